@@ -7,9 +7,15 @@ IMAGE ?= gpu-topology-webhook
 REMAP_IMAGE ?= $(shell echo '$(IMAGE)' | sed -E 's#[^/:]+(:[^/:]+)?$$#gpu-topology-remap\1#')
 # How many processes run tests at a time; each takes up to 1.4 GiB.
 PROCESSES ?= 2
-QUICK := $(addprefix tests/,admit allocation bind docs model resolve review test_house.py)
+# make test COVERAGE=1 measures it, as .ci/run does: it takes half as long again.
+COVERAGE ?=
+QUICK := $(addprefix tests/,decisions/admit decisions/allocation decisions/bind decisions/resolve decisions/test_options.py docs objects words test_house.py)
 
-.PHONY: demo test quick fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew lint lock clean messages compatibility
+# Modules are compiled once and not for each process that imports them, whatever the environment says: a run of the tests
+# has many, and rewriting the assertions of all tests takes longer than collecting them.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo test nightly quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew lint lock clean messages reference compatibility
 
 demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -18,8 +24,14 @@ test: check browser         ## everything that CI runs, in PROCESSES=2 processes
 	$(MAKE) --no-print-directory -j2 fast control-plane
 	$(BIN)/python -m pytest -n $(PROCESSES) -m cluster
 
-fast: .venv/installed       ## the tests that need no cluster, with coverage
-	$(BIN)/python -m pytest -n $(PROCESSES) --cov --cov-report=term
+fast: .venv/installed       ## the tests that need no cluster; COVERAGE=1 measures what they reach
+	$(BIN)/python -m pytest -n $(PROCESSES) $(if $(COVERAGE),--cov --cov-report=term)
+
+near: .venv/installed       ## the tests of what changed and of what imports it; says why (NEAR='--list', '--base HEAD~3', '--cluster')
+	$(BIN)/python -m tests.near --processes $(PROCESSES) $(NEAR)
+
+nightly: .venv/installed    ## load and attacks in their long form, with figures; make test has a short form of each
+	NIGHTLY=1 $(BIN)/python -m pytest -m cluster tests/control_plane/load tests/control_plane/attacks
 
 quick: .venv/installed      ## ten seconds while you work: linter, import contracts, golden cases, laws of the core, documents
 	$(BIN)/ruff check --quiet .
@@ -40,16 +52,16 @@ fuzz: .venv/installed       ## inputs bent by chance, guided by coverage: make f
 
 # Without Go it fails here and is no error: the tests decide whether they may be left out.
 control-plane: .venv/installed ## the programs that tests need from Go, such as kube-apiserver, built once and kept in ~/.cache
-	-nice $(BIN)/python -m tests.programs
+	-nice $(BIN)/python -m tests.go_programs
 
 cluster: .venv/installed    ## the cluster of the tests, with HAMi, for you: prints a kubeconfig; Ctrl-C takes it down (HAMI=2.9.0)
-	$(BIN)/python -m tests.cluster.hami $(HAMI)
+	$(BIN)/python -m tests.control_plane.hami $(HAMI)
 
 load: .venv/installed       ## 200 pods a second in a cluster of 2,000 nodes: what the API server waits for us (LOAD='--rate 100 --seconds 10')
-	$(BIN)/python -m tests.cluster.load $(LOAD)
+	$(BIN)/python -m tests.control_plane.load $(LOAD)
 
 attacks: .venv/installed    ## attacks on the webhook at a real API server: what they come to, and who notices (ATTACKS='1 4')
-	$(BIN)/python -m tests.cluster.attacks $(ATTACKS)
+	$(BIN)/python -m tests.control_plane.attacks $(ATTACKS)
 
 check: .venv/installed      ## style, types, import contracts, workflows
 	$(BIN)/ruff format --check .
@@ -78,7 +90,10 @@ compatibility: .venv/installed control-plane ## the matrix in docs/compatibility
 		code=$$?; $(BIN)/python -m tests.compatibility .venv/compatibility.json && exit $$code
 
 messages: .venv/installed   ## docs/messages.md from the catalogue of messages
-	$(BIN)/python -m tests.catalogue
+	$(BIN)/python -m tests.words.catalogue
+
+reference: messages         ## what pages take from the code: docs/messages.md, tables of the configuration and of metrics
+	$(BIN)/python -m tests.docs.reference
 
 docs: .venv/docs            ## the documents as a site, in site/; fails for a link or heading that is not there
 	$(BIN)/mkdocs build --strict --config-file docs/site/mkdocs.yml
@@ -103,7 +118,7 @@ clean:
 	rm -rf .venv site .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
 
 # A stand-in for the driver of a node with eight H20. Without a C compiler there is none, and the demo says so.
-.venv/driver/environment: .venv/installed $(wildcard tests/nvml/*.py tests/nvml/stub/*.c)
+.venv/driver/environment: .venv/installed tests/hardware/topology/machines.py $(wildcard tests/nvml/*.py tests/nvml/stub/*.c)
 	-$(BIN)/python -m tests.nvml h20 .venv/driver
 
 .venv/installed: pyproject.toml requirements.lock

@@ -13,8 +13,8 @@ import jsonpatch
 import msgspec
 
 from bench import bodies
-from webhook.topology.document import parse_topology
-from webhook.topology.model import Gpu, NodeTopology
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.model import Gpu, NodeTopology
 
 PATH = "/mutate/bindings"
 TOPOLOGY = Path(__file__).parents[1] / "examples" / "state" / "nodes" / "h20-node-1.json"

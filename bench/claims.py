@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from bench import bindings, bodies
-from webhook.model import names
-from webhook.topology.model import Gpu
+from webhook.hardware.topology.model import Gpu
+from webhook.words import names
 
 API = "resource.k8s.io/v1"
 DRIVER = "gpu.nvidia.com"

@@ -20,8 +20,8 @@ import msgspec
 
 from bench import bodies
 from bench.bindings import topology
-from webhook.topology.document import format_topology
-from webhook.topology.nccl.writer import format_nccl_topology
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.nccl_file import format_nccl_topology
 
 OWN_NAMESPACE = "gpu-topology"
 NAMESPACES = 200

@@ -38,11 +38,11 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import bodies, load, measure, proc, report, servers
-from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
-from tests.cluster.hami import scheduler as hami
-from tests.cluster.processes import NotRunningError
-from tests.programs.build import GoProgram, Missing, find_or_build
-from tests.programs.catalogue import ETCD, HAMI_SCHEDULERS, KUBE_APISERVER, POD_IDENTITY_WEBHOOK
+from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane
+from tests.control_plane.hami import scheduler as hami
+from tests.control_plane.processes import NotRunningError
+from tests.go_programs.build import GoProgram, Missing, find_or_build
+from tests.go_programs.catalogue import ETCD, HAMI_SCHEDULERS, KUBE_APISERVER, POD_IDENTITY_WEBHOOK
 from webhook import __version__
 
 HAMI_RELEASE = "2.10.0"

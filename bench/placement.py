@@ -37,16 +37,16 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import proc, selection, traffic
-from tests.cluster.hami.nodes import node_manifest
-from tests.topology.machines import h20, hgx_a100, l40s
-from webhook.config import admit_policy, parse_config
-from webhook.model.pod import Namespace
-from webhook.place.node import read_node
-from webhook.place.planner import Planner
-from webhook.place.pod import PodRecord, read_pod
-from webhook.place.world import World
-from webhook.place.write import Write
-from webhook.topology.model import NodeTopology
+from tests.control_plane.hami.nodes import node_manifest
+from tests.hardware.topology.machines import h20, hgx_a100, l40s
+from webhook.decisions.configuration import admit_policy, parse_config
+from webhook.decisions.node_record import read_node
+from webhook.decisions.place.planner import Planner
+from webhook.decisions.place.pod import PodRecord, read_pod
+from webhook.decisions.place.world import World
+from webhook.decisions.place.write import Write
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.pod import Namespace
 
 NODES, PODS, CARDS_PER_NODE = 2_000, 20_000, 8
 BIG_NODES, BIG_PODS, ARRIVALS = 10_000, 100_000, 5_000

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
+from webhook.cluster.api import service_account
 from webhook.entry import main
-from webhook.kube import service_account
 
 if __name__ == "__main__":
     service_account.DIRECTORY = Path(sys.argv.pop(1))

@@ -33,12 +33,12 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from webhook.model.choices import NodePolicy
-from webhook.topology.connections import Connections
-from webhook.topology.model import NVSWITCH, Cpu, Gpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
-from webhook.topology.planning.plan import PlanRequest, plan
-from webhook.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request
-from webhook.topology.selection.select import Selector, select
+from webhook.hardware.topology.connections import Connections
+from webhook.hardware.topology.model import NVSWITCH, Cpu, Gpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
+from webhook.hardware.topology.planning.plan import PlanRequest, plan
+from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request
+from webhook.hardware.topology.selection.select import Selector, select
+from webhook.words.choices import NodePolicy
 
 ROUNDS, QUICK_ROUNDS = 7, 1
 NODES, SAMPLED = 1000, 10

@@ -7,7 +7,7 @@ from datetime import datetime
 from cryptography import x509
 
 from certs.certificate import due, encode, fingerprint, names
-from certs.material import AUTHORITIES, CERTIFICATE, PREVIOUS_CERTIFICATE, Material, leaf
+from certs.material import AUTHORITIES, CERTIFICATE, Material, leaf
 from certs.plan import AUTHORITY, Plan, Situation, Step, decide
 from certs.spec import CertificateSpec
 from certs.stored import Stored, missing
@@ -92,8 +92,6 @@ def outside(found: Row) -> str:
 def _secret_rows(material: Material, now: datetime) -> Iterable[Row]:
     if material.serving is not None:
         yield row(CERTIFICATE, leaf(material.serving), now)
-    if material.previous is not None:
-        yield row(PREVIOUS_CERTIFICATE, leaf(material.previous), now)
     for each in material.authorities:
         yield row(AUTHORITIES, each, now)
 
@@ -107,8 +105,10 @@ def _events(stored: Stored | None, spec: CertificateSpec, now: datetime) -> Iter
     found: list[Event] = []
     if plan.step is not Step.KEEP:
         found.append(Event(_sentence(plan), now))
-    elif not stored.material.is_settled:
-        found.append(Event("end the overlap of the authorities once every replica serves the new one", now))
+    elif stored.material.next is not None:
+        found.append(Event("issue the serving certificate by the new authority, once API servers know it", now))
+    elif len(stored.material.authorities) > 1:
+        found.append(Event("end the overlap of the authorities, once replicas had the time to follow", now))
     if stored.material.serving is not None and plan.step is not Step.RENEW:
         found.append(Event("renew the serving certificate", due(leaf(stored.material.serving))))
     if stored.material.authorities and plan.step is not Step.ROTATE:

@@ -32,9 +32,8 @@ def keeper_permissions(spec: CertificateSpec) -> tuple[Permission, ...]:
         # Not create: no role can limit that to a name (kubernetes.io, "Referring to resources"), and whoever may create
         # Secrets gets a token of any account of the namespace by one of type service-account-token.
         Permission(Scope.OWN_NAMESPACE, "", "secrets", ("get", "update"), (spec.secret,)),
-        Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get",), (spec.leader_lease,)),
-        # Each replica has a Lease of its own, named after its Pod.
-        Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("create", "list", "patch")),
+        Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get", "patch"), (spec.leader_lease,)),
+        Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("create",)),
         Permission(
             Scope.CLUSTER,
             "admissionregistration.k8s.io",

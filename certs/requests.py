@@ -24,7 +24,6 @@ class Kind(Enum):
 class PatchType(Enum):
     """How a patch is meant: kubernetes.io, "Update API Objects in Place Using kubectl patch"."""
 
-    APPLY = "application/apply-patch+yaml"
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
 
@@ -35,14 +34,6 @@ class Get:
 
     kind: Kind
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class List:
-    """The objects with a label, given as ``key=value``."""
-
-    kind: Kind
-    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +70,7 @@ class Serve:
     pair: TlsBundle
 
 
-Request = Get | List | Create | Replace | Patch | Serve
+Request = Get | Create | Replace | Patch | Serve
 
 
 @dataclass(frozen=True, slots=True)

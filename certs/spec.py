@@ -12,10 +12,6 @@ class Marks:
     """Type of the Secret. It can never be changed, so it tells for good whose the Secret is."""
     rotate: str
     """Annotation of the Secret: what a person wants to be renewed at once, ``serving`` or ``authority``."""
-    replica: str
-    """Label of the Leases in which replicas say what they serve; its value is the name of the Secret."""
-    serves: str
-    """Annotation of these Leases: fingerprints of the authorities whose certificates the replica serves."""
     field_manager: str
     """Who wrote a field."""
 
@@ -45,10 +41,6 @@ class CertificateSpec:
         """Name of the Lease whose holder alone writes."""
         return self.secret
 
-    def replica_lease(self, pod: str) -> str:
-        """Name of the Lease in which the replica in that Pod says what it serves."""
-        return f"{self.secret}.{pod}"
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pace:
@@ -59,18 +51,14 @@ class Pace:
     settle: float = 120.0
     """So long the webhook configuration must have named an authority before certificates of it are served: API servers
     learn of it by a watch, each at its own time."""
-    gone: float = 3600.0
-    """A replica that has given no sign of life for longer does not hold up a rotation. Nothing is urgent about it: the
-    old authority has a third of its life left."""
+    overlap: float = 3600.0
+    """So long the old authority stays trusted after the Secret has told replicas to serve certificates of the new one.
+    A replica that cannot reach the API server goes on with the old certificate, and may do so until ``settle`` before
+    the end. Nothing is urgent about it: the old authority has a third of its life left."""
     soon: float = 1.0
     """Until the next look when something has just changed, or nothing can be served yet."""
 
     @property
     def lease(self) -> float:
         """How long a leader may be silent before another one takes over."""
-        return 4 * self.check
-
-    @property
-    def report(self) -> float:
-        """Between two signs of life of a replica."""
         return 4 * self.check

@@ -1,8 +1,8 @@
-"""The webhook configuration: which authorities it makes API servers trust, since when, and how that is put right."""
+"""The webhook configuration: which authorities it makes API servers trust, how long, and how it is put right."""
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,9 @@ class Registration:
     """``caBundle``, decoded, by the name of the webhook; empty where there is none."""
 
     @property
-    def trusted(self) -> frozenset[str]:
-        """Fingerprints of the authorities that all our webhooks name."""
-        each = [frozenset(map(fingerprint, load_authorities(bundle))) for bundle in self.bundles.values()]
-        return frozenset.intersection(*each) if each else frozenset()
+    def trusted(self) -> frozenset[x509.Certificate]:
+        """The authorities that all our webhooks name."""
+        return frozenset.intersection(*(frozenset(load_authorities(bundle)) for bundle in self.bundles.values()))
 
     @property
     def named(self) -> tuple[x509.Certificate, ...]:
@@ -35,22 +34,30 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
-    """What one observer knows about it, by its own clock."""
+class Steady:
+    """Authorities that one observer has found at every look, and since when, by its own clock."""
 
     since: Mapping[str, float]
-    """By fingerprint, since when every look has found the authority."""
+    """By fingerprint."""
     at: float
     """When it last looked."""
 
-    def is_settled(self, authority: x509.Certificate, *, settle: float) -> bool:
-        """Whether every API server should know the authority by now."""
-        since = self.since.get(fingerprint(authority))
-        return since is not None and self.at - since >= settle
-
     def has(self, authority: x509.Certificate) -> bool:
-        """Whether the configuration names the authority."""
+        """Whether the last look found the authority."""
         return fingerprint(authority) in self.since
+
+    def seconds(self, authority: x509.Certificate) -> float:
+        """How long every look has found the authority; 0 if the last one did not."""
+        return self.at - self.since.get(fingerprint(authority), self.at)
+
+
+def observe(before: Steady | None, found: Iterable[x509.Certificate], now: float, *, gap: float) -> Steady:
+    """What is known after another look, which found these authorities.
+
+    An observer that has not looked for ``gap`` seconds begins anew: the API server may have been away, for others too.
+    """
+    known = before.since if before is not None and now - before.at <= gap else {}
+    return Steady({name: known.get(name, now) for name in map(fingerprint, found)}, now)
 
 
 def read_registration(configuration: Mapping[str, Any], spec: CertificateSpec) -> Registration | None:
@@ -66,12 +73,6 @@ def read_registration(configuration: Mapping[str, Any], spec: CertificateSpec) -
             bundles[str(webhook.get("name"))] = _decoded(client.get("caBundle"))
     version = str((configuration.get("metadata") or {}).get("resourceVersion", ""))
     return Registration(version, bundles) if bundles else None
-
-
-def observe(before: Trust | None, registration: Registration, now: float, *, settle: float) -> Trust:
-    """What is known after another look; who has not looked for ``settle`` seconds begins anew."""
-    known = before.since if before is not None and now - before.at <= settle else {}
-    return Trust({each: known.get(each, now) for each in registration.trusted}, now)
 
 
 def repair(registration: Registration, bundle: bytes) -> dict[str, Any] | None:

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
-    "tests.programs.left_out",
+    "tests.go_programs.left_out",
     "tests.chart.helm",
     "tests.ports",
     "tests.figures",
-    "tests.page.chromium",
+    "tests.insight.page.chromium",
+    "tests.marked",
     "tests.workers",
     "tests.compatibility.noting",
 ]

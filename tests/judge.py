@@ -11,16 +11,16 @@ import jsonpatch
 import msgspec
 import yaml
 
-from webhook.admit.admission import admit
-from webhook.admit.allocated import Nodes, unknown_nodes
-from webhook.claims.objects import ClaimSpec
-from webhook.config import AdmitPolicy, admit_policy, parse_config
-from webhook.manifest.pods import to_json
-from webhook.model.cluster import ClusterFacts
-from webhook.model.outcome import Outcome
-from webhook.model.pod import Namespace, Pod
-from webhook.model.review import encode_patch
-from webhook.model.version import Version
+from webhook.decisions.admit.admission import admit
+from webhook.decisions.admit.allocated import Nodes, unknown_nodes
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy, admit_policy, parse_config
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import Namespace, Pod
+from webhook.objects.review import encode_patch
+from webhook.words.outcome import Outcome
+from webhook.words.version import Version
 
 TEAM_A = Namespace("team-a", {"gpu.topology/injection": "enabled"})
 HAMI_2_9 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 33, 2))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.judge import TEAM_A
-from webhook.model.pod import Namespace
+from webhook.objects.pod import Namespace
 
 Manifest = dict[str, Any]
 

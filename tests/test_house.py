@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from webhook import __version__
-from webhook.manifest.templates import find_templates
-from webhook.model.outcome import Reason
-from webhook.state.directory import load_directory
+from webhook.cluster.files.directory import load_directory
+from webhook.objects.manifest.templates import find_templates
+from webhook.words.outcome import Reason
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "docs" / name for name in ("injection.md", "reasons.md")]
+DOCUMENTS = [ROOT / "docs" / name for name in ("injection.md", "troubleshooting.md")]
 EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 WORKLOADS = sorted((ROOT / "examples" / "workloads").glob("*.yaml"))
 SOURCES = sorted(path for package in ("webhook", "certs") for path in (ROOT / package).rglob("*.py"))

@@ -5,20 +5,20 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-CLUSTERS = "tests/cluster/hami/"
+CLUSTERS = "tests/control_plane/hami/"
 """Tests that share clusters with HAMi, by its release."""
-CLAIMS = "tests/cluster/claims/"
+CLAIMS = "tests/control_plane/claims/"
 """Tests that share clusters in which claims give GPUs."""
 FIRST = (
     f"{CLUSTERS}2.10.0",
     f"{CLUSTERS}2.9.0",
     CLAIMS,
-    "tests/cluster/load/test_load.py",
-    "tests/cluster/attacks/test_attacks.py",
+    "tests/control_plane/load/test_load.py",
+    "tests/control_plane/attacks/test_attacks.py",
     "tests/certs/test_years.py",
     "tests/fuzz/test_targets.py",
-    "tests/admit/test_laws.py",
-    "tests/explain/test_laws.py",
+    "tests/decisions/admit/test_laws.py",
+    "tests/insight/explain/test_laws.py",
 )
 """What takes longest, so that no process waits for another in the end."""
 

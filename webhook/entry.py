@@ -11,7 +11,7 @@ _OURS = ("certs", "webhook")
 def main() -> None:
     """Run the command that the arguments name."""
     if sys.argv[1:2] == ["remap"]:
-        from webhook.remap.program import main as remap  # noqa: PLC0415 - each loads only what it uses
+        from webhook.programs.remap.program import main as remap  # noqa: PLC0415 - each loads only what it uses
 
         sys.exit(remap())
     try:
@@ -36,5 +36,6 @@ def plugin() -> None:
 def complete() -> None:
     """The program ``kubectl_complete-gpu_topology``, which kubectl asks to complete ``kubectl gpu-topology``."""
     from webhook.cli.completion import complete_for_kubectl  # noqa: PLC0415
+    from webhook.cli.main import app  # noqa: PLC0415
 
-    complete_for_kubectl(sys.argv[1:])
+    complete_for_kubectl(app, sys.argv[1:])

@@ -27,4 +27,5 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
         kind = "tree" if (ROOT / path).is_dir() else "blob"
         return f"]({config.repo_url.rstrip('/')}/{kind}/main/{path}{anchor})"
 
-    return _LINK.sub(address, markdown)
+    in_folder = "/" in page.file.src_uri  # from there ../ leads to a page of docs/, which MkDocs knows
+    return markdown if in_folder else _LINK.sub(address, markdown)

@@ -10,29 +10,29 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.bind.test_binding import injected
 from tests.budget.work import instructions
+from tests.decisions.bind.test_binding import injected
+from tests.hardware.topology.machines import H20_UUIDS, h20
 from tests.judge import HAMI_2_9, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
-from tests.topology.machines import H20_UUIDS, h20
-from webhook.admit.admission import admit
-from webhook.allocation.limit import BY_LENGTH
-from webhook.allocation.read import read_allocation
-from webhook.bind.binding import begin, finish
-from webhook.bind.pod_to_bind import PodToBind
-from webhook.bind.resolution import peer_devices
-from webhook.claims.objects import ClaimSpec
-from webhook.manifest.pods import to_json
-from webhook.model import names
-from webhook.model.binding import Binding, Target
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FormatError
-from webhook.model.pod import MalformedPod, Metadata, Pod
-from webhook.model.review import encode_reply
-from webhook.model.version import Version
-from webhook.resolve.node import KnownNode, Origin, Sources
-from webhook.topology.document import parse_topology
-from webhook.topology.readers.hami import read_hami
+from webhook.decisions.admit.admission import admit
+from webhook.decisions.allocation.limit import BY_LENGTH
+from webhook.decisions.allocation.read import read_allocation
+from webhook.decisions.bind.binding import begin, finish
+from webhook.decisions.bind.pod_to_bind import PodToBind
+from webhook.decisions.bind.resolution import peer_devices
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.resolve.node import KnownNode, Origin, Sources
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.readers.hami import read_hami
+from webhook.objects.binding import Binding, Target
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import MalformedPod, Metadata, Pod
+from webhook.objects.review import encode_reply
+from webhook.words import names
+from webhook.words.errors import FormatError
+from webhook.words.version import Version
 
 MOST = 2.5
 HUGE = 10**9

@@ -14,11 +14,10 @@ from certs.describe import describe
 from certs.election import lease_spec, look, may_lead
 from certs.errors import ForeignSecret
 from certs.issue import Authority, issue_serving, new_authority
-from certs.material import Material, leaf, read_material, write_material
+from certs.material import Material, authority_of, leaf, read_material, write_material
 from certs.plan import Plan, Situation, Step, carry_out, decide
-from certs.replicas import Identity, muster, report
 from certs.stored import read_stored, write
-from certs.trust import Trust, observe, read_registration, repair
+from certs.trust import Steady, observe, read_registration, repair
 from tests.certs.world import BEGIN, MARKS, SPEC
 
 DAY = timedelta(days=1)
@@ -31,16 +30,16 @@ def pair(authority: Authority, now: datetime = BEGIN) -> TlsBundle:
 
 OF_A, OF_B = pair(A), pair(B)
 STEADY = Material((A.certificate,), A.key, OF_A)
-TURNING = Material((B.certificate, A.certificate), B.key, OF_B, OF_A)
+TURNING = Material((A.certificate, B.certificate), A.key, OF_A, B)
 LATE = Material((B.certificate, A.certificate), B.key, OF_B)
+
+
+SHORT = new_authority(now=BEGIN, lifetime=DAY)
+ENDED = Material((SHORT.certificate, B.certificate), SHORT.key, None, B)
 
 
 def situation(material: Material | None, **fields: Any) -> Situation:
     return Situation(material=material, **({"now": BEGIN + DAY} | fields))
-
-
-def served(**by_pod: Authority) -> dict[str, frozenset[str]]:
-    return {pod: frozenset((fingerprint(each.certificate),)) for pod, each in by_pod.items()}
 
 
 def test_a_serving_certificate_is_for_the_names_of_the_service() -> None:
@@ -72,17 +71,24 @@ def test_a_serving_certificate_ends_with_its_authority_at_the_latest() -> None:
         (situation(STEADY, request="nonsense"), Step.KEEP, ""),
         (situation(replace(STEADY, authority_key=b"")), Step.ROTATE, "no authority can issue"),
         (situation(replace(STEADY, serving=None)), Step.RENEW, "no serving certificate"),
-        (situation(STEADY, in_hand=OF_B), Step.ADOPT, "still served: "),
-        (situation(TURNING), Step.KEEP, "it is not known what the replicas serve"),
-        (situation(TURNING, served=served(x=A, y=B)), Step.KEEP, "not yet on the new authority: x"),
-        (situation(TURNING, served={"x": frozenset()}), Step.KEEP, "not yet on the new authority: x"),
-        (situation(TURNING, served=served(x=B, y=B)), Step.RETIRE, "every replica serves"),
-        (situation(LATE, served=served(x=B, y=A)), Step.KEEP, "not yet on the new authority: y"),
-        (situation(LATE, served=served(x=B, y=B)), Step.FINISH, "every replica serves"),
-        (situation(TURNING, request="authority"), Step.ROTATE, "it was asked for"),
-        (situation(STEADY, served=served(x=C), trusted=(C.certificate,)), Step.ADOPT, "still served: "),
-        (situation(STEADY, served=served(x=A), trusted=(C.certificate,)), Step.KEEP, ""),
-        (situation(STEADY, served=served(x=C), trusted=()), Step.KEEP, ""),
+        (situation(STEADY, in_hand=OF_B), Step.ROTATE, "does not have the authority whose certificate is served"),
+        (situation(TURNING, in_hand=pair(C)), Step.ROTATE, "does not have the authority whose certificate is served"),
+        (situation(STEADY, in_hand=OF_B, now=BEGIN + 91 * DAY), Step.RENEW, "the serving certificate is valid"),
+        (situation(STEADY, named=(C.certificate,)), Step.KEEP, ""),
+        (situation(TURNING), Step.KEEP, ""),
+        (situation(TURNING, is_over=True), Step.KEEP, ""),
+        (situation(TURNING, is_settled=True), Step.SWITCH, "API servers know the new authority"),
+        (situation(replace(TURNING, authority_key=b""), is_settled=True), Step.SWITCH, "API servers know"),
+        (situation(replace(TURNING, authority_key=b"", serving=None)), Step.KEEP, ""),
+        (situation(replace(TURNING, serving=None)), Step.RENEW, "no serving certificate"),
+        (situation(TURNING, request="authority"), Step.KEEP, ""),
+        (situation(TURNING, request="serving"), Step.RENEW, "it was asked for"),
+        (situation(TURNING, now=BEGIN + 487 * DAY, is_settled=True), Step.SWITCH, "API servers know"),
+        (situation(ENDED, now=BEGIN + DAY), Step.SWITCH, "API servers know"),
+        (situation(LATE), Step.KEEP, ""),
+        (situation(LATE, is_over=True), Step.FINISH, "the overlap is over"),
+        (situation(LATE, is_over=True, in_hand=OF_A), Step.KEEP, ""),
+        (situation(LATE, request="authority"), Step.ROTATE, "it was asked for"),
     ],
 )
 def test_the_next_step(found: Situation, step: Step, why: str) -> None:
@@ -100,32 +106,59 @@ def test_other_names_mean_another_certificate() -> None:
     assert decide(situation(renewed), spec).step is Step.KEEP
 
 
-def test_a_rotation_keeps_what_is_served_until_nobody_needs_it() -> None:
+def test_a_rotation_keeps_what_is_served_until_it_has_ended() -> None:
     start = situation(STEADY, request="authority", in_hand=OF_A)
-    turned = carry_out(decide(start, SPEC), start, SPEC)
-    assert turned.authorities[1:] == (A.certificate,)
-    assert turned.previous == OF_A
-    assert turned.serving is not None
-    assert turned.signer is not None
-    new = turned.signer
-    retired = carry_out(Plan(Step.RETIRE, ""), situation(turned), SPEC)
-    assert (retired.authorities, retired.previous, retired.serving) == (turned.authorities, None, turned.serving)
-    finished = carry_out(Plan(Step.FINISH, ""), situation(retired), SPEC)
-    assert finished == Material((new.certificate,), new.key, turned.serving)
+    turning = carry_out(decide(start, SPEC), start, SPEC)
+    assert turning.next is not None
+    new = turning.next
+    assert turning == Material((A.certificate, new.certificate), A.key, OF_A, new)
+    settled = situation(turning, is_settled=True, in_hand=OF_A)
+    switched = carry_out(decide(settled, SPEC), settled, SPEC)
+    assert switched.serving is not None
+    assert authority_of(switched.serving) == new.certificate
+    assert switched == Material((new.certificate, A.certificate), new.key, switched.serving)
+    over = situation(switched, is_over=True, in_hand=switched.serving)
+    assert carry_out(decide(over, SPEC), over, SPEC) == Material((new.certificate,), new.key, switched.serving)
 
 
-def test_a_lost_secret_is_made_from_what_is_still_served() -> None:
-    lost = situation(None, in_hand=OF_A, served=served(x=C), trusted=(C.certificate, B.certificate))
+@pytest.mark.parametrize("material", [None, Material(), Material((C.certificate,))])
+def test_a_lost_secret_is_made_from_what_is_served_and_what_is_trusted(material: Material | None) -> None:
+    lost = situation(material, in_hand=OF_A, named=(C.certificate, B.certificate))
     made = carry_out(decide(lost, SPEC), lost, SPEC)
-    assert set(made.authorities[1:]) == {A.certificate, C.certificate}
-    assert made.previous == OF_A
+    assert made.next is not None
+    assert made.authorities[:2] == (A.certificate, made.next.certificate)
+    assert set(made.authorities[2:]) == {B.certificate, C.certificate}
+    assert (made.serving, made.authority_key) == (OF_A, b"")
+
+
+def test_a_lost_secret_gives_nothing_to_serve_while_others_may_serve_what_is_trusted() -> None:
+    lost = situation(None, named=(C.certificate,))
+    made = carry_out(decide(lost, SPEC), lost, SPEC)
+    assert made.next is not None
+    assert (made.authorities, made.serving) == ((C.certificate, made.next.certificate), None)
+
+
+def test_where_nothing_is_trusted_a_new_authority_issues_at_once() -> None:
+    first = situation(None)
+    made = carry_out(decide(first, SPEC), first, SPEC)
+    assert made.serving is not None
+    assert made.authorities == (authority_of(made.serving),)
+    assert made.next is None
+
+
+def test_a_secret_from_a_backup_does_not_replace_what_is_served() -> None:
+    restored = situation(STEADY, in_hand=OF_B, named=(B.certificate,))
+    made = carry_out(decide(restored, SPEC), restored, SPEC)
+    assert made.next is not None
+    assert made.authorities == (B.certificate, made.next.certificate, A.certificate)
+    assert (made.serving, made.authority_key) == (OF_B, b"")
 
 
 def test_what_has_ended_is_not_kept() -> None:
     much_later = situation(STEADY, now=BEGIN + 731 * DAY, in_hand=OF_A)
     made = carry_out(decide(much_later, SPEC), much_later, SPEC)
     assert len(made.authorities) == 1
-    assert made.previous is None
+    assert made.next is None
 
 
 @pytest.mark.parametrize("material", [STEADY, TURNING, LATE])
@@ -142,7 +175,9 @@ def test_what_is_written_is_what_is_read(material: Material) -> None:
         (write_material(STEADY) | {"tls.key": OF_B.key}, ["tls.key"]),
         (write_material(STEADY) | {"tls.crt": OF_B.certificate, "tls.key": OF_B.key}, ["tls.crt"]),
         (write_material(STEADY) | {"ca.crt": OF_A.certificate}, ["ca.crt", "tls.crt"]),
-        (write_material(TURNING) | {"previous.key": b"x"}, ["previous.key"]),
+        (write_material(TURNING) | {"next.key": b"x"}, ["next.key"]),
+        (write_material(TURNING) | {"next.key": A.key}, ["next.key"]),
+        (write_material(TURNING) | {"ca.key": b""}, []),
     ],
 )
 def test_what_is_left_of_a_secret_is_named(data: dict[str, bytes], faults: list[str]) -> None:
@@ -172,43 +207,40 @@ def test_what_others_wrote_beside_the_values_of_a_secret_stays() -> None:
     assert base64.b64decode(manifest["data"]["ca.crt"]) == encode([A.certificate])
 
 
-SETTLED = Trust({fingerprint(each.certificate): 0.0 for each in (A, B)}, 120.0)
-FRESH = Trust({fingerprint(A.certificate): 0.0, fingerprint(B.certificate): 1.0}, 120.0)
-ONLY_A = Trust({fingerprint(A.certificate): 0.0}, 500.0)
-ONLY_B = Trust({fingerprint(B.certificate): 499.0}, 500.0)
-NOBODY = Trust({}, 500.0)
+SETTLED = Steady({fingerprint(each.certificate): 0.0 for each in (A, B)}, 120.0)
+FRESH = Steady({fingerprint(A.certificate): 0.0, fingerprint(B.certificate): 1.0}, 120.0)
+ONLY_A = Steady({fingerprint(A.certificate): 0.0}, 500.0)
+ONLY_B = Steady({fingerprint(B.certificate): 499.0}, 500.0)
+NOBODY = Steady({}, 500.0)
 
 
 @pytest.mark.parametrize(
-    ("in_hand", "material", "trust", "chosen"),
+    ("in_hand", "offered", "trust", "chosen"),
     [
-        pytest.param(None, STEADY, ONLY_A, OF_A, id="begin"),
-        pytest.param(None, STEADY, None, OF_A, id="begin without a configuration"),
-        pytest.param(None, STEADY, NOBODY, None, id="begin later: nobody trusts it yet"),
-        pytest.param(None, Material(), ONLY_A, None, id="begin later: there is no Secret"),
-        pytest.param(None, TURNING, FRESH, OF_A, id="begin with the old one"),
-        pytest.param(None, TURNING, ONLY_B, None, id="begin later: nobody trusts the old one any more"),
-        pytest.param(None, LATE, FRESH, None, id="begin later: others have the old one"),
-        pytest.param(None, LATE, SETTLED, OF_B, id="begin with the new one"),
-        pytest.param(OF_A, TURNING, FRESH, OF_A, id="wait until it has settled"),
-        pytest.param(OF_A, TURNING, SETTLED, OF_B, id="follow"),
-        pytest.param(OF_A, TURNING, NOBODY, OF_A, id="stay while the bundle is empty"),
-        pytest.param(OF_A, TURNING, ONLY_A, OF_A, id="stay while only the old one is trusted"),
-        pytest.param(OF_A, TURNING, ONLY_B, OF_B, id="follow at once: the old one is not trusted any more"),
-        pytest.param(OF_A, Material(), ONLY_A, OF_A, id="go on without a Secret"),
-        pytest.param(OF_A, replace(STEADY, serving=None), ONLY_A, OF_A, id="go on without a pair in the Secret"),
-        pytest.param(pair(A, BEGIN - 90 * DAY), TURNING, FRESH, OF_B, id="follow at once: the old one has ended"),
+        pytest.param(None, OF_A, ONLY_A, OF_A, id="begin"),
+        pytest.param(None, OF_A, None, OF_A, id="begin without a configuration"),
+        pytest.param(None, OF_A, NOBODY, None, id="begin later: nobody trusts it yet"),
+        pytest.param(None, None, ONLY_A, None, id="begin later: there is nothing"),
+        pytest.param(None, OF_B, FRESH, OF_B, id="begin with the new one"),
+        pytest.param(OF_A, OF_B, FRESH, OF_A, id="wait until it has settled"),
+        pytest.param(OF_A, OF_B, SETTLED, OF_B, id="follow"),
+        pytest.param(OF_A, OF_B, NOBODY, OF_A, id="stay while the bundle is empty"),
+        pytest.param(OF_A, OF_B, ONLY_A, OF_A, id="stay while only the old one is trusted"),
+        pytest.param(OF_A, OF_B, ONLY_B, OF_B, id="follow at once: the old one is not trusted any more"),
+        pytest.param(OF_A, None, ONLY_A, OF_A, id="go on without a Secret"),
+        pytest.param(pair(A, BEGIN - 90 * DAY), OF_B, FRESH, OF_B, id="follow at once: the old one has ended"),
+        pytest.param(OF_A, pair(B, BEGIN - 90 * DAY), SETTLED, OF_A, id="stay: the new one has ended"),
     ],
 )
 def test_what_a_replica_serves(
-    in_hand: TlsBundle | None, material: Material, trust: Trust | None, chosen: TlsBundle | None
+    in_hand: TlsBundle | None, offered: TlsBundle | None, trust: Steady | None, chosen: TlsBundle | None
 ) -> None:
-    assert choose(in_hand, material, trust, BEGIN + DAY, settle=120) == chosen
+    assert choose(in_hand, offered, trust, BEGIN + DAY, settle=120) == chosen
 
 
 def test_a_renewed_certificate_of_the_same_authority_is_served_at_once() -> None:
     renewed = pair(A)
-    assert choose(OF_A, replace(STEADY, serving=renewed), NOBODY, BEGIN + DAY, settle=120) == renewed
+    assert choose(OF_A, renewed, NOBODY, BEGIN + DAY, settle=120) == renewed
 
 
 def configuration(*bundles: bytes | None) -> dict[str, Any]:
@@ -227,7 +259,7 @@ def test_an_authority_counts_when_every_webhook_of_ours_names_it() -> None:
     both = encode([A.certificate, B.certificate])
     found = read_registration(configuration(both, encode([B.certificate])), SPEC)
     assert found is not None
-    assert found.trusted == {fingerprint(B.certificate)}
+    assert found.trusted == {B.certificate}
     assert set(found.named) == {A.certificate, B.certificate}
     half = read_registration(configuration(both, None), SPEC)
     assert half is not None
@@ -245,19 +277,18 @@ def test_webhooks_of_others_are_not_ours() -> None:
     assert read_registration({"metadata": {}}, SPEC) is None
 
 
-def test_trust_settles_by_looks_without_a_gap() -> None:
-    found = read_registration(configuration(encode([A.certificate])), SPEC)
-    empty = read_registration(configuration(b""), SPEC)
-    assert found is not None
-    assert empty is not None
-    trust = observe(None, found, 0, settle=120)
+def test_only_looks_without_a_gap_count() -> None:
+    a, nothing = (A.certificate,), ()
+    steady = observe(None, a, 0, gap=120)
+    assert steady.seconds(A.certificate) == 0
     for now in (60, 119):
-        trust = observe(trust, found, now, settle=120)
-        assert not trust.is_settled(A.certificate, settle=120)
-    assert observe(trust, found, 120, settle=120).is_settled(A.certificate, settle=120)
-    assert not observe(trust, found, 300, settle=120).is_settled(A.certificate, settle=120)
-    interrupted = observe(observe(trust, empty, 121, settle=120), found, 122, settle=120)
-    assert not observe(interrupted, found, 241, settle=120).is_settled(A.certificate, settle=120)
+        steady = observe(steady, a, now, gap=120)
+        assert steady.seconds(A.certificate) == now
+    assert steady.seconds(B.certificate) == 0
+    assert observe(steady, a, 239, gap=120).seconds(A.certificate) == 239
+    assert observe(steady, a, 240, gap=120).seconds(A.certificate) == 0
+    interrupted = observe(observe(steady, nothing, 121, gap=120), a, 122, gap=120)
+    assert observe(interrupted, a, 132, gap=120).seconds(A.certificate) == 10
 
 
 def test_only_wrong_bundles_are_written_and_only_over_what_was_read() -> None:
@@ -313,25 +344,6 @@ def test_transitions_are_counted_for_people() -> None:
     assert lease_spec({"spec": other}, "other", BEGIN, duration=60, held=False)["holderIdentity"] == ""
 
 
-def test_a_replica_that_is_silent_for_long_or_serves_nothing_is_not_waited_for() -> None:
-    def of(pod: str, version: str, *serves: str) -> dict[str, Any]:
-        found = report(SPEC, Identity(pod, "u", "uid"), serves, BEGIN, every=60)
-        found["metadata"]["resourceVersion"] = version
-        return found
-
-    def at(now: float, alive: str, before: Any) -> Any:
-        leases = [of("dead", "1", "a"), of("alive", alive, "a", "b"), of("gone", "3")]
-        return muster(before, leases, now, SPEC, gone=600)
-
-    fleet = at(0, "2", None)
-    assert fleet.served == {"webhook-tls.dead": {"a"}, "webhook-tls.alive": {"a", "b"}}
-    for now in range(100, 600, 100):
-        fleet = at(now, str(now), fleet)
-        assert "webhook-tls.dead" in fleet.served
-    assert at(600, "600", fleet).served == {"webhook-tls.alive": {"a", "b"}}
-    assert "webhook-tls.dead" in at(5000, "5000", fleet).served
-
-
 def test_what_a_person_is_shown() -> None:
     stored = read_stored(
         {
@@ -342,15 +354,15 @@ def test_what_a_person_is_shown() -> None:
         SPEC,
     )
     found = describe(stored, read_registration(configuration(b""), SPEC), SPEC, BEGIN + 10 * DAY)
-    assert [each.place for each in found.rows] == ["tls.crt", "previous.crt", "ca.crt", "ca.crt"]
-    assert [each.days_left for each in found.rows] == [80.0, 80.0, 720.0, 720.0]
+    assert [each.place for each in found.rows] == ["tls.crt", "ca.crt", "ca.crt"]
+    assert [each.days_left for each in found.rows] == [80.0, 720.0, 720.0]
     assert found.faults == ("the caBundle of 0 is not ca.crt",)
     assert [each.what for each in found.events] == [
-        "end the overlap of the authorities once every replica serves the new one",
+        "issue the serving certificate by the new authority, once API servers know it",
         "renew the serving certificate",
         "begin the rotation of the authority",
     ]
-    assert found.events[1].when == due(leaf(OF_B))
+    assert found.events[1].when == due(leaf(OF_A))
 
 
 def test_bundles_are_read_leniently() -> None:

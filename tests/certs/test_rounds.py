@@ -3,7 +3,7 @@
 import pytest
 
 from certs.permissions import keeper_permissions
-from certs.requests import Create, Get, Kind, List, Patch, Replace
+from certs.requests import Create, Get, Kind, Patch, Replace
 from tests.certs.world import MARKS, PACE, SECRET, SPEC, Runner, World
 
 
@@ -41,25 +41,30 @@ def healed(world: World) -> None:
     assert all(runner.served and runner.served.certificate == data["tls.crt"] for runner in world.runners)
 
 
-LONGEST_ROUND = 9
+LONGEST_ROUND = 8
 
 
-@pytest.mark.parametrize("before_retirement", [True, False], ids=["before the retirement", "after it"])
+def changed(before: dict[str, bytes], after: dict[str, bytes]) -> str:
+    """What the leader did in between."""
+    if before.get("next.key") and "next.key" not in after:
+        return "switch"
+    return "finish" if before["ca.crt"].count(b"BEGIN") == 2 > after["ca.crt"].count(b"BEGIN") else "nothing"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "step"),
+    [(PACE.settle + PACE.check, "switch"), (PACE.settle + PACE.overlap + 2 * PACE.check, "finish")],
+    ids=["switch", "finish"],
+)
 @pytest.mark.parametrize("first", range(LONGEST_ROUND))
-@pytest.mark.parametrize("second", [3, 4, 5, 6], ids=["read", "reported", "read again", "served"])
-def test_a_replica_may_start_at_any_moment_of_a_leader_that_ends_the_overlap(
-    first: int, second: int, before_retirement: bool
+@pytest.mark.parametrize("second", [2, 3, 4], ids=["read the configuration", "read the Secret", "served"])
+def test_a_replica_may_start_at_any_moment_of_a_leader_that_rotates(
+    first: int, second: int, seconds: float, step: str
 ) -> None:
     world = rotating()
     leader, follower = world.runners
-    go(world, leader, follower, seconds=PACE.settle + PACE.check)
-    assert "previous.crt" in world.data()
-    assert all(runner.replica.in_hand == runner.served for runner in world.runners)
-    while follower.served is None or follower.served.certificate != world.data()["tls.crt"]:
-        go(world, follower, seconds=PACE.check)
-    if not before_retirement:
-        while "previous.crt" in world.data():
-            go(world, leader, seconds=PACE.check)
+    go(world, leader, follower, seconds=seconds)
+    before = world.data()
     newcomer = world.start()
     rest = [(leader, LONGEST_ROUND)] * 3 + [(newcomer, LONGEST_ROUND)]
     for runner, steps in ((leader, first), (newcomer, second), *rest):
@@ -67,7 +72,31 @@ def test_a_replica_may_start_at_any_moment_of_a_leader_that_ends_the_overlap(
             fine(world)
             if not world.step(runner):
                 break
-    go(world, leader, follower, newcomer, seconds=3 * PACE.settle)
+    assert changed(before, world.data()) == step
+    go(world, leader, follower, newcomer, seconds=2 * PACE.settle + PACE.overlap)
+    healed(world)
+
+
+def test_the_new_authority_is_trusted_before_it_is_served_and_the_old_one_for_long_after() -> None:
+    world = rotating()
+    leader, follower = world.runners
+    begin = world.elapsed
+    seen: dict[tuple[int, bool], float] = {}
+    while world.elapsed < begin + 2 * PACE.settle + PACE.overlap:
+        go(world, leader, follower, seconds=PACE.check)
+        authorities = world.data()["ca.crt"].count(b"BEGIN")
+        seen.setdefault((authorities, "next.key" in world.data()), world.elapsed - begin)
+    trusted, served, over = (seen[state] for state in ((2, True), (2, False), (1, False)))
+    assert trusted <= PACE.check
+    assert PACE.settle <= served - trusted <= PACE.settle + 2 * PACE.check
+    assert PACE.overlap <= over - served <= PACE.overlap + 3 * PACE.check
+
+
+def test_a_replica_that_cannot_follow_for_most_of_the_overlap_serves_what_is_trusted() -> None:
+    world = rotating()
+    leader, follower = world.runners
+    go(world, leader, seconds=PACE.overlap - PACE.check)
+    go(world, leader, follower, seconds=2 * PACE.settle + PACE.overlap)
     healed(world)
 
 
@@ -82,7 +111,7 @@ def test_a_leader_may_be_cut_off_at_any_request_of_a_rotation(requests: int) -> 
         fine(world)
     world.kill(leader)
     world.start()
-    go(world, *world.runners, seconds=PACE.gone + 4 * PACE.settle)
+    go(world, *world.runners, seconds=PACE.overlap + 4 * PACE.settle)
     healed(world)
 
 
@@ -93,11 +122,11 @@ def test_a_leader_that_wakes_up_late_does_no_harm() -> None:
         for _ in range(steps):
             world.step(leader)
         newcomer = world.start()
-        go(world, follower, newcomer, seconds=0.8 * PACE.gone)
+        go(world, follower, newcomer, seconds=0.8 * PACE.overlap)
         while world.step(leader):
             fine(world)
         fine(world)
-        go(world, leader, follower, newcomer, seconds=PACE.gone)
+        go(world, leader, follower, newcomer, seconds=PACE.overlap + 2 * PACE.settle)
         healed(world)
 
 
@@ -109,14 +138,14 @@ def test_an_api_server_that_is_away_for_hours_stops_nothing() -> None:
         world.wait(1800)
         go(world, *world.runners, seconds=PACE.check)
     world.away = False
-    go(world, *world.runners, seconds=4 * PACE.settle)
+    go(world, *world.runners, seconds=PACE.overlap + 2 * PACE.settle)
     healed(world)
 
 
 def test_no_request_is_made_beyond_the_permissions() -> None:
     world = rotating()
-    go(world, *world.runners, seconds=4 * PACE.settle)
-    verbs = {Get: "get", List: "list", Create: "create", Replace: "update", Patch: "patch"}
+    go(world, *world.runners, seconds=2 * PACE.settle)
+    verbs = {Get: "get", Create: "create", Replace: "update", Patch: "patch"}
     resources = {
         Kind.SECRET: "secrets",
         Kind.LEASE: "leases",
@@ -128,16 +157,16 @@ def test_no_request_is_made_beyond_the_permissions() -> None:
 
 def test_in_quiet_times_a_round_is_a_few_requests_and_writes_nothing_but_leases() -> None:
     world = rotating()
-    go(world, *world.runners, seconds=6 * PACE.settle)
+    go(world, *world.runners, seconds=PACE.overlap + 2 * PACE.settle)
     before = {key: each["metadata"]["resourceVersion"] for key, each in world.objects.items()}
-    counts: dict[str, list[int]] = {runner.replica.identity.pod: [] for runner in world.runners}
+    counts: dict[str, list[int]] = {runner.replica.identity: [] for runner in world.runners}
     for _ in range(4):
         for runner in world.runners:
             runner.requests = 0
             world.round(runner)
-            counts[runner.replica.identity.pod].append(runner.requests)
+            counts[runner.replica.identity].append(runner.requests)
         world.wait(PACE.check)
     leader, follower = sorted(map(sorted, counts.values()), reverse=True)
-    assert (leader, follower) == ([4, 4, 4, 5], [3, 3, 3, 4])  # once each says that it lives
+    assert (leader, follower) == ([4] * 4, [3] * 4)
     changed = {key[0] for key, each in world.objects.items() if each["metadata"]["resourceVersion"] != before[key]}
     assert changed == {Kind.LEASE}

@@ -13,7 +13,7 @@ from tests.certs.world import BEGIN, MARKS, PACE, SECRET, SPEC, Runner, World
 
 STALE_S = PACE.settle
 FOREIGN = issue(["x"], now=BEGIN, lifetime=SPEC.authority_lifetime)
-KEYS = ("tls.crt", "tls.key", "ca.crt", "ca.key", "previous.crt", "previous.key")
+KEYS = ("tls.crt", "tls.key", "ca.crt", "ca.key", "next.key")
 VALUES = {
     "gone": None,
     "empty": b"",

@@ -18,8 +18,7 @@ from certs.bundle import TlsBundle
 from certs.certificate import is_in_date, is_issued_by, load_authorities
 from certs.errors import ApiFailure, CertsError, Conflict
 from certs.material import leaf
-from certs.replicas import Identity
-from certs.requests import Answer, Create, Get, Kind, List, Patch, PatchType, Replace, Request, Serve
+from certs.requests import Answer, Create, Get, Kind, Patch, Replace, Request, Serve
 from certs.rounds import Replica, Talk
 from certs.spec import CertificateSpec, Marks, Pace
 
@@ -27,8 +26,6 @@ BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MARKS = Marks(
     secret_type="example.org/certificates",  # noqa: S106 - a name
     rotate="example.org/rotate",
-    replica="example.org/replica-of",
-    serves="example.org/serves",
     field_manager="tests",
 )
 SPEC = CertificateSpec(
@@ -40,7 +37,7 @@ SPEC = CertificateSpec(
     lifetime=timedelta(days=90),
     authority_lifetime=timedelta(days=730),
 )
-PACE = Pace(gone=600.0)
+PACE = Pace(overlap=600.0)
 SECRET, CONFIGURATION = (Kind.SECRET, "webhook-tls"), (Kind.CONFIGURATION, "webhook")
 
 
@@ -104,7 +101,7 @@ class World:
     def start(self) -> Runner:
         """A new replica, in a new Pod."""
         number = next(self._numbers)
-        replica = Replica(Identity(f"pod-{number}", f"unique-{number}"), SPEC, PACE, lambda: self.elapsed)
+        replica = Replica(f"pod-{number}", SPEC, PACE, lambda: self.elapsed)
         runner = Runner(replica)
         self.runners.append(runner)
         return runner
@@ -190,7 +187,7 @@ class World:
         if not self.meddled:
             bundles.append(authorities(self.named()[0]))
         return [
-            f"{runner.replica.identity.pod} at {self.now}"
+            f"{runner.replica.identity} at {self.now}"
             for runner in serving
             for bundle in bundles
             if not self.accepts(bundle, runner)
@@ -221,10 +218,6 @@ class World:
         match request:
             case Get(kind, name):
                 return self.objects.get((kind, name))
-            case List(kind, label):
-                key, _, value = label.partition("=")
-                items = [each for (found, _), each in self.objects.items() if found is kind]
-                return {"items": [each for each in items if each["metadata"].get("labels", {}).get(key) == value]}
             case Create(kind, manifest):
                 if (kind, manifest["metadata"]["name"]) in self.objects:
                     raise Conflict("exists")
@@ -232,8 +225,6 @@ class World:
             case Replace(kind, name, manifest):
                 self._check((kind, name), manifest)
                 self.put((kind, name), manifest)
-            case Patch(kind, name, patch, PatchType.APPLY):
-                self.put((kind, name), patch)
             case Patch(kind, name, patch, _):
                 self._check((kind, name), patch)
                 if kind is Kind.CONFIGURATION:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.chart.generated import GENERATED
 from tests.chart.helm import INSTALL, Helm
-from tests.programs.build import Missing, find_or_build
-from tests.programs.catalogue import HELM
+from tests.go_programs.build import Missing, find_or_build
+from tests.go_programs.catalogue import HELM
 
 
 def main() -> int:

@@ -12,9 +12,9 @@ import yaml
 
 from certs.permissions import keeper_permissions
 from webhook import __version__
-from webhook.config import Config, parse_config
-from webhook.kube.permissions import AGENT, AGENT_TAINTS, CLAIMS, PLANNER, WEBHOOK
-from webhook.server.certificates import spec_of
+from webhook.cluster.api.permissions import AGENT, AGENT_TAINTS, CLAIMS, PLANNER, WEBHOOK
+from webhook.decisions.configuration import Config, parse_config
+from webhook.programs.server.certificates import spec_of
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "chart"

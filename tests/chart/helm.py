@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from tests.chart.generated import CHART, ROOT
-from tests.programs.catalogue import HELM
-from tests.programs.left_out import GetProgram
+from tests.go_programs.catalogue import HELM
+from tests.go_programs.left_out import GetProgram
 
 RELEASE = "gpu-topology-webhook"
 NAMESPACE = "gpu-topology"

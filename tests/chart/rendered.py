@@ -7,7 +7,7 @@ import yaml
 
 from tests.chart.generated import CHART
 from tests.chart.helm import NAMESPACE, RELEASE, Helm, pick
-from webhook.config import Config, parse_config
+from webhook.decisions.configuration import Config, parse_config
 
 WEBHOOK = ("Deployment", "gpu-topology-webhook")
 PLANNER = ("Deployment", "gpu-topology-place")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.chart.generated import CHART, GENERATED, Value, documented_values
+from tests.chart.generated import CHART, GENERATED, documented_values
 from webhook import __version__
-from webhook.config import DEFAULT_REMAP_IMAGE
-from webhook.model import names
+from webhook.decisions.configuration import DEFAULT_REMAP_IMAGE
+from webhook.words import names
 
 REMEDY = "is stale; run: make chart"
 OWN_NAMES = {value.rstrip(".") for value in vars(names).values() if isinstance(value, str)}
@@ -41,10 +41,11 @@ def test_what_artifact_hub_reads_is_text_and_names_the_images_of_the_chart() -> 
     assert all(url.startswith(chart["home"]) for url in links.values())
 
 
-@pytest.mark.parametrize("value", list(documented_values()), ids=lambda value: value.key)
-def test_every_value_is_explained_by_the_comment_above_it(value: Value) -> None:
-    assert value.meaning.endswith(".")
-    assert value.meaning[0].isupper()
+def test_every_value_is_explained_by_the_comment_above_it(subtests: pytest.Subtests) -> None:
+    for value in documented_values():
+        with subtests.test(value.key):
+            assert value.meaning.endswith(".")
+            assert value.meaning[0].isupper()
 
 
 def test_names_in_templates_are_those_of_the_code() -> None:

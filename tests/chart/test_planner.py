@@ -8,8 +8,8 @@ import pytest
 from tests.chart.generated import CHART
 from tests.chart.helm import KUBERNETES, NAMESPACE, Helm, pick
 from tests.chart.rendered import PLACES, PLANNER, RELEASE_JOB, WEBHOOK, config_of, notes, pod_template
-from webhook.model import names
-from webhook.model.choices import Placement, PlacementMode
+from webhook.words import names
+from webhook.words.choices import Placement, PlacementMode
 
 pytestmark = pytest.mark.cluster
 

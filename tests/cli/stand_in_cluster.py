@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.agent.looks import nowhere
-from tests.claims.cases import CASES
 from tests.cli.command import Done, gpu_topology
+from tests.decisions.claims.cases import CASES
+from tests.hardware.topology import machines
 from tests.pods import Manifest
-from tests.topology import machines
-from webhook.model.lease import micro_time
-from webhook.topology.document import format_topology
+from tests.programs.agent.looks import nowhere
+from webhook.hardware.topology.document import format_topology
+from webhook.objects.lease import micro_time
 
 RESOURCE = "/apis/resource.k8s.io/v1"
 SLICES = f"{RESOURCE}/resourceslices"
@@ -41,7 +41,20 @@ class Cluster:
         if key not in self.objects:
             return (200, {"items": []}) if selector else (404, missing(key))
         found = self.objects[key]
-        return (403, {"kind": "Status", "message": "you may not"}) if found is None else (200, found)
+        if found is None:
+            return 403, {"kind": "Status", "message": "you may not"}
+        return 200, found if selector or parts.path == "/version" else named(found, parts.path)
+
+
+def named(found: dict[str, Any], path: str) -> dict[str, Any]:
+    """An object with what the API server gives to each: the name under which it is found, and its namespace."""
+    *_, collection, name = path.split("/")
+    if "items" in found or not name:
+        return found
+    own = {"name": name} | (
+        {"namespace": path.split("/")[-3]} if "/namespaces/" in path and collection != "namespaces" else {}
+    )
+    return found | {"metadata": own | (found.get("metadata") or {})}
 
 
 def missing(key: str) -> dict[str, Any]:
@@ -86,7 +99,8 @@ def add_pod(cluster: Cluster, manifest: Manifest) -> None:
 
 def add_topology(cluster: Cluster, *, minutes_ago: int) -> None:
     """What the agent of h20-node-1 published, and its Lease."""
-    metadata = {"name": "gpu-topology-h20-node-1", "namespace": "gpu-topology-system"}
+    labels = {"gpu.topology/node": "h20-node-1"}
+    metadata = {"name": "gpu-topology-h20-node-1", "namespace": "gpu-topology-system", "labels": labels}
     config_map = {"metadata": metadata, "data": {"topology.json": format_topology(machines.h20())}}
     cluster.objects["/api/v1/configmaps gpu.topology/node=h20-node-1"] = {"items": [config_map]}
     renewed = micro_time(datetime.now(UTC) - timedelta(minutes=minutes_ago))

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.analyze.clusters import MANIFESTS, Cluster
-from tests.analyze.faults import many_of_a_deployment, mixture
 from tests.cli.command import ROOT, gpu_topology
-from tests.topology.machines import h20
+from tests.hardware.topology.machines import h20
+from tests.insight.analyze.clusters import MANIFESTS, Cluster
+from tests.insight.analyze.faults import many_of_a_deployment, mixture
 from webhook import __version__
-from webhook.topology.document import format_topology
+from webhook.hardware.topology.document import format_topology
 
 
 def write(path: Path, cluster: Cluster) -> Path:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.cli.command import ROOT, gpu_topology
-from tests.topology.machines import H20_UUIDS
+from tests.hardware.topology.machines import H20_UUIDS
 
 STATE = ROOT / "examples" / "state"
 ALLOCATED = f"{H20_UUIDS[1]},NVIDIA,97871,100:{H20_UUIDS[0]},NVIDIA,97871,100:;"

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.cli.command import ROOT, gpu_topology
-from tests.topology.machines import MACHINES, a100_pcie_bridged, bent, dgx1_v100
-from webhook.manifest.documents import parse_yaml, read_yaml
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology
+from tests.hardware.topology.machines import MACHINES, a100_pcie_bridged, bent, dgx1_v100
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.manifest.documents import read_yaml
+from webhook.objects.manifest.yaml_parser import parse_yaml
 
 CASES = ROOT / "tests" / "cases" / "claim-templates"
 STATE = ROOT / "examples" / "state"

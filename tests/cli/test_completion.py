@@ -26,12 +26,12 @@ def test_another_shell_is_wrong_usage() -> None:
 @pytest.mark.skipif(not Path("/bin/bash").exists(), reason="bash is not installed")
 def test_the_script_for_bash_completes_a_command() -> None:
     script = (
-        "source <(gpu-topology completion bash); COMP_WORDS=(gpu-topology topology ch); COMP_CWORD=2; "
+        "source <(gpu-topology completion bash); COMP_WORDS=(gpu-topology topology pl); COMP_CWORD=2; "
         '_gpu_topology_completion gpu-topology; echo "${COMPREPLY[@]}"'
     )
     environment = {"PATH": f"{BIN}{os.pathsep}/usr/bin:/bin"}
     done = subprocess.run(["/bin/bash", "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "check\n"
+    assert done.stdout == "plan\n"
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from tests.cli.command import ROOT, gpu_topology
-from tests.explain.situations import H20, annotated, on
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import H20, annotated, on
 from tests.pods import container, pod
-from tests.topology import machines
-from webhook.topology.document import format_topology
+from webhook.hardware.topology.document import format_topology
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GET_PODS = "Give the Pods themselves: kubectl get pods -l KEY=VALUE -o yaml"
@@ -273,6 +273,7 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
         (("train", "--state", "examples/state", "--context", "x"), "give either files or a cluster"),
         (("a/b", "--state", "examples/state", "--kubeconfig", "x"), "give either files or a cluster"),
         (("-f", "-", "--topology", "-"), "standard input can be read once"),
+        (("-f", "-", "-f", "-"), "standard input can be read once"),
         (("a/b", "--state", "examples/state", "--hami-version", "banana"), "expected a version such as"),
     ],
 )

@@ -11,13 +11,13 @@ import yaml
 
 from tests.cli.command import Done, gpu_topology
 from tests.cli.stand_in_cluster import RESOURCE, Cluster, add_claim_case, add_pod, add_topology
-from tests.explain.situations import H20, injected, on
+from tests.decisions.test_detected import deployment
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import H20, injected, on
 from tests.pods import pod
-from tests.state.test_detected import deployment
-from tests.topology import machines
-from webhook.model.lease import micro_time
-from webhook.model.node_names import node_label
-from webhook.topology.document import format_topology
+from webhook.hardware.topology.document import format_topology
+from webhook.objects.lease import micro_time
+from webhook.words.node_names import node_label
 
 SCHEDULERS = "/apis/apps/v1/deployments app.kubernetes.io/component=hami-scheduler"
 NODE = "/api/v1/nodes/h20-node-1"
@@ -175,7 +175,8 @@ def test_of_two_nodes_whose_names_make_one_label_each_is_shown_its_own(
     name = "node-1"
     topology = replace(machines.h20(), node=name if is_of_the_node else "node-2")
     owner = {"kind": "Node", "uid": "u"}
-    metadata = {"name": f"gpu-topology-{topology.node}", "namespace": "s", "ownerReferences": [owner]}
+    labels = {"gpu.topology/node": node_label(name)}
+    metadata = {"name": f"gpu-topology-{topology.node}", "namespace": "s", "ownerReferences": [owner], "labels": labels}
     config_map = {"metadata": metadata, "data": {"topology.json": format_topology(topology)}}
     cluster.objects[f"/api/v1/configmaps gpu.topology/node={node_label(name)}"] = {"items": [config_map]}
     cluster.objects[f"/api/v1/nodes/{name}"] = {"metadata": {"name": name, "uid": "u"}}

@@ -10,8 +10,8 @@ import yaml
 from tests.cli.command import ROOT, gpu_topology
 from tests.judge import policy
 from tests.pods import SHARED_MEMORY
-from webhook.manifest.templates import find_templates
-from webhook.workload import inject_manifest
+from webhook.cli.workload import inject_manifest
+from webhook.objects.manifest.templates import find_templates
 
 STATE = ROOT / "examples" / "state"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import ROOT, gpu_topology
-from tests.topology.machines import bent, h20
-from webhook.model.errors import FormatError, shorten
-from webhook.topology.document import format_topology, parse_topology
-from webhook.topology.model import MigMode, NodeTopology
+from tests.hardware.topology.machines import bent, h20
+from webhook.hardware.topology.document import format_topology, parse_topology
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.words.errors import FormatError, shorten
 
 STATE = ROOT / "examples" / "state"
 SHOW = ("topology", "show", "--state", STATE, "--node", "dgx1-v100")

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.analyze.clusters import Cluster
-from tests.analyze.faults import FAULTS, mixture
-from webhook.analyze.analyzers import analyze
+from tests.insight.analyze.clusters import Cluster
+from tests.insight.analyze.faults import FAULTS, mixture
 from webhook.cli.kubeconfig import namespace_of_context
-from webhook.cli.manifests import ManifestFile
-from webhook.cli.snapshot.read import from_files
-from webhook.cli.snapshot.saved import check_target, files_of, write
-from webhook.manifest.documents import read_yaml
-from webhook.model.errors import GpuTopologyError, ManifestError
-from webhook.state.claims import load_claims
+from webhook.cli.snapshots import from_files
+from webhook.cluster.files.claims import load_claims
+from webhook.cluster.files.manifests import ManifestFile
+from webhook.cluster.snapshot.directory import check_target, files_of, write
+from webhook.insight.analyze.analyzers import analyze
+from webhook.objects.manifest.documents import read_yaml
+from webhook.words.errors import GpuTopologyError, ManifestError
 
 CONTEXTS = {
     "current-context": "lab",
@@ -98,7 +98,7 @@ def test_a_file_may_be_json_or_yaml(tmp_path: Path, text: str, expected: list[ob
 def test_a_key_that_stands_twice_in_json_is_refused_too(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text('{"a": 1, "a": 2}')
-    with pytest.raises(ManifestError, match="duplicate key"):
+    with pytest.raises(ManifestError, match='expected JSON, found key "a" twice in one object'):
         read_yaml(path)
 
 

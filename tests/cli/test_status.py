@@ -9,16 +9,16 @@ from textwrap import dedent
 import pytest
 from rich.console import Console
 
-from tests.analyze.clusters import Cluster, h20, running
 from tests.cli.command import gpu_topology
 from tests.cli.terminal import ESCAPE, on_terminal
 from tests.cli.test_analyze import write
-from tests.overview.scenes import claims, cordoned, fault, group_with_later_pods, mig, pinned, ran, seen
+from tests.insight.analyze.clusters import Cluster, h20, running
+from tests.insight.overview.scenes import claims, cordoned, fault, group_with_later_pods, mig, pinned, ran, seen
 from webhook.cli.status.picture import picture
 from webhook.cli.status.watch import LEAST_SECONDS, heading, readings
-from webhook.model.errors import GpuTopologyError
-from webhook.overview.limit import limited
-from webhook.overview.model import Overview
+from webhook.insight.overview.limit import limited
+from webhook.insight.overview.model import Overview
+from webhook.words.errors import GpuTopologyError
 
 NARROW, WIDE = 80, 160
 

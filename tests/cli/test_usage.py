@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tests.cli.command import ROOT, gpu_topology
 from webhook import __version__
 from webhook.cli.main import app
-from webhook.remap.program import main as remap
+from webhook.programs.remap.program import main as remap
 
 BARE_TYPE = re.compile(r" --.* (?:<(?:str|path|int|float)>|TEXT|PATH|FILENAME|INTEGER|FLOAT) ")
 """A line of help about an option whose value has no name, so that typer shows its type."""

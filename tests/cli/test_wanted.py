@@ -2,9 +2,9 @@
 
 import pytest
 
-from webhook.cli.cluster.wanted import POD, NoNameError, parse_wanted
-from webhook.cli.cluster.workloads import label_selector
-from webhook.model.errors import FormatError
+from webhook.cluster.snapshot.wanted import POD, NoNameError, parse_wanted
+from webhook.cluster.snapshot.workloads import label_selector
+from webhook.words.errors import FormatError
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model.bucket import Buckets, Rate, TokenBucket
+from webhook.cluster.bucket import Buckets, Rate, TokenBucket
 
 RATE = Rate(burst=3, per_second=2)
 

@@ -39,7 +39,7 @@ def test_left_out(leave_out): leave_out("a-program", "it is not here")
 @pytest.mark.parametrize("processes", ["0", "2"])
 def test_a_run_tells_what_its_tests_saw(processes: str, tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(TESTS)
-    plugins = ["-p", "tests.compatibility.noting", "-p", "tests.programs.left_out"]
+    plugins = ["-p", "tests.compatibility.noting", "-p", "tests.go_programs.left_out"]
     options = ["-n", processes, "-q", "--rootdir", str(tmp_path), f"--compatibility={tmp_path / 'run.json'}"]
     subprocess.run(
         [sys.executable, "-m", "pytest", *plugins, *options, str(tmp_path)],

@@ -21,8 +21,8 @@ from kubernetes.client import (
 )
 from kubernetes.client.exceptions import ConflictException
 
-from tests.cluster.control_plane import ControlPlane, wait_until_allowed
-from webhook.kube.permissions import Permission, Scope
+from tests.control_plane.control_plane import ControlPlane, wait_until_allowed
+from webhook.cluster.api.permissions import Permission, Scope
 
 RBAC = "rbac.authorization.k8s.io"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from tests.cluster.control_plane import ControlPlane
+from tests.control_plane.control_plane import ControlPlane
 
 REQUESTS = "apiserver_request_total"
 DURATION = "apiserver_admission_webhook_admission_duration_seconds"

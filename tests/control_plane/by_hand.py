@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.analyze.clusters import Cluster, cards, h20
-from tests.analyze.faults import OURS, Expected
-from tests.cluster.kubectl import Kubectl
-from webhook.model.lease import micro_time
+from tests.control_plane.kubectl import Kubectl
+from tests.insight.analyze.clusters import Cluster, cards, h20
+from tests.insight.analyze.faults import OURS, Expected
+from webhook.objects.lease import micro_time
 
 WEBHOOK = "gpu-topology-webhook"
 AGENTS = "gpu-topology-nodes"

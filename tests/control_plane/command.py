@@ -6,10 +6,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cluster.control_plane import Binaries
-from tests.cluster.processes import NotRunningError
-from tests.programs.build import required
-from tests.programs.catalogue import ETCD, KUBE_APISERVER
+from tests.control_plane.control_plane import Binaries
+from tests.control_plane.processes import NotRunningError
+from tests.go_programs.build import required
+from tests.go_programs.catalogue import ETCD, KUBE_APISERVER
 
 
 def run_command(name: str, work: Callable[[Binaries, Path], int]) -> int:

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from kubernetes.client import CoreV1Api, V1Node, V1ObjectMeta
 
-from tests.cluster.accounts import namespace_for_pods
-from tests.cluster.control_plane import REQUEST_TIMEOUT_S, Binaries, ControlPlane, running_control_plane
-from tests.cluster.processes import NotRunningError
-from tests.cluster.registration import registered
-from tests.cluster.scheduling import NODE
-from tests.programs.catalogue import ETCD, KUBE_APISERVER
-from tests.programs.left_out import GetProgram
-from tests.server.conftest import RunningServer
+from tests.control_plane.accounts import namespace_for_pods
+from tests.control_plane.control_plane import REQUEST_TIMEOUT_S, Binaries, ControlPlane, running_control_plane
+from tests.control_plane.processes import NotRunningError
+from tests.control_plane.registration import registered
+from tests.control_plane.scheduling import NODE
+from tests.go_programs.catalogue import ETCD, KUBE_APISERVER
+from tests.go_programs.left_out import GetProgram
+from tests.programs.server.conftest import RunningServer
 
 
 @pytest.fixture(scope="session")
@@ -39,9 +39,10 @@ def control_plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What of ours runs within the tests waits for the API server even if the machine stands still for a while."""
-    monkeypatch.setattr("webhook.kube.pod_events.DRAIN_SECONDS", REQUEST_TIMEOUT_S)
-    for module in ("api_server", "certificates"):
-        monkeypatch.setattr(f"webhook.kube.{module}.SECONDS", REQUEST_TIMEOUT_S)
+    monkeypatch.setattr("webhook.cluster.api.pod_events.DRAIN_SECONDS", REQUEST_TIMEOUT_S)
+    for name in ("cluster.api.api_server.SECONDS", "cluster.api.certificates.SECONDS"):
+        monkeypatch.setattr(f"webhook.{name}", REQUEST_TIMEOUT_S)
+    monkeypatch.setattr("webhook.programs.agent.run.REQUEST_SECONDS", REQUEST_TIMEOUT_S)
 
 
 @pytest.fixture

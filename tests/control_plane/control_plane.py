@@ -35,7 +35,7 @@ from kubernetes.client import (
 from kubernetes.config import load_kube_config
 
 from certs.issue import issue
-from tests.cluster.processes import POLL_S, Program, running
+from tests.control_plane.processes import POLL_S, Program, running
 from tests.ports import reserved_port
 
 ETCD, KUBE_APISERVER = "etcd", "kube-apiserver"

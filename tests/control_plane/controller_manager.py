@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.processes import Program, running
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.processes import Program, running
 
 WITHOUT_KUBELETS = ("node-lifecycle-controller", "taint-eviction-controller", "node-ipam-controller")
 """They would find that no node ever reports, and evict every pod."""

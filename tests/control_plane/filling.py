@@ -10,11 +10,11 @@ import httpx
 from kubernetes.client import CoreV1Api, V1ObjectMeta, V1ServiceAccount
 from kubernetes.client.exceptions import ConflictException
 
-from tests.analyze.clusters import AT, CONFIGURATION, Cluster, Object, registration
-from tests.cluster.control_plane import REQUEST_TIMEOUT_S, ControlPlane
-from tests.cluster.hami.nodes import untaint
-from webhook.model.lease import micro_time
-from webhook.model.timestamp import parse_timestamp
+from tests.control_plane.control_plane import REQUEST_TIMEOUT_S, ControlPlane
+from tests.control_plane.hami.nodes import untaint
+from tests.insight.analyze.clusters import AT, CONFIGURATION, Cluster, Object, registration
+from webhook.objects.lease import micro_time
+from webhook.words.timestamp import parse_timestamp
 
 OURS = "gpu-topology"
 """The namespace of the webhook."""

@@ -14,18 +14,18 @@ from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1Namespace
 
 from certs.issue import issue
 from tests.chart.registration import installed_limits, installed_registration
-from tests.cluster.accounts import namespace_for_pods, permitted
-from tests.cluster.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane
-from tests.cluster.manifests import apply
-from tests.cluster.processes import Program, running
-from tests.cluster.registration import create_pod, gpu_pod
-from tests.cluster.service import running_service
+from tests.control_plane.accounts import namespace_for_pods, permitted
+from tests.control_plane.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane
+from tests.control_plane.manifests import apply
+from tests.control_plane.processes import Program, running
+from tests.control_plane.registration import create_pod, gpu_pod
+from tests.control_plane.service import running_service
 from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import environment_of
 from tests.ports import reserved_port
-from tests.server.conftest import until
-from webhook.kube.permissions import AGENT, CLAIMS, PLANNER, WEBHOOK
-from webhook.model.names import INJECT, INJECTION
+from tests.programs.server.conftest import until
+from webhook.cluster.api.permissions import AGENT, CLAIMS, PLANNER, WEBHOOK
+from webhook.words.names import INJECT, INJECTION
 
 NAMESPACE = "gpu-topology"
 CONFIGURATION = "gpu-topology-webhook"

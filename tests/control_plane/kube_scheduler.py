@@ -8,8 +8,8 @@ from typing import Any
 
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.hami.nodes import READY, untaint
-from tests.cluster.processes import running
+from tests.control_plane.hami.nodes import READY, untaint
+from tests.control_plane.processes import running
 
 
 @contextmanager

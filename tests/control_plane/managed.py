@@ -12,9 +12,9 @@ from typing import Any
 
 from kubernetes.client import AdmissionregistrationV1Api, ApiClient, CoreV1Api
 
-from tests.cluster.control_plane import ControlPlane
-from tests.server.conftest import RunningServer, Starter
-from webhook.model.names import CERTIFICATES_TYPE
+from tests.control_plane.control_plane import ControlPlane
+from tests.programs.server.conftest import RunningServer, Starter
+from webhook.words.names import CERTIFICATES_TYPE
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from tests.cluster.control_plane import REQUEST_TIMEOUT_S, ControlPlane
+from tests.control_plane.control_plane import REQUEST_TIMEOUT_S, ControlPlane
 
 CUSTOM = ("cert-manager.io/v1", "monitoring.coreos.com/v1")
 """API versions that a bare API server does not know."""

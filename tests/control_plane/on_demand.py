@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.cluster.processes import NotRunningError
+from tests.control_plane.processes import NotRunningError
 
 Running = TypeVar("Running")
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.stand_in_webhook import running_webhook
+from tests.control_plane.stand_in_webhook import running_webhook
 
 ADDED = "mesh-proxy"
 

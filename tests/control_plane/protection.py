@@ -20,10 +20,10 @@ from kubernetes.client import (
 )
 
 from tests.chart.registration import installed_protection
-from tests.cluster.accounts import RBAC
-from tests.cluster.control_plane import ControlPlane, wait_until_allowed
-from tests.cluster.manifests import apply, path_of, request
-from tests.server.conftest import until
+from tests.control_plane.accounts import RBAC
+from tests.control_plane.control_plane import ControlPlane, wait_until_allowed
+from tests.control_plane.manifests import apply, path_of, request
+from tests.programs.server.conftest import until
 
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"

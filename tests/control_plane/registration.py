@@ -13,11 +13,11 @@ import httpx
 from kubernetes.client import AdmissionregistrationV1Api
 
 from tests.chart.registration import PATIENCE_S
-from tests.cluster.control_plane import REQUEST_TIMEOUT_S, ControlPlane
-from tests.server.conftest import RunningServer, Starter, until
-from tests.topology.machines import h20
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology
+from tests.control_plane.control_plane import REQUEST_TIMEOUT_S, ControlPlane
+from tests.hardware.topology.machines import h20
+from tests.programs.server.conftest import RunningServer, Starter, until
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
 
 PATIENT = f"binding: {{readSeconds: {REQUEST_TIMEOUT_S}}}\n"
 PERMISSIONS = {f"gpu.topology/allow-{what}": "true" for what in ("host-ipc", "host-pid", "node-gpus")}

@@ -6,8 +6,8 @@ from typing import Any
 
 from kubernetes.client import ApiException, CoreV1Api
 
-from tests.topology.machines import H20_UUIDS
-from webhook.model.names import PLACE_GATE, PLACEMENT
+from tests.hardware.topology.machines import H20_UUIDS
+from webhook.words.names import PLACE_GATE, PLACEMENT
 
 NODE = "h20-node-1"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from certs.issue import issue
-from tests.cluster.control_plane import CERTIFICATE_LIFETIME
+from tests.control_plane.control_plane import CERTIFICATE_LIFETIME
 
 Respond: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 """What an AdmissionReview is answered with: from its ``request`` the ``response``, but for the ``uid``."""

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from kubernetes.client import ApiClient, ResourceV1Api
 
-from tests.cluster.control_plane import Binaries, ControlPlane, startable_control_plane
-from tests.cluster.manifests import request
+from tests.control_plane.control_plane import Binaries, ControlPlane, startable_control_plane
+from tests.control_plane.manifests import request
 
 GATES = "--feature-gates=DRADeviceTaintRules=true"
 # Kubernetes 1.36 serves them in v1beta2, and only if it is told to; from 1.37 on all of this is the default.

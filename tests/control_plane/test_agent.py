@@ -27,24 +27,27 @@ from kubernetes.client import (
     V1ObjectMeta,
 )
 
-from tests.agent.looks import driver_away
-from tests.agent.waking import wake
-from tests.cluster.accounts import grant, permitted, wait_until_granted, without
-from tests.cluster.control_plane import ControlPlane
+from tests.control_plane.accounts import grant, permitted, wait_until_granted, without
+from tests.control_plane.control_plane import ControlPlane
+from tests.hardware.topology.machines import hgx_h100, uuid, with_switch_links
 from tests.nvml import machines as played
 from tests.nvml.machines import write_machine
 from tests.nvml.stub import environment_of, nvml_library, without_library
-from tests.server.conftest import DEADLINE_S, until
-from tests.topology.machines import hgx_h100, uuid, with_switch_links
-from webhook.agent.log import AgentLog
-from webhook.agent.publication import Object, PublishOptions
-from webhook.agent.rounds import Agent, Clock
-from webhook.agent.status import Count
-from webhook.kube.api_server import ApiServer, connect_objects
-from webhook.kube.permissions import AGENT, Permission, Scope
-from webhook.model.lease import renewed_at
-from webhook.topology.document import parse_topology
-from webhook.topology.model import NodeTopology
+from tests.programs.agent.looks import driver_away
+from tests.programs.agent.waking import wake
+from tests.programs.server.conftest import DEADLINE_S, until
+from webhook.cluster.api.errors import Conflict
+from webhook.cluster.api.permissions import AGENT, Permission, Scope
+from webhook.cluster.api.verbs import Api, Reply
+from webhook.cluster.kinds import EVENT, NODE, Kind
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.lease import renewed_at
+from webhook.programs.agent.log import AgentLog
+from webhook.programs.agent.publication import Object, PublishOptions
+from webhook.programs.agent.rounds import Agent, Clock
+from webhook.programs.agent.run import connect_agent
+from webhook.programs.agent.status import Count
 
 __all__ = ["nvml_library"]
 
@@ -71,7 +74,7 @@ class Site:
     now: datetime = AT
     descriptors: list[int] = field(default_factory=list)
 
-    def agent(self, *, cordon: bool = False, connected: Callable[[], ApiServer] | None = None) -> Agent:
+    def agent(self, *, cordon: bool = False, connected: Callable[[], Api] | None = None) -> Agent:
         """A new agent, as after a restart."""
         self.descriptors.append(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
         return Agent(
@@ -79,7 +82,7 @@ class Site:
             PublishOptions(namespace=self.namespace, cordon=cordon),
             interval=60.0,
             discover=lambda: replace(self.topology, node=self.node),
-            connect=connected or partial(connect_objects, self.kubeconfig, user_agent="test"),
+            connect=connected or partial(connect_agent, self.kubeconfig),
             log=AgentLog(self.descriptors[-1], node=self.node),
             clock=Clock(monotonic=lambda: self.seconds, now=lambda: self.now, jitter=lambda: 0.5),
         )
@@ -355,9 +358,10 @@ def test_an_event_that_is_there_already_is_no_error(site: Site) -> None:
     }
 
     async def create_twice() -> None:
-        api = connect_objects(site.kubeconfig, user_agent="test")
-        await api.create_event(event)
-        await api.create_event(event)
+        api = connect_agent(site.kubeconfig)
+        await api.create(EVENT, event)
+        with pytest.raises(Conflict, match="create Event in default: "):
+            await api.create(EVENT, event)
         await api.close()
 
     asyncio.run(create_twice())
@@ -441,23 +445,23 @@ def test_an_administrator_who_uncordons_wins(site: Site) -> None:
     assert site.annotation(CORDON) is None
 
 
-class Interrupted(ApiServer):
+class Interrupted(Api):
     """A connection at whose other end somebody writes the Node right after we have read it."""
 
     interruptions: list[Callable[[], None]]
 
-    async def node(self, name: str) -> Object:
-        found = await super().node(name)
-        if self.interruptions:
+    async def get(self, kind: Kind, name: str, namespace: str = "", **more: Any) -> Reply:
+        found = await super().get(kind, name, namespace, **more)
+        if kind is NODE and self.interruptions:
             self.interruptions.pop(0)()
         return found
 
 
-def interrupted(site: Site, *interruptions: Callable[[], None]) -> Callable[[], ApiServer]:
+def interrupted(site: Site, *interruptions: Callable[[], None]) -> Callable[[], Api]:
     left = list(interruptions)
 
-    def connected() -> ApiServer:
-        api = connect_objects(site.kubeconfig, user_agent="test")
+    def connected() -> Api:
+        api = connect_agent(site.kubeconfig)
         api.__class__ = Interrupted
         assert isinstance(api, Interrupted)
         api.interruptions = left

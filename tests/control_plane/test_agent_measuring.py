@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from kubernetes.client import ApiException, CoordinationV1Api, CoreV1Api, EventsV1Api, V1Node, V1ObjectMeta
 
-from tests.cluster.accounts import permitted
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.processes import Program, running
+from tests.control_plane.accounts import permitted
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.processes import Program, running
 from tests.cuda.machines import Bench, Way
 from tests.cuda.stub import PlayBench, bench_of, cuda_libraries, play_bench
 from tests.nvml.stub import nvml_library, play
 from tests.ports import reserved_port
-from tests.server.conftest import until
-from tests.verify.test_run import BenchOf, h100
-from webhook.kube.permissions import AGENT
-from webhook.topology.document import parse_topology
-from webhook.topology.model import NodeTopology
+from tests.programs.server.conftest import until
+from tests.programs.verify.test_run import BenchOf, h100
+from webhook.cluster.api.permissions import AGENT
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.model import NodeTopology
 
 __all__ = ["bench_of", "cuda_libraries", "nvml_library", "play", "play_bench"]
 

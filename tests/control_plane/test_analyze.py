@@ -9,13 +9,13 @@ import msgspec
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.analyze.clusters import Cluster, Object
-from tests.analyze.faults import FAULTS
 from tests.cli.command import gpu_topology
-from tests.cluster.accounts import permitted, without
-from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
-from tests.cluster.filling import OURS, administrator, fill, found
-from webhook.kube.permissions import ANALYZE, Scope
+from tests.control_plane.accounts import permitted, without
+from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane
+from tests.control_plane.filling import OURS, administrator, fill, found
+from tests.insight.analyze.clusters import Cluster, Object
+from tests.insight.analyze.faults import FAULTS
+from webhook.cluster.api.permissions import ANALYZE, Scope
 
 pytestmark = pytest.mark.cluster
 

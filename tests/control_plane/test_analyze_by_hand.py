@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from kubernetes.client import CoreV1Api, V1ObjectMeta
 
-from tests.analyze.clusters import Cluster
-from tests.analyze.faults import FAULTS, Expected, Fault
 from tests.cli.command import gpu_topology
-from tests.cluster.accounts import namespace_for_pods, permitted
-from tests.cluster.by_hand import BY_HAND, ByHand, Person
-from tests.cluster.control_plane import Binaries, running_control_plane
-from tests.cluster.filling import PEOPLE, administrator, empty, fill, found
-from tests.cluster.kubectl import Kubectl
-from tests.cluster.test_analyze import MADE
-from tests.programs.catalogue import KUBECTL
-from tests.programs.left_out import GetProgram
-from webhook.kube.permissions import ANALYZE, Scope
+from tests.control_plane.accounts import namespace_for_pods, permitted
+from tests.control_plane.by_hand import BY_HAND, ByHand, Person
+from tests.control_plane.control_plane import Binaries, running_control_plane
+from tests.control_plane.filling import PEOPLE, administrator, empty, fill, found
+from tests.control_plane.kubectl import Kubectl
+from tests.control_plane.test_analyze import MADE
+from tests.go_programs.catalogue import KUBECTL
+from tests.go_programs.left_out import GetProgram
+from tests.insight.analyze.clusters import Cluster
+from tests.insight.analyze.faults import FAULTS, Expected, Fault
+from webhook.cluster.api.permissions import ANALYZE, Scope
 
 pytestmark = pytest.mark.cluster
 

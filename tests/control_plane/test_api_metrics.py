@@ -1,6 +1,6 @@
 """Quantiles of the API server's histograms, as PromQL computes them."""
 
-from tests.cluster.api_metrics import Histogram, histogram_of
+from tests.control_plane.api_metrics import Histogram, histogram_of
 
 LINES = [
     "# TYPE waited_seconds histogram",

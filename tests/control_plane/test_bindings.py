@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from kubernetes.client import ApiException, CoreV1Api, EventsV1Api
 
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import created, gpu_pod
-from tests.cluster.scheduling import NODE, allocate, bind, stored
-from tests.server.conftest import RunningServer, until
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.registration import created, gpu_pod
+from tests.control_plane.scheduling import NODE, allocate, bind, stored
+from tests.programs.server.conftest import RunningServer, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("h20_node", "webhook")]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests.go_programs.catalogue import NVIDIA_CTK
+from tests.go_programs.left_out import GetProgram, LeaveOut
+from tests.hardware.topology import machines as topologies
 from tests.nvml.driver_root import make_driver_root
 from tests.nvml.machines import hgx_h100, write_machine
 from tests.nvml.stub import LIBRARY, compile_stub, environment_of
-from tests.programs.catalogue import NVIDIA_CTK
-from tests.programs.left_out import GetProgram, LeaveOut
-from tests.topology import machines as topologies
 
 pytestmark = pytest.mark.cluster
 
@@ -60,7 +60,7 @@ def test_devices_are_named_by_index_and_uuid_and_are_those_that_discovery_finds(
 
 
 def test_a_container_by_cdi_no_longer_has_a_list_of_its_own(specification: dict[str, Any]) -> None:
-    # So the webhook refuses peer profiles where devices come by CDI (docs/known-limits.md).
+    # So the webhook refuses peer profiles where devices come by CDI (docs/troubleshooting.md#known-limits).
     assert "NVIDIA_VISIBLE_DEVICES=void" in specification["containerEdits"]["env"]
 
 

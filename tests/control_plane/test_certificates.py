@@ -44,27 +44,25 @@ from certs.errors import ApiFailure, CertsError, Conflict, ForeignSecret, Missin
 from certs.issue import issue
 from certs.material import leaf
 from certs.permissions import Permission, Scope, keeper_permissions
-from certs.replicas import Identity
-from certs.requests import Answer, Kind, List, Request, Serve, converse
+from certs.requests import Answer, Kind, Patch, PatchType, Request, Serve, converse
 from certs.rounds import Replica
 from certs.spec import CertificateSpec, Pace
 from tests.cli.command import gpu_topology
-from tests.cluster.accounts import RBAC
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.managed import make_secret
-from tests.server.conftest import until
-from webhook.config import CertificateSettings
-from webhook.kube import certificates
-from webhook.kube.access import find_access
-from webhook.kube.certificates import CertificateRequests
-from webhook.kube.service_account import ServiceAccount
-from webhook.kube.session import Session
-from webhook.model import names
-from webhook.server.certificates import MARKS, spec_of
+from tests.control_plane.accounts import RBAC
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.managed import make_secret
+from tests.programs.server.conftest import until
+from webhook.cluster.api import certificates
+from webhook.cluster.api.certificates import CertificateRequests
+from webhook.cluster.api.service_account import ServiceAccount
+from webhook.cluster.api.session import Session, find_access
+from webhook.decisions.configuration import CertificateSettings
+from webhook.programs.server.certificates import MARKS, spec_of
+from webhook.words import names
 
 pytestmark = pytest.mark.cluster
 
-PACE = Pace()
+PACE = Pace(overlap=600.0)
 NUMBERS = count()
 
 
@@ -207,9 +205,7 @@ def connect(cluster: Cluster, tmp_path: Path) -> Any:
             session = Session(access, user_agent=names.WEBHOOK_USER_AGENT, seconds=certificates.SECONDS)
             return CertificateRequests(session, namespace=cluster.spec.namespace, field_manager=MARKS.field_manager)
 
-        number = next(NUMBERS)
-        identity = Identity(f"webhook-{number}", f"unique-{number}", f"uid-{number}")
-        return Driven(Replica(identity, cluster.spec, PACE, cluster.clock), connected)
+        return Driven(Replica(f"webhook-{next(NUMBERS)}", cluster.spec, PACE, cluster.clock), connected)
 
     return make
 
@@ -240,7 +236,7 @@ def test_of_two_replicas_one_leads_and_both_serve_the_same(cluster: Cluster, con
     one, two = connect(), connect()
     cluster.wait(60, one, two)
     assert (one.replica.leads, two.replica.leads) == (True, False)
-    assert cluster.holder() == str(one.replica.identity)
+    assert cluster.holder() == one.replica.identity
     assert one.shown == two.shown
     assert not any(type(request).__name__ == "Replace" for request in two.asked)
 
@@ -272,13 +268,13 @@ def test_a_deleted_secret_that_is_made_again_by_hand_is_filled_without_a_gap(clu
     make_secret(cluster.client, cluster.spec.namespace)
     cluster.wait(PACE.check, one, two)
     data = cluster.secret()
-    assert data["previous.crt"] == old.certificate
+    assert data["tls.crt"] == old.certificate
     assert load_authorities(cluster.bundles()["a.example.org"]) == load_authorities(data["ca.crt"])
     assert len(load_authorities(data["ca.crt"])) == 2
     assert one.shown[-1] == two.shown[-1] == old
-    did = cluster.wait(3 * PACE.settle, one, two)
+    did = cluster.wait(PACE.overlap + 2 * PACE.settle, one, two)
     assert did.count("serving") == 2
-    assert [each for each in did if each != "serving"] == ["retire", "finish", "registered"]
+    assert [each for each in did if each != "serving"] == ["switch", "registered", "finish", "registered"]
     data = cluster.secret()
     assert one.shown[-1].certificate == two.shown[-1].certificate == data["tls.crt"] != old.certificate
     assert cluster.bundles()["c.example.org"] == data["ca.crt"]
@@ -291,7 +287,7 @@ def test_a_spoiled_secret_is_repaired_without_a_gap(cluster: Cluster, connect: A
     one = connect()
     cluster.wait(30, one)
     cluster.spoil(**{key: spoiled})
-    cluster.wait(3 * PACE.settle, one)
+    cluster.wait(PACE.overlap + 2 * PACE.settle, one)
     data = cluster.secret()
     (authority,) = load_authorities(data["ca.crt"])
     assert is_issued_by(load(data["tls.crt"])[0], authority)
@@ -319,51 +315,37 @@ def authority_of_somebody() -> bytes:
     return issue(["x"], now=datetime.now(UTC), lifetime=timedelta(days=1)).authority
 
 
-def test_an_authority_is_replaced_with_an_overlap_that_waits_for_every_replica(cluster: Cluster, connect: Any) -> None:
+def test_an_authority_is_replaced_with_an_overlap_that_has_time_for_every_replica(
+    cluster: Cluster, connect: Any
+) -> None:
     one, two = connect(), connect()
     cluster.wait(30, one, two)
     old = load_authorities(cluster.secret()["ca.crt"])[0]
     patch = {"metadata": {"annotations": {"gpu.topology/rotate": "authority"}}}
     CoreV1Api(cluster.client).patch_namespaced_secret(cluster.spec.secret, cluster.spec.namespace, patch)
     assert one.round() == ["rotate", "registered"]
-    new, kept = load_authorities(cluster.secret()["ca.crt"])
+    kept, new = load_authorities(cluster.secret()["ca.crt"])
     assert kept == old
-    assert load_authorities(cluster.bundles()["a.example.org"]) == (new, old)
+    assert load_authorities(cluster.bundles()["a.example.org"]) == (old, new)
     cluster.wait(PACE.settle - PACE.check, one, two)
     assert {fingerprint(load(each.shown[-1].authority)[0]) for each in (one, two)} == {fingerprint(old)}
     cluster.wait(2 * PACE.settle, one)  # the other one is slow
     assert load(one.shown[-1].authority) == (new,)
-    assert len(load_authorities(cluster.bundles()["a.example.org"])) == 2
-    cluster.wait(2 * PACE.settle, one, two)
+    assert load(two.shown[-1].authority) == (old,)
+    assert load_authorities(cluster.bundles()["a.example.org"]) == (new, old)
+    cluster.wait(PACE.settle + 2 * PACE.check, one, two)
     assert load(two.shown[-1].authority) == (new,)
+    assert load_authorities(cluster.bundles()["a.example.org"]) == (new, old)
+    cluster.wait(PACE.overlap, one)
     assert load_authorities(cluster.bundles()["a.example.org"]) == (new,)
     secret: Any = CoreV1Api(cluster.client).read_namespaced_secret(cluster.spec.secret, cluster.spec.namespace)
     assert "gpu.topology/rotate" not in (secret.metadata.annotations or {})
 
 
-def test_a_replica_that_is_dead_does_not_hold_up_a_rotation_for_ever(cluster: Cluster, connect: Any) -> None:
-    one, two = connect(), connect()
-    cluster.wait(30, one, two)
-    patch = {"metadata": {"annotations": {"gpu.topology/rotate": "authority"}}}
-    CoreV1Api(cluster.client).patch_namespaced_secret(cluster.spec.secret, cluster.spec.namespace, patch)
-    cluster.wait(PACE.gone - 4 * PACE.check, one)
-    assert len(load_authorities(cluster.secret()["ca.crt"])) == 2
-    cluster.wait(10 * PACE.check, one)
-    assert len(load_authorities(cluster.secret()["ca.crt"])) == 1
-
-
-def test_the_lease_of_a_replica_goes_with_its_pod_and_says_what_it_serves(cluster: Cluster, connect: Any) -> None:
+def test_a_leader_that_leaves_gives_the_lease_back(cluster: Cluster, connect: Any) -> None:
     one = connect()
     cluster.wait(30, one)
-    name = cluster.spec.replica_lease(one.replica.identity.pod)
-    lease: Any = CoordinationV1Api(cluster.client).read_namespaced_lease(name, cluster.spec.namespace)
-    (owner,) = lease.metadata.owner_references
-    assert (owner.kind, owner.name, owner.uid) == ("Pod", one.replica.identity.pod, one.replica.identity.pod_uid)
-    authority = fingerprint(load(one.shown[-1].authority)[0])
-    assert lease.metadata.annotations == {"gpu.topology/serves-authority": authority}
     one.leave()
-    lease = CoordinationV1Api(cluster.client).read_namespaced_lease(name, cluster.spec.namespace)
-    assert lease.metadata.annotations == {"gpu.topology/serves-authority": ""}
     assert cluster.holder() in {"", "None"}
 
 
@@ -464,7 +446,7 @@ def live_a_life(cluster: Cluster, replica: Driven) -> None:
     cluster.wait(30, replica)
     patch = {"metadata": {"annotations": {"gpu.topology/rotate": "authority"}}}
     CoreV1Api(cluster.client).patch_namespaced_secret(cluster.spec.secret, cluster.spec.namespace, patch)
-    cluster.wait(3 * PACE.settle, replica)
+    cluster.wait(2 * PACE.settle, replica)
     replica.leave()
 
 
@@ -544,8 +526,9 @@ def test_what_failed_is_told_without_the_secret(cluster: Cluster, connect: Any) 
     texts = [repr(one.replica), repr(one.shown), repr(one.asked), json.dumps(str(one.replica.changes))]
     cluster.spoil(tls_crt=b"")
     texts.append(repr(one.round()))
-    with pytest.raises(CertsError, match=r"unable to parse requirement.*\(400\)") as info:
-        asyncio.run(one.perform(List(Kind.SECRET, "!!")))
+    wrong = Patch(Kind.SECRET, "another", {"stringData": {"tls.key": key}}, PatchType.MERGE)
+    with pytest.raises(CertsError, match=r"\(404\)") as info:
+        asyncio.run(one.perform(wrong))
     assert not any(key in text or base64.b64encode(key.encode()).decode() in text for text in [*texts, str(info.value)])
     assert leaf(one.shown[0]) is not None
 

@@ -21,10 +21,10 @@ from kubernetes.client import AdmissionregistrationV1WebhookClientConfig as V1We
 from tests.chart.generated import CHART
 from tests.chart.helm import INSTALL, RELEASE, VALUES, Helm, documents, pick
 from tests.chart.rendered import AGENT, PLACES, PLANNER, RELEASE_JOB, WEBHOOK
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.manifests import CUSTOM, apply, find, path_of, request
-from tests.cluster.registration import Answer, create_pod
-from tests.server.conftest import until
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.manifests import CUSTOM, apply, find, path_of, request
+from tests.control_plane.registration import Answer, create_pod
+from tests.programs.server.conftest import until
 
 pytestmark = pytest.mark.cluster
 

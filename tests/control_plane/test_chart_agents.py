@@ -16,21 +16,21 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiClient, ApiException, CoordinationV1Api, CoreV1Api, EventsV1Api, V1Node, V1ObjectMeta
 
-from tests.agent.waking import wake
 from tests.chart.helm import Helm, pick
-from tests.cluster.accounts import wait_until_granted
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.manifests import apply, path_of, request
-from tests.cluster.registration import create_pod, gpu_pod
-from tests.server.conftest import until
-from tests.topology.machines import hgx_h100, with_switch_links
-from tests.traffic.windows import both, steady
-from webhook.agent.log import AgentLog
-from webhook.agent.publication import PublishOptions
-from webhook.agent.rounds import Agent, Clock
-from webhook.kube.api_server import connect_objects
-from webhook.kube.permissions import AGENT
-from webhook.topology.model import NodeTopology
+from tests.control_plane.accounts import wait_until_granted
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.manifests import apply, path_of, request
+from tests.control_plane.registration import create_pod, gpu_pod
+from tests.hardware.topology.machines import hgx_h100, with_switch_links
+from tests.hardware.traffic.windows import both, steady
+from tests.programs.agent.waking import wake
+from tests.programs.server.conftest import until
+from webhook.cluster.api.permissions import AGENT
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.log import AgentLog
+from webhook.programs.agent.publication import PublishOptions
+from webhook.programs.agent.rounds import Agent, Clock
+from webhook.programs.agent.run import connect_agent
 
 pytestmark = pytest.mark.cluster
 
@@ -74,7 +74,7 @@ class Nodes:
             PublishOptions(namespace=self.topologies, cordon=True),
             interval=60.0,
             discover=lambda: replace(topology, node=node),
-            connect=partial(connect_objects, self.kubeconfig, user_agent="test"),
+            connect=partial(connect_agent, self.kubeconfig),
             log=AgentLog(self.log, node=node),
             clock=Clock(monotonic=lambda: 0.0, now=lambda: datetime.now(UTC), jitter=lambda: 0.5),
             traffic=lambda: both(steady()),

@@ -17,20 +17,21 @@ from kubernetes.client import CoreV1Api, V1ObjectMeta, V1ServiceAccount
 
 from tests.chart.helm import Helm
 from tests.chart.rendered import PLACES
-from tests.cluster.accounts import namespace_for_pods, wait_until_granted
-from tests.cluster.control_plane import REQUEST_TIMEOUT_S, ControlPlane
-from tests.cluster.manifests import apply, path_of, request
-from tests.server.conftest import until
-from webhook.kube.leader_lease import LeaderLease
-from webhook.kube.permissions import PLANNER, WEBHOOK
-from webhook.kube.pod_patches import PodPatches
-from webhook.kube.session import Session, connect
-from webhook.kube.waiting_pods import WaitingPods
-from webhook.model.choices import Placement
-from webhook.model.names import PLACE_GATE, PLACED, PLACED_CONDITION, PLACEMENT, PLANNER_LEASE, USE_GPU_UUID
-from webhook.model.patch import pointer
-from webhook.model.pod import Metadata, Pod
-from webhook.place.gate import find_gate, open_gate
+from tests.control_plane.accounts import namespace_for_pods, wait_until_granted
+from tests.control_plane.control_plane import REQUEST_TIMEOUT_S, ControlPlane
+from tests.control_plane.manifests import apply, path_of, request
+from tests.programs.server.conftest import until
+from webhook.cluster.api.permissions import PLANNER, WEBHOOK
+from webhook.cluster.api.session import Session, connect
+from webhook.cluster.api.verbs import Api, PatchForm
+from webhook.cluster.kinds import POD
+from webhook.decisions.place.gate import find_gate, open_gate
+from webhook.objects.pod import Metadata, Pod
+from webhook.programs.planner.lease import PlannerLease
+from webhook.programs.server.waiting_pods import WaitingPods
+from webhook.words.choices import Placement
+from webhook.words.names import PLACE_GATE, PLACED, PLACED_CONDITION, PLACEMENT, USE_GPU_UUID
+from webhook.words.patch import pointer
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
@@ -281,15 +282,16 @@ def test_the_requests_of_the_planner_itself_are_allowed(planner: Account, contro
     gate = find_gate(msgspec.json.decode(json.dumps(planner.reads(pod)), type=Pod))
     assert gate is not None
     condition = {"type": PLACED_CONDITION, "status": "False", "reason": "NoFreeCards", "message": "x"}
+    status = {"metadata": {"uid": gate.uid}, "status": {"conditions": [condition]}}
 
     async def test() -> None:
         async with session(control_plane, planner) as connected:
-            pods = PodPatches(connected, field_manager="test")
-            lease = LeaderLease(connected, namespace=planner.release, name=PLANNER_LEASE, seconds=REQUEST_TIMEOUT_S)
+            pods = Api(connected, field_manager="test")
+            lease = PlannerLease(Api(connected, seconds=REQUEST_TIMEOUT_S), planner.release)
             await lease.create({"holderIdentity": "a"})
             await lease.replace(await lease.get() or {}, {"holderIdentity": "b"})
-            await pods.set_condition(planner.team, pod, condition, uid=gate.uid)
-            await pods.patch(planner.team, pod, open_gate(gate, Placement.RELEASED))
+            await pods.patch(POD, pod, planner.team, status, PatchForm.STRATEGIC, part="status")
+            await pods.patch(POD, pod, planner.team, open_gate(gate, Placement.RELEASED), PatchForm.OPERATIONS)
 
     asyncio.run(test())
     stored = planner.reads(pod)
@@ -467,7 +469,7 @@ def test_the_requests_of_the_webhook_itself_are_allowed(webhook_account: Account
 
     async def test() -> None:
         async with session(control_plane, webhook_account) as connected:
-            waiting = WaitingPods(connected, webhook_account.release)
+            waiting = WaitingPods(Api(connected), webhook_account.release)
             assert await waiting.lease() is None
             async for page in waiting.pages():
                 for document in page.documents:

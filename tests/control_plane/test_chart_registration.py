@@ -18,10 +18,10 @@ from kubernetes.client import (
 )
 
 from tests.chart.registration import installed_registration
-from tests.cluster.accounts import RBAC
-from tests.cluster.control_plane import ControlPlane, wait_until_allowed
-from tests.cluster.manifests import apply, path_of, request
-from tests.cluster.registration import (
+from tests.control_plane.accounts import RBAC
+from tests.control_plane.control_plane import ControlPlane, wait_until_allowed
+from tests.control_plane.manifests import apply, path_of, request
+from tests.control_plane.registration import (
     RESTRICTED,
     Answer,
     create_pod,
@@ -31,9 +31,9 @@ from tests.cluster.registration import (
     wait_until_asked,
     write_state,
 )
-from tests.cluster.scheduling import allocate, bind, stored
-from tests.server.conftest import Starter, until
-from tests.topology.machines import h20
+from tests.control_plane.scheduling import allocate, bind, stored
+from tests.hardware.topology.machines import h20
+from tests.programs.server.conftest import Starter, until
 
 pytestmark = pytest.mark.cluster
 

@@ -19,14 +19,14 @@ from kubernetes.client import CoordinationV1Api, CoreV1Api, V1ObjectMeta
 from tests.chart.generated import CHART
 from tests.chart.helm import RELEASE, Helm, documents, pick
 from tests.chart.rendered import PLACES, PLANNER, RELEASE_JOB
-from tests.cluster.accounts import namespace_for_pods, wait_until_granted
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.manifests import find, path_of, request
-from tests.server.conftest import until
-from webhook.kube import permissions
-from webhook.model.names import INJECTED, PLACE_GATE, PLACED, PLACEMENT, PLANNER_LEASE, PREFIX, USE_GPU_UUID
-from webhook.place.placed import Placed, format_placed
-from webhook.topology.sets import LinkClass
+from tests.control_plane.accounts import namespace_for_pods, wait_until_granted
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.manifests import find, path_of, request
+from tests.programs.server.conftest import until
+from webhook.cluster.api import permissions
+from webhook.decisions.place.placed import Placed, format_placed
+from webhook.hardware.topology.sets import LinkClass
+from webhook.words.names import INJECTED, PLACE_GATE, PLACED, PLACEMENT, PLANNER_LEASE, PREFIX, USE_GPU_UUID
 
 pytestmark = pytest.mark.cluster
 

@@ -9,12 +9,12 @@ from kubernetes.client import CoreV1Api
 
 from tests.chart.helm import Helm, pick
 from tests.chart.rendered import WEBHOOK
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.kube_scheduler import create_node_for, running_kube_scheduler
-from tests.cluster.manifests import apply
-from tests.programs.catalogue import KUBE_SCHEDULER
-from tests.programs.left_out import GetProgram
-from tests.server.conftest import until
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.kube_scheduler import create_node_for, running_kube_scheduler
+from tests.control_plane.manifests import apply
+from tests.go_programs.catalogue import KUBE_SCHEDULER
+from tests.go_programs.left_out import GetProgram
+from tests.programs.server.conftest import until
 
 pytestmark = pytest.mark.cluster
 

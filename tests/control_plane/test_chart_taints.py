@@ -9,13 +9,13 @@ import pytest
 from kubernetes.client import CoreV1Api, V1Node, V1ObjectMeta
 
 from tests.chart.helm import Helm
-from tests.cluster.accounts import namespace_for_pods, wait_until_granted
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.manifests import apply, path_of, request
-from tests.cluster.taint_rules import RULES, Rules, plane, rule_manifest
-from tests.server.conftest import until
-from webhook.kube.permissions import AGENT_TAINTS
-from webhook.model.node_names import taint_rule_name
+from tests.control_plane.accounts import namespace_for_pods, wait_until_granted
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.manifests import apply, path_of, request
+from tests.control_plane.taint_rules import RULES, Rules, plane, rule_manifest
+from tests.programs.server.conftest import until
+from webhook.cluster.api.permissions import AGENT_TAINTS
+from webhook.words.node_names import taint_rule_name
 
 __all__ = ["plane"]
 

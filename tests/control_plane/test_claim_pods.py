@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.admit.test_golden_pods import CASES, NAMES, cluster_of, namespace_of, specs_of
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import create_pod
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.registration import create_pod
+from tests.decisions.admit.test_golden_pods import CASES, NAMES, cluster_of, namespace_of, specs_of
 from tests.judge import load, load_optional, policy
-from webhook.admit.admission import admit
-from webhook.manifest.pods import to_json
-from webhook.model.outcome import Reason
-from webhook.model.pod import Pod
+from webhook.decisions.admit.admission import admit
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import Pod
+from webhook.words.outcome import Reason
 
 pytestmark = pytest.mark.cluster
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from kubernetes.client import CoreV1Api, ResourceV1Api
 
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.kube_scheduler import create_node_for, running_kube_scheduler
-from tests.cluster.registration import created, gpu_container, gpu_pod, registered
-from tests.programs.catalogue import KUBE_SCHEDULER
-from tests.programs.left_out import GetProgram
-from tests.server.conftest import until
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.kube_scheduler import create_node_for, running_kube_scheduler
+from tests.control_plane.registration import created, gpu_container, gpu_pod, registered
+from tests.go_programs.catalogue import KUBE_SCHEDULER
+from tests.go_programs.left_out import GetProgram
+from tests.programs.server.conftest import until
 
 pytestmark = pytest.mark.cluster
 

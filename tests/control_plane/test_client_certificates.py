@@ -1,4 +1,4 @@
-"""API servers that show a client certificate, as docs/certificates.md sets them up, and one that shows none."""
+"""API servers that show a client certificate, as docs/operations.md sets them up, and one that shows none."""
 
 import json
 from collections.abc import Iterator
@@ -18,17 +18,17 @@ from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1ObjectMet
 from certs.certificate import encode
 from certs.issue import Authority, new_authority
 from tests.certs.test_live_context import signed
-from tests.cluster.accounts import namespace_for_pods
-from tests.cluster.control_plane import (
+from tests.control_plane.accounts import namespace_for_pods
+from tests.control_plane.control_plane import (
     CERTIFICATE_LIFETIME,
     Binaries,
     ControlPlane,
     StartableControlPlane,
     startable_control_plane,
 )
-from tests.cluster.registration import create_pod, gpu_pod, registration, wait_until_asked, write_state
-from tests.server.conftest import RunningServer, Starter, until
-from tests.topology.machines import h20
+from tests.control_plane.registration import create_pod, gpu_pod, registration, wait_until_asked, write_state
+from tests.hardware.topology.machines import h20
+from tests.programs.server.conftest import RunningServer, Starter, until
 
 pytestmark = pytest.mark.cluster
 

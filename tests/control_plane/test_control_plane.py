@@ -22,7 +22,7 @@ from kubernetes.client import (
     VersionApi,
 )
 
-from tests.cluster.control_plane import ControlPlane, wait_until_allowed
+from tests.control_plane.control_plane import ControlPlane, wait_until_allowed
 
 pytestmark = pytest.mark.cluster
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import created, gpu_container, gpu_pod, registered
-from tests.cluster.scheduling import NODE, allocate, bind, stored, stored_pod
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.registration import created, gpu_container, gpu_pod, registered
+from tests.control_plane.scheduling import NODE, allocate, bind, stored, stored_pod
 from tests.pods import effective_env, find_container
-from tests.server.conftest import RunningServer
+from tests.programs.server.conftest import RunningServer
 
 pytestmark = pytest.mark.cluster
 

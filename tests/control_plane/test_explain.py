@@ -21,20 +21,20 @@ from kubernetes.client import (
     V1ObjectMeta,
 )
 
-from tests.agent.waking import wake
 from tests.cli.command import Done, gpu_topology
-from tests.cluster.accounts import permitted, without
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import PERMISSIONS, created, gpu_pod, registered
-from tests.cluster.scheduling import allocate, bind
-from tests.state.test_detected import deployment
-from tests.topology.machines import h20
-from webhook.agent.log import AgentLog
-from webhook.agent.publication import PublishOptions
-from webhook.agent.rounds import Agent, Clock
-from webhook.kube.api_server import connect_objects
-from webhook.kube.permissions import EXPLAIN, Permission, Scope
-from webhook.topology.model import NodeTopology
+from tests.control_plane.accounts import permitted, without
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.registration import PERMISSIONS, created, gpu_pod, registered
+from tests.control_plane.scheduling import allocate, bind
+from tests.decisions.test_detected import deployment
+from tests.hardware.topology.machines import h20
+from tests.programs.agent.waking import wake
+from webhook.cluster.api.permissions import EXPLAIN, Permission, Scope
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.log import AgentLog
+from webhook.programs.agent.publication import PublishOptions
+from webhook.programs.agent.rounds import Agent, Clock
+from webhook.programs.agent.run import connect_agent
 
 pytestmark = pytest.mark.cluster
 
@@ -104,7 +104,7 @@ def publish(control_plane: ControlPlane, namespace: str, topology: NodeTopology,
         PublishOptions(namespace=namespace, cordon=False),
         interval=60.0,
         discover=lambda: topology,
-        connect=partial(connect_objects, control_plane.kubeconfig, user_agent="test"),
+        connect=partial(connect_agent, control_plane.kubeconfig),
         log=AgentLog(descriptor, node=topology.node),
         clock=Clock(monotonic=lambda: 0.0, now=lambda: datetime.now(UTC), jitter=lambda: 0.5),
     )

@@ -7,10 +7,10 @@ import pytest
 from kubernetes.client import CoreV1Api, CustomObjectsApi
 
 from tests.cli.command import Done
-from tests.cluster.accounts import without
-from tests.cluster.scheduling import bind
-from tests.cluster.test_explain import MakeSite, Site, make_site
-from webhook.kube.permissions import EXPLAIN, Permission, Scope
+from tests.control_plane.accounts import without
+from tests.control_plane.scheduling import bind
+from tests.control_plane.test_explain import MakeSite, Site, make_site
+from webhook.cluster.api.permissions import EXPLAIN, Permission, Scope
 
 __all__ = ["make_site"]
 

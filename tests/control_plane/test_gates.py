@@ -16,23 +16,24 @@ import pytest
 import uvloop
 from kubernetes.client import CoordinationV1Api, CoreV1Api, EventsV1Api, V1Lease, V1LeaseSpec, V1ObjectMeta
 
-from tests.cluster.accounts import permitted, without
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.scheduling import delete_waiting
+from tests.control_plane.accounts import permitted, without
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.scheduling import delete_waiting
 from tests.judge import policy
-from webhook.config import PlacementSettings
-from webhook.kube.errors import Denied
-from webhook.kube.permissions import WEBHOOK, Permission, Scope
-from webhook.kube.session import connect
-from webhook.kube.waiting_pods import WaitingPods
-from webhook.log import Log
-from webhook.model import names
-from webhook.model.choices import Placement, PlacementMode
-from webhook.model.pod import Pod
-from webhook.place.gate import find_gate, open_gate
-from webhook.server.caches import ClusterCaches
-from webhook.server.gates import GateOpener
-from webhook.server.live import LiveCluster
+from webhook.cluster.api.errors import Denied
+from webhook.cluster.api.permissions import WEBHOOK, Permission, Scope
+from webhook.cluster.api.session import connect
+from webhook.cluster.api.verbs import Api
+from webhook.decisions.configuration import PlacementSettings
+from webhook.decisions.place.gate import find_gate, open_gate
+from webhook.objects.pod import Pod
+from webhook.programs.log import Log
+from webhook.programs.server.caches import ClusterCaches
+from webhook.programs.server.gates import GateOpener
+from webhook.programs.server.live import LiveCluster
+from webhook.programs.server.waiting_pods import WaitingPods
+from webhook.words import names
+from webhook.words.choices import Placement, PlacementMode
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
@@ -194,7 +195,7 @@ def test_a_pod_that_took_the_name_of_another_is_not_opened_by_its_patch(site: Si
 
     async def test() -> None:
         session = connect(site.kubeconfig, user_agent="test", seconds=60.0)
-        pods, operations = WaitingPods(session, site.namespace), open_gate(gate, Placement.RELEASED)
+        pods, operations = WaitingPods(Api(session), site.namespace), open_gate(gate, Placement.RELEASED)
         assert not await pods.patch(site.namespace, "train-0", operations)
         await asyncio.to_thread(site.delete, "train-0")
         assert not await pods.patch(site.namespace, "train-0", operations)
@@ -212,7 +213,7 @@ def test_a_pod_that_lost_its_labels_is_opened_too(site: Site) -> None:
 
     async def test() -> None:
         session = connect(site.kubeconfig, user_agent="test", seconds=60.0)
-        pods = WaitingPods(session, site.namespace)
+        pods = WaitingPods(Api(session), site.namespace)
         assert await pods.patch(site.namespace, "train", open_gate(gate, Placement.RELEASED))
         await session.close()
 

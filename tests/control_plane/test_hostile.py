@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiException, CoreV1Api, EventsV1Api
 
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import create_pod, created, gpu_container, gpu_pod
-from tests.cluster.scheduling import NODE, allocate, bind, bind_by_legacy_resource, stored
-from tests.server.asgi import binding_review
-from tests.server.conftest import RunningServer, until
-from webhook.log import LINE_LIMIT
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.registration import create_pod, created, gpu_container, gpu_pod
+from tests.control_plane.scheduling import NODE, allocate, bind, bind_by_legacy_resource, stored
+from tests.programs.server.asgi import binding_review
+from tests.programs.server.conftest import RunningServer, until
+from webhook.programs.log import LINE_LIMIT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("h20_node")]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.kube.kubeconfigs import SHAPES, Shape
-from tests.programs.catalogue import KUBECTL
-from tests.programs.left_out import GetProgram
-from webhook.kube.contexts import Context
-from webhook.kube.kubeconfig_files import read_context
-from webhook.model.errors import GpuTopologyError
+from tests.cluster.api.kubeconfigs import SHAPES, Shape
+from tests.go_programs.catalogue import KUBECTL
+from tests.go_programs.left_out import GetProgram
+from webhook.cluster.api.contexts import Context
+from webhook.cluster.api.kubeconfig_files import read_context
+from webhook.words.errors import GpuTopologyError
 
 pytestmark = pytest.mark.cluster
 

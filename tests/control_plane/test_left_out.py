@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs.run_apart import run_apart
+from tests.go_programs.run_apart import run_apart
 
 pytestmark = pytest.mark.cluster
 
@@ -14,7 +14,7 @@ TWO_TESTS = "a_config_map_can_be_created_and_read or the_api_server_knows_its_re
 
 def run_two_tests(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A run of its own, with a ``KUBEBUILDER_ASSETS`` that holds nothing."""
-    selected = ("-m", "cluster", "-k", TWO_TESTS, "tests/cluster/test_control_plane.py")
+    selected = ("-m", "cluster", "-k", TWO_TESTS, "tests/control_plane/test_control_plane.py")
     return run_apart(directory, *selected, KUBEBUILDER_ASSETS=str(directory), **environment)
 
 

@@ -26,17 +26,18 @@ from kubernetes.client import (
     V1PodSpec,
 )
 
-from tests.cluster.accounts import permitted, without
-from tests.cluster.control_plane import ControlPlane
-from webhook.kube.errors import ApiError
-from webhook.kube.permissions import WEBHOOK, Permission, Scope
-from webhook.kube.pod_events import Fate, PodEvents, PodReference
-from webhook.kube.pods import LivePods
-from webhook.kube.session import Session, connect
-from webhook.kube.waiting_pods import WaitingPods
-from webhook.model.binding import PodEvent
-from webhook.model.errors import PodsUnreadable
-from webhook.model.patch import Operation
+from tests.control_plane.accounts import permitted, without
+from tests.control_plane.control_plane import ControlPlane
+from webhook.cluster.api.errors import ApiError
+from webhook.cluster.api.live import LivePods
+from webhook.cluster.api.permissions import WEBHOOK, Permission, Scope
+from webhook.cluster.api.pod_events import Fate, PodEvents, PodReference
+from webhook.cluster.api.session import Session, connect
+from webhook.cluster.api.verbs import Api
+from webhook.objects.binding import PodEvent
+from webhook.programs.server.waiting_pods import WaitingPods
+from webhook.words.errors import PodsUnreadable
+from webhook.words.patch import Operation
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
@@ -118,7 +119,7 @@ def test_a_pod_is_read_as_it_is_and_none_once_it_is_deleted(site: Site) -> None:
 
     async def test() -> None:
         async with site.session() as session:
-            pods = LivePods(session)
+            pods = LivePods(Api(session))
             first = await pods.pod(site.namespace, "train")
             assert first is not None
             assert json.loads(first) == site.raw("train")
@@ -140,7 +141,7 @@ def test_many_pods_are_read_at_once(site: Site) -> None:
 
     async def test() -> None:
         async with site.session() as session:
-            pods = LivePods(session)
+            pods = LivePods(Api(session))
             found = await asyncio.gather(*(pods.pod(site.namespace, name) for name in names * 5))
             assert [json.loads(pod or b"{}")["metadata"]["name"] for pod in found] == names * 5
 
@@ -157,22 +158,22 @@ def test_a_group_has_its_pods_on_that_node(site: Site) -> None:
 
     async def test() -> None:
         async with site.session() as session:
-            found = [json.loads(pod) for pod in await LivePods(session).group(site.namespace, "llama", "node-1")]
+            found = [json.loads(pod) for pod in await LivePods(Api(session)).group(site.namespace, "llama", "node-1")]
             assert [pod["metadata"]["name"] for pod in found] == ["a", "b"]
             assert [pod["spec"]["nodeName"] for pod in found] == ["node-1", "node-1"]
-            assert await LivePods(session).group(site.namespace, "llama", "node-3") == []
+            assert await LivePods(Api(session)).group(site.namespace, "llama", "node-3") == []
 
     run(test())
 
 
 def test_a_group_of_several_pages_is_read_whole(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.kube.pods.PAGE_PODS", 2)
+    monkeypatch.setattr("webhook.cluster.api.live.MOST_PER_PAGE", 2)
     for name in "abcde":
         site.create(name, group="llama", node="node-1")
 
     async def test() -> None:
         async with site.session() as session:
-            found = await LivePods(session).group(site.namespace, "llama", "node-1")
+            found = await LivePods(Api(session)).group(site.namespace, "llama", "node-1")
             assert [json.loads(pod)["metadata"]["name"] for pod in found] == ["a", "b", "c", "d", "e"]
 
     run(test())
@@ -183,7 +184,7 @@ def test_an_event_is_created_once_for_the_retries_of_a_pod(site: Site) -> None:
 
     async def test() -> None:
         async with site.session() as session:
-            events = PodEvents(session, instance="webhook-0")
+            events = PodEvents(Api(session), instance="webhook-0")
             for _ in range(5):
                 events.tell(UNMET, train)
             await events.close()
@@ -211,7 +212,7 @@ def test_replicas_write_one_event_between_them(site: Site) -> None:
     async def test() -> None:
         async with site.session() as session:
             for instance in ("webhook-0", "webhook-1"):
-                events = PodEvents(session, instance=instance, now=lambda: created)
+                events = PodEvents(Api(session), instance=instance, now=lambda: created)
                 events.tell(UNMET, train)
                 await events.close()
                 assert (events.counts, events.failure) == ({Fate.CREATED: 1}, "")
@@ -227,7 +228,7 @@ def test_the_longest_note_name_and_reporter_are_accepted(site: Site) -> None:
 
     async def test() -> None:
         async with site.session() as session:
-            events = PodEvents(session, instance="h" * 200)
+            events = PodEvents(Api(session), instance="h" * 200)
             events.tell(PodEvent(reason="NotResolved", note="é" * 2000), train)
             await events.close()
             assert (events.counts, events.failure) == ({Fate.CREATED: 1}, "")
@@ -245,7 +246,7 @@ def test_a_token_that_has_ended_is_told(site: Site) -> None:
     async def test() -> None:
         async with site.session() as session:
             with pytest.raises(PodsUnreadable, match=r"^get pod .*: Unauthorized \(401\)\. .* its token has ended"):
-                await LivePods(session).pod(site.namespace, "train")
+                await LivePods(Api(session)).pod(site.namespace, "train")
 
     run(test())
 
@@ -257,7 +258,7 @@ def test_an_api_server_that_is_away_is_told(site: Site, port: int) -> None:
     async def test() -> None:
         async with site.session() as session:
             with pytest.raises(PodsUnreadable, match=rf"https://127\.0\.0\.1:{port} gives no answer: "):
-                await LivePods(session).pod(site.namespace, "train")
+                await LivePods(Api(session)).pod(site.namespace, "train")
 
     run(test())
 
@@ -266,18 +267,20 @@ async def everything(site: Site, session: Session, pod: PodReference) -> list[st
     """Do all that the webhook does; what was refused."""
     refused = []
     for read in (
-        partial(LivePods(session).pod, site.namespace, pod.name),
-        partial(LivePods(session).group, site.namespace, "llama", "node-1"),
+        partial(LivePods(Api(session)).pod, site.namespace, pod.name),
+        partial(LivePods(Api(session)).group, site.namespace, "llama", "node-1"),
     ):
         try:
             await read()
         except PodsUnreadable as error:
             refused.append(str(error))
     try:
-        await WaitingPods(session, site.namespace).patch(site.namespace, pod.name, [Operation("test", "/kind", "Pod")])
+        await WaitingPods(Api(session), site.namespace).patch(
+            site.namespace, pod.name, [Operation("test", "/kind", "Pod")]
+        )
     except ApiError as error:
         refused.append(str(error))
-    events = PodEvents(session)
+    events = PodEvents(Api(session))
     events.tell(UNMET, pod)
     await events.close()
     return refused + ([events.failure] if events.failure else [])

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.analyze.clusters import Cluster
-from tests.cluster.accounts import permitted, without
-from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
-from tests.cluster.filling import OURS, administrator, fill
-from tests.cluster.test_analyze import PLANTED, planted
-from tests.page.browser import Browser
-from webhook.kube.permissions import PAGE, Scope
+from tests.control_plane.accounts import permitted, without
+from tests.control_plane.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
+from tests.control_plane.filling import OURS, administrator, fill
+from tests.control_plane.test_analyze import PLANTED, planted
+from tests.insight.analyze.clusters import Cluster
+from tests.insight.page.browser import Browser
+from webhook.cluster.api.permissions import PAGE, Scope
 
 pytestmark = pytest.mark.cluster
 

@@ -20,18 +20,18 @@ from kubernetes.client import (
 )
 
 from tests.cli.command import gpu_topology
-from tests.cluster.accounts import namespace_for_pods, permitted, wait_until_granted, without
-from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
-from tests.cluster.test_state import until
-from tests.planner.site import ByHand, TestClock, nothing, open_all, opening
-from webhook.kube.permissions import PLANNER, Scope
-from webhook.kube.session import Session, connect
-from webhook.log import Log
-from webhook.model import names
-from webhook.place.placed import Placed, format_placed
-from webhook.place.write import PodCondition, Write
-from webhook.planner.leadership import LEASE_SECONDS
-from webhook.planner.run import PlannerSettings, Program
+from tests.control_plane.accounts import namespace_for_pods, permitted, wait_until_granted, without
+from tests.control_plane.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
+from tests.control_plane.test_state import until
+from tests.programs.planner.site import ByHand, TestClock, nothing, open_all, opening
+from webhook.cluster.api.permissions import PLANNER, Scope
+from webhook.cluster.api.session import Session, connect
+from webhook.decisions.place.placed import Placed, format_placed
+from webhook.decisions.place.write import PodCondition, Write
+from webhook.programs.log import Log
+from webhook.programs.planner.leadership import LEASE_SECONDS
+from webhook.programs.planner.run import PlannerSettings, Program
+from webhook.words import names
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 

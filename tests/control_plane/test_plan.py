@@ -10,16 +10,16 @@ import pytest
 from kubernetes.client import CoreV1Api
 
 from tests.cli.command import Done, gpu_topology
-from tests.cluster.accounts import permitted, without
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.hami.nodes import create_node, node_manifest
-from tests.cluster.registration import created, gpu_container, gpu_pod
-from tests.cluster.scheduling import delete_waiting
-from tests.cluster.test_explain import publish
-from tests.topology.machines import a100_pcie_bridged
-from webhook.kube.permissions import PLAN, Permission, Scope
-from webhook.topology.document import parse_topology
-from webhook.topology.model import NodeTopology
+from tests.control_plane.accounts import permitted, without
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.hami.nodes import create_node, node_manifest
+from tests.control_plane.registration import created, gpu_container, gpu_pod
+from tests.control_plane.scheduling import delete_waiting
+from tests.control_plane.test_explain import publish
+from tests.hardware.topology.machines import a100_pcie_bridged
+from webhook.cluster.api.permissions import PLAN, Permission, Scope
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.model import NodeTopology
 
 pytestmark = pytest.mark.cluster
 

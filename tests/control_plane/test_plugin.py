@@ -9,11 +9,11 @@ import pytest
 import yaml
 from kubernetes.client import AppsV1Api, BatchV1Api
 
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.kubectl import Kubectl
-from tests.cluster.registration import created, gpu_pod
-from tests.programs.catalogue import KUBECTL
-from tests.programs.left_out import GetProgram
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.kubectl import Kubectl
+from tests.control_plane.registration import created, gpu_pod
+from tests.go_programs.catalogue import KUBECTL
+from tests.go_programs.left_out import GetProgram
 
 pytestmark = pytest.mark.cluster
 
@@ -101,7 +101,6 @@ def test_kubectl_completes_commands_and_options_of_the_plugin(kubectl: Kubectl) 
     assert kubectl("__complete", "gpu-topology", "topology", "").stdout.split() == [
         "show",
         "xml",
-        "check",
         "import",
         "plan",
         ":4",

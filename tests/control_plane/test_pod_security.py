@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import ENFORCE, create_pod, gpu_container, gpu_pod, registered
-from tests.server.conftest import RunningServer, until
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.registration import ENFORCE, create_pod, gpu_container, gpu_pod, registered
+from tests.programs.server.conftest import RunningServer, until
 
 pytestmark = pytest.mark.cluster
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.processes import NotRunningError, running
+from tests.control_plane.processes import NotRunningError, running
 from tests.ports import reserved_port
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ DEADLINE_S = 30.0
 STARTS_A_SLEEPER = """
 import sys, time
 from pathlib import Path
-from tests.cluster.processes import running
+from tests.control_plane.processes import running
 log = Path(sys.argv[1])
 command = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
 with running("sleeper", command, log) as sleeper:

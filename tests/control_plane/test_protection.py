@@ -9,11 +9,11 @@ import httpx
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.accounts import grant
-from tests.cluster.control_plane import ControlPlane, wait_until_allowed
-from tests.cluster.protection import Tenant, protected, tenant
-from tests.server.conftest import until
-from webhook.kube.permissions import Permission, Scope
+from tests.control_plane.accounts import grant
+from tests.control_plane.control_plane import ControlPlane, wait_until_allowed
+from tests.control_plane.protection import Tenant, protected, tenant
+from tests.programs.server.conftest import until
+from webhook.cluster.api.permissions import Permission, Scope
 
 pytestmark = pytest.mark.cluster
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import create_pod, created, gpu_container, gpu_pod, registered
-from tests.cluster.scheduling import allocate, bind, stored_pod
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.registration import create_pod, created, gpu_container, gpu_pod, registered
+from tests.control_plane.scheduling import allocate, bind, stored_pod
+from tests.hardware.topology.machines import H20_UUIDS
 from tests.nvml.machines import h20
 from tests.nvml.stub import compile_stub
 from tests.pods import annotation_reference, effective_env
-from tests.remap.processes import Node
-from tests.server.conftest import RunningServer
-from tests.topology.machines import H20_UUIDS
+from tests.programs.remap.processes import Node
+from tests.programs.server.conftest import RunningServer
 from webhook.cli.demo.cluster import environment_of
 
 pytestmark = pytest.mark.cluster

@@ -17,14 +17,14 @@ from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api
 
 from certs.certificate import load_authorities
 from tests.chart.registration import PATIENCE_S
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.managed import Site, make_secret, managed_site, shown
-from tests.cluster.registration import create_pod, gpu_pod, write_state
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.managed import Site, make_secret, managed_site, shown
+from tests.control_plane.registration import create_pod, gpu_pod, write_state
 from tests.figures import ShowFigures
+from tests.hardware.topology.machines import h20
 from tests.pods import pod
-from tests.server.asgi import review
-from tests.server.conftest import RunningServer, until
-from tests.topology.machines import h20
+from tests.programs.server.asgi import review
+from tests.programs.server.conftest import RunningServer, until
 
 pytestmark = pytest.mark.cluster
 
@@ -38,7 +38,7 @@ def site(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterato
     name = f"rotation-{namespace}"
     config = (
         f"certificates: {{webhookConfiguration: {name}, additionalNames: [127.0.0.1],"
-        f" checkSeconds: 1, settleSeconds: {SETTLE_S}}}"
+        f" checkSeconds: 1, settleSeconds: {SETTLE_S}, overlapSeconds: {SETTLE_S}}}"
     )
     state = write_state(tmp_path / "state", namespace, h20(), {})
     try:

@@ -16,11 +16,11 @@ from kubernetes.client import (
     V1ServiceAccount,
 )
 
-from tests.cluster.accounts import RBAC
-from tests.cluster.control_plane import ControlPlane, wait_until_allowed
-from tests.cluster.registration import created, gpu_pod, registered
-from tests.cluster.scheduling import NODE, allocate, bind, bind_by_legacy_resource, stored
-from tests.server.conftest import RunningServer
+from tests.control_plane.accounts import RBAC
+from tests.control_plane.control_plane import ControlPlane, wait_until_allowed
+from tests.control_plane.registration import created, gpu_pod, registered
+from tests.control_plane.scheduling import NODE, allocate, bind, bind_by_legacy_resource, stored
+from tests.programs.server.conftest import RunningServer
 
 pytestmark = pytest.mark.cluster
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import created, gpu_pod, registered
-from tests.cluster.scheduling import NODE, allocate, bind, stored
-from tests.topology.machines import h20
-from webhook.topology.document import format_topology, parse_topology
-from webhook.topology.model import NodeTopology
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.registration import created, gpu_pod, registered
+from tests.control_plane.scheduling import NODE, allocate, bind, stored
+from tests.hardware.topology.machines import h20
+from webhook.hardware.topology.document import format_topology, parse_topology
+from webhook.hardware.topology.model import NodeTopology
 
 pytestmark = pytest.mark.cluster
 

@@ -26,21 +26,21 @@ from kubernetes.client import (
     V1ObjectMeta,
 )
 
-from tests.cluster.accounts import namespace_for_pods, permitted, wait_until_granted, without
-from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
-from tests.cluster.test_live_pods import HERE as OTHERS
+from tests.cluster.state.test_cluster import REGISTER
+from tests.control_plane.accounts import namespace_for_pods, permitted, wait_until_granted, without
+from tests.control_plane.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
+from tests.control_plane.test_live_pods import HERE as OTHERS
+from tests.decisions.test_detected import deployment
+from tests.hardware.topology import machines
 from tests.judge import policy
-from tests.state.test_cluster import REGISTER
-from tests.state.test_detected import deployment
-from tests.topology import machines
-from webhook.agent.publication import config_map_manifest, lease_manifest
-from webhook.kube.permissions import WEBHOOK, Permission, Scope
-from webhook.log import Log
-from webhook.model.errors import StateUnknown, TooManyNamespaceReads
-from webhook.model.pod import Namespace
-from webhook.server.caches import ClusterCaches
-from webhook.server.live import LiveCluster
-from webhook.state.cluster import NAMESPACE_READS, ClusterState
+from webhook.cluster.api.permissions import WEBHOOK, Permission, Scope
+from webhook.cluster.state.cluster import NAMESPACE_READS, ClusterState
+from webhook.objects.pod import Namespace
+from webhook.programs.agent.publication import config_map_manifest, lease_manifest
+from webhook.programs.log import Log
+from webhook.programs.server.caches import ClusterCaches
+from webhook.programs.server.live import LiveCluster
+from webhook.words.errors import StateUnknown, TooManyNamespaceReads
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 

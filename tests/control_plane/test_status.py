@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.analyze.clusters import Cluster, running
 from tests.cli.command import ROOT, gpu_topology
-from tests.cluster.accounts import permitted, without
-from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
-from tests.cluster.filling import OURS, PATHS, administrator, completed, create, fill
-from tests.overview.scenes import fault, ran
-from webhook.kube.permissions import ANALYZE, Permission, Scope
+from tests.control_plane.accounts import permitted, without
+from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane
+from tests.control_plane.filling import OURS, PATHS, administrator, completed, create, fill
+from tests.insight.analyze.clusters import Cluster, running
+from tests.insight.overview.scenes import fault, ran
+from webhook.cluster.api.permissions import ANALYZE, Permission, Scope
 
 pytestmark = pytest.mark.cluster
 

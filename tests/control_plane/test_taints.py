@@ -16,28 +16,28 @@ from typing import Any
 import pytest
 from kubernetes.client import CoreV1Api, EventsV1Api, ResourceV1Api, V1ObjectMeta
 
-from tests.agent.looks import all_links_down, driver_away
-from tests.agent.waking import wake
-from tests.cluster.accounts import namespace_for_pods, permitted, without
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.kube_scheduler import create_node_for, running_kube_scheduler
-from tests.cluster.taint_rules import GATES, Rules, device, plane, publish, rule_manifest
+from tests.control_plane.accounts import namespace_for_pods, permitted, without
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.kube_scheduler import create_node_for, running_kube_scheduler
+from tests.control_plane.taint_rules import GATES, Rules, device, plane, publish, rule_manifest
+from tests.go_programs.catalogue import KUBE_SCHEDULER
+from tests.go_programs.left_out import GetProgram
+from tests.hardware.topology.machines import a100_pcie_bridged, hgx_h100, uuid, with_switch_links
+from tests.hardware.topology.machines import without as with_lost
 from tests.nvml import machines as played
 from tests.nvml.machines import write_machine
 from tests.nvml.stub import environment_of, nvml_library
-from tests.programs.catalogue import KUBE_SCHEDULER
-from tests.programs.left_out import GetProgram
-from tests.server.conftest import until
-from tests.topology.machines import a100_pcie_bridged, hgx_h100, uuid, with_switch_links
-from tests.topology.machines import without as with_lost
-from webhook.agent.log import AgentLog
-from webhook.agent.publication import PublishOptions
-from webhook.agent.rounds import Agent, Clock
-from webhook.agent.status import Count, TaintStatus
-from webhook.kube.api_server import connect_objects
-from webhook.kube.permissions import AGENT, AGENT_TAINTS, Permission, Scope
-from webhook.model.node_names import taint_rule_name
-from webhook.topology.model import NodeTopology
+from tests.programs.agent.looks import all_links_down, driver_away
+from tests.programs.agent.waking import wake
+from tests.programs.server.conftest import until
+from webhook.cluster.api.permissions import AGENT, AGENT_TAINTS, Permission, Scope
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.log import AgentLog
+from webhook.programs.agent.publication import PublishOptions
+from webhook.programs.agent.rounds import Agent, Clock
+from webhook.programs.agent.run import connect_agent
+from webhook.programs.agent.status import Count, TaintStatus
+from webhook.words.node_names import taint_rule_name
 
 __all__ = ["nvml_library", "plane"]
 
@@ -72,7 +72,7 @@ class Site:
             PublishOptions(namespace=self.namespace, taint_devices=taint_devices),
             interval=60.0,
             discover=lambda: replace(self.topology, node=self.node),
-            connect=partial(connect_objects, self.kubeconfig, user_agent="test"),
+            connect=partial(connect_agent, self.kubeconfig),
             log=AgentLog(self.descriptors[-1], node=self.node),
             clock=Clock(monotonic=lambda: self.seconds, now=lambda: datetime.now(UTC), jitter=lambda: 0.5),
         )

@@ -16,25 +16,25 @@ import pytest
 import uvloop
 from kubernetes.client import CoordinationV1Api, CoreV1Api, EventsV1Api
 
-from tests.agent.waking import wake
 from tests.cli.command import gpu_topology
-from tests.cluster.accounts import permitted
-from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
-from tests.cluster.hami.nodes import create_node
-from tests.cluster.test_place import program, running
+from tests.control_plane.accounts import permitted
+from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane
+from tests.control_plane.hami.nodes import create_node
+from tests.control_plane.test_place import program, running
 from tests.nvml.machines import Machine, description_of, hgx_h100
 from tests.nvml.stub import Play, nvml_library, play
-from tests.planner.site import until
-from webhook.agent.log import AgentLog
-from webhook.agent.publication import PublishOptions
-from webhook.agent.rounds import Agent, Clock
-from webhook.agent.traffic import Sampler
-from webhook.discovery.counters import CounterReader
-from webhook.discovery.discover import discover
-from webhook.kube.api_server import connect_objects
-from webhook.kube.permissions import AGENT, EXPLAIN, PLANNER, Permission
-from webhook.model import names
-from webhook.planner.traffic import PodGpu
+from tests.programs.agent.waking import wake
+from tests.programs.planner.site import until
+from webhook.cluster.api.permissions import AGENT, EXPLAIN, PLANNER, Permission
+from webhook.hardware.discovery.counters import CounterReader
+from webhook.hardware.discovery.discover import discover
+from webhook.programs.agent.log import AgentLog
+from webhook.programs.agent.publication import PublishOptions
+from webhook.programs.agent.rounds import Agent, Clock
+from webhook.programs.agent.run import connect_agent
+from webhook.programs.agent.traffic import Sampler
+from webhook.programs.planner.traffic import PodGpu
+from webhook.words import names
 
 __all__ = ["nvml_library", "play"]
 
@@ -111,7 +111,7 @@ class Site:
             PublishOptions(namespace=self.namespace),
             interval=60.0,
             discover=partial(discover, node=self.node, root=self.root),
-            connect=partial(connect_objects, kubeconfig, user_agent="test"),
+            connect=partial(connect_agent, kubeconfig),
             log=AgentLog(self.descriptors[-1], node=self.node),
             clock=Clock(monotonic=lambda: self.seconds, now=lambda: datetime.now(UTC), jitter=lambda: 0.5),
             traffic=lambda: self.sampler.traffic,

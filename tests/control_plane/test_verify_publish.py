@@ -8,16 +8,16 @@ import yaml
 from kubernetes.client import CoreV1Api, EventsV1Api
 
 from tests.cli.command import ROOT, Done, gpu_topology
-from tests.cluster.accounts import permitted, without
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.test_explain import MakeSite, Site, make_site
+from tests.control_plane.accounts import permitted, without
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.test_explain import MakeSite, Site, make_site
 from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench, bench_of, cuda_libraries, play_bench
 from tests.nvml import machines
 from tests.nvml.stub import nvml_library, play
-from tests.verify.test_run import BenchOf, measured
-from webhook.kube.permissions import EXPLAIN, PUBLISH, Permission, Scope
-from webhook.verify.document import format_report
+from tests.programs.verify.test_run import BenchOf, measured
+from webhook.cluster.api.permissions import EXPLAIN, PUBLISH, Permission, Scope
+from webhook.hardware.measurement.document import format_report
 
 __all__ = ["bench_of", "cuda_libraries", "make_site", "nvml_library", "play", "play_bench"]
 

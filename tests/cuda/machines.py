@@ -9,9 +9,9 @@ from itertools import permutations
 from pathlib import Path
 
 from tests.nvml.machines import Machine, write_machine
-from webhook.discovery.discover import discover
-from webhook.topology.connections import Connections, PathType
-from webhook.topology.sets import assess
+from webhook.hardware.discovery.discover import discover
+from webhook.hardware.topology.connections import Connections, PathType
+from webhook.hardware.topology.sets import assess
 
 STAGED = 9.0
 """GB/s through the memory of the host."""

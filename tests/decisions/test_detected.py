@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from webhook.model.errors import FormatError
-from webhook.state.detected import claimed_resources, hami_version, kubernetes_version, scheduler_accounts, tag_of
+from webhook.decisions.detected import claimed_resources, hami_version, kubernetes_version, scheduler_accounts, tag_of
+from webhook.words.errors import FormatError
 
 
 def deployment(image: str, *, version: str | None = None, container: str = "vgpu-scheduler-extender") -> dict[str, Any]:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.hami.nodes import node_manifest
-from tests.place.cluster import named
-from tests.place.objects import Object, encoded
-from tests.topology.machines import a100_pcie_bridged
-from webhook.model.errors import ManifestError
-from webhook.place.node import NodeRecord, read_node
-from webhook.place.scheduling import Taint
+from tests.control_plane.hami.nodes import node_manifest
+from tests.decisions.place.cluster import named
+from tests.decisions.place.objects import Object, encoded
+from tests.hardware.topology.machines import a100_pcie_bridged
+from webhook.decisions.node_record import NodeRecord, read_node
+from webhook.objects.node import Taint
+from webhook.words.errors import ManifestError
 
 REGISTER = "hami.io/node-nvidia-register"
 # As HAMi 2.7.1 writes it: pkg/util/util.go, EncodeNodeDevices.

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from webhook.model.errors import FormatError, shorten
-from webhook.model.options import Options, Variable, is_output, resolve_options
-from webhook.model.pod import Metadata, Namespace, Pod
+from webhook.decisions.options import Options, Variable, is_output, resolve_options
+from webhook.objects.pod import Metadata, Namespace, Pod
+from webhook.words.errors import FormatError, shorten
 
 
 def resolve(defaults: Options, namespace: dict[str, str], pod: dict[str, str]) -> Options:

@@ -8,9 +8,9 @@ import pytest
 
 from tests.docs.test_docs import rows, text
 from tests.docs.test_operations import PERMISSION_LABELS, codes
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.options import OPTION_NAMES, Options, parse_option
+from webhook.decisions.options import OPTION_NAMES, Options, parse_option
+from webhook.words import names
+from webhook.words.choices import Profile
 
 PAGE = text("docs/annotations.md")
 NO_KEYS = {names.AGENT_CONTROLLER, names.WEBHOOK_CONTROLLER, names.CERTIFICATES_TYPE}

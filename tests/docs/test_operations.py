@@ -1,28 +1,29 @@
 """What the documents for operators promise is what the code does."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from certs.permissions import keeper_permissions
+from tests.docs.stubs import slug
 from tests.docs.test_docs import rows, text
-from webhook.admit.remap.choice import choose_carrier
-from webhook.allocation.limit import MAX_CHARACTERS
-from webhook.config import Config, ServerSettings
-from webhook.kube import live, permissions, pod_events, session
-from webhook.kube.permissions import Permission, Scope
-from webhook.model import names
-from webhook.model.choices import Carrier, Profile
-from webhook.model.cluster import ClusterFacts
-from webhook.model.options import OPTION_NAMES
-from webhook.model.version import Version
-from webhook.remap.verdict import ExitCode
-from webhook.request.placement import Hindrance
-from webhook.resolve.node import SETS_KEPT
-from webhook.resolve.outputs import NODE_TOPOLOGY_LIMIT
-from webhook.server.certificates import spec_of
+from webhook.cluster.api import permissions, pod_events, session, verbs
+from webhook.cluster.api.permissions import Permission, Scope
+from webhook.decisions.admit.remap.choice import choose_carrier
+from webhook.decisions.allocation.limit import MAX_CHARACTERS
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import Config, ServerSettings
+from webhook.decisions.request.placement import Hindrance
+from webhook.decisions.resolve.node import SETS_KEPT
+from webhook.decisions.resolve.outputs import NODE_TOPOLOGY_LIMIT
+from webhook.programs.remap.verdict import ExitCode
+from webhook.programs.server.certificates import spec_of
+from webhook.words import names
+from webhook.words.choices import Carrier, Profile
+from webhook.words.version import Version
 
 ROOT = Path(__file__).parents[2]
 PERMISSION_LABELS = {names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NETWORK, names.ALLOW_NODE_GPUS}
@@ -34,11 +35,10 @@ SECTIONS = {
     "AGENT_TAINTS": "### An agent with `--taint-devices`",
     "EXPLAIN": "### A person with `gpu-topology explain`",
     "ANALYZE": "## Permissions of the caller",
-    "PAGE": "## Permissions of the viewer",
-    "PUBLISH": "### Permissions",
+    "PUBLISH": "#### Permissions to publish",
     "PLAN": "### A person with `gpu-topology topology plan`",
 }
-"""Headings below which a page has what each list of webhook/kube/permissions.py allows."""
+"""Headings below which a page has what each list of webhook/cluster/api/permissions.py allows."""
 SCOPES = {
     Scope.CLUSTER: "cluster",
     Scope.OWN_NAMESPACE: "own namespace",
@@ -57,16 +57,17 @@ def lists_of_permissions() -> dict[str, tuple[Permission, ...]]:
     return {name: value for name, value in found.items() if value and isinstance(value[0], Permission)}
 
 
-@pytest.mark.parametrize("page", ["docs/security.md", "docs/namespaces.md"])
+@pytest.mark.parametrize("page", ["docs/security.md", "docs/annotations.md"])
 def test_every_permission_label_has_a_row(page: str) -> None:
     documented = {row[0].strip("`") for row in rows(text(page))}
     assert {label for label in documented if label.startswith(names.PREFIX + "allow-")} == PERMISSION_LABELS
 
 
 def test_every_permission_of_a_program_is_explained_and_no_other() -> None:
-    page = "".join(map(text, ("docs/security.md", "docs/analyze.md", "docs/page.md", "docs/verify.md")))
-    for program, allowed in lists_of_permissions().items():
-        section = page.split(SECTIONS[program] + "\n")[1].split("\n#")[0]
+    page = "".join(map(text, ("docs/security.md", "docs/analyze.md", "docs/topology.md")))
+    for program, heading in SECTIONS.items():
+        allowed = lists_of_permissions()[program]
+        section = page.split(heading + "\n")[1].split("\n#")[0]
         documented = {
             (scope, *codes(resource), *codes(verbs)) for scope, resource, verbs, *_ in rows(section) if codes(resource)
         }
@@ -75,10 +76,22 @@ def test_every_permission_of_a_program_is_explained_and_no_other() -> None:
         }, program
 
 
+def test_every_list_of_permissions_has_a_section_but_that_of_the_page() -> None:
+    assert lists_of_permissions().keys() == SECTIONS.keys() | {"PAGE"}
+
+
+def test_the_page_needs_what_analyze_needs_and_to_watch_what_it_lists() -> None:
+    watched = {
+        replace(each, verbs=(*each.verbs, "watch")) if "list" in each.verbs else each for each in permissions.ANALYZE
+    }
+    assert set(permissions.PAGE) == watched
+    assert "The live page also needs `watch` on everything that it lists." in text("docs/analyze.md")
+
+
 def test_every_permission_of_managed_certificates_is_named_and_no_other() -> None:
     section = text("docs/security.md").split("\n### Certificates\n")[1].split("\n#")[0]
     documented = {
-        (scope, *codes(resource), *codes(verbs)) for scope, resource, verbs in rows(section) if codes(resource)
+        (scope, *codes(resource), *codes(verbs)) for scope, resource, verbs, _ in rows(section) if codes(resource)
     }
     terms = spec_of(Config().certificates, "gpu-topology")
     scopes = {"cluster": "cluster", "own-namespace": "own namespace"}
@@ -95,14 +108,8 @@ def test_every_profile_stands_in_the_table_of_pod_security() -> None:
 
 
 def test_every_exit_code_of_remap_has_a_row() -> None:
-    section = text("docs/binding.md").split("\n## 7. The remap program\n")[1].split("\n## ")[0]
+    section = text("docs/injection.md").split("\n## 12. The remap program\n")[1].split("\n## ")[0]
     assert {int(row[0]) for row in rows(section) if row[0].isdigit()} == set(ExitCode)
-
-
-def test_every_option_has_a_row_among_the_defaults_of_a_namespace() -> None:
-    section = text("docs/namespaces.md").split("\n## 4. Defaults\n")[1].split("\n## ")[0]
-    documented = {key.removeprefix(names.PREFIX) for row in rows(section) for key in codes(row[0])}
-    assert documented == {*OPTION_NAMES, "env.NAME"}
 
 
 def test_every_cause_that_keeps_a_pod_from_waiting_for_the_planner_has_a_row() -> None:
@@ -132,24 +139,19 @@ def test_each_version_of_hami_gets_the_carrier_of_its_row(row: str, version: str
 
 
 def test_the_limits_are_those_of_the_code() -> None:
-    section = text("docs/sizing.md").split("\n## Caches\n")[1].split("\n## ")[0]
+    section = text("docs/operations.md").split("\n### Caches\n")[1].split("\n### ")[0]
     documented = {row[0]: row[1] for row in rows(section)}
     kib, mib = 1024, 1024 * 1024
     for what, amount in {
         "sets of GPUs, for each node": SETS_KEPT,
         "Events that wait": pod_events.WAITING,
         "connections to the API server": session.MAX_CONNECTIONS,
-        "a pod that is read": live.OBJECT_BYTES // mib,
+        "a pod that is read": verbs.OBJECT_BYTES // mib,
         "a body of a review": ServerSettings().max_review_bytes // mib,
         "an allocation annotation": MAX_CHARACTERS // kib,
         "a topology on a pod": NODE_TOPOLOGY_LIMIT // kib,
     }.items():
         assert documented[what].startswith(str(amount)), what
-
-
-def slug(heading: str) -> str:
-    """What GitHub makes of a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def test_links_to_headings_lead_to_one() -> None:
@@ -160,7 +162,7 @@ def test_links_to_headings_lead_to_one() -> None:
             assert anchor in map(slug, headings), f"{path.name}: {target}#{anchor}"
 
 
-PAGES = ("security", "failure-modes", "compatibility", "sizing", "namespaces", "managed-clusters")
+PAGES = ("install", "security", "operations", "compatibility", "annotations", "troubleshooting")
 
 
 def test_values_of_the_chart_that_are_named_exist() -> None:
@@ -183,7 +185,7 @@ def test_values_of_the_chart_that_are_named_exist() -> None:
 def test_the_webhooks_that_are_named_are_those_of_the_chart() -> None:
     registration = text("deploy/chart/templates/webhook/registration.yaml")
     registered = re.findall(r"^- name: (\S+)$", registration, re.MULTILINE)
-    section = text("docs/failure-modes.md").split("\n## As installed\n")[1].split("\n## ")[0]
+    section = text("docs/operations.md").split("\n### As installed\n")[1].split("\n### ")[0]
     documented = {row[0].strip("`"): row for row in rows(section)[2:]}
     values = yaml.safe_load(text("deploy/chart/values.yaml"))["admission"]
     assert list(documented) == registered

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.cluster import leash
+from tests.control_plane import leash
 from tests.fuzz.catalogue import LONGEST, NAMES, REGRESSIONS, regressions
 
 SLOWEST = 60

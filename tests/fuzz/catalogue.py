@@ -13,7 +13,7 @@ from tests.fuzz.vocabulary import Vocabulary
 
 NETWORK = ("review", "binding", "allocation", "node", "hami")
 """What comes over the network."""
-NAMES = (*NETWORK, "smi", "nccl", "configuration")
+NAMES = (*NETWORK, "smi", "configuration")
 REGRESSIONS = Path(__file__).parent / "regressions"
 """Inputs that once broke a law, a folder for each target."""
 LONGEST = 64 * 1024

@@ -9,19 +9,19 @@ from zlib import crc32
 
 import msgspec
 
-from webhook.allocation.model import Allocation, Device
-from webhook.model.choices import Profile
-from webhook.model.errors import FormatError
-from webhook.model.outcome import MAX_WARNINGS
-from webhook.resolve.demand import GpuContainer, GpuDemand, Requirements
-from webhook.resolve.node import KnownNode, Origin
-from webhook.resolve.outputs import all_annotations
-from webhook.resolve.resolve import UnresolvedError, resolve
-from webhook.topology.document import format_topology, parse_topology
-from webhook.topology.matrix import format_matrix, matrix
-from webhook.topology.model import NodeTopology
-from webhook.topology.nccl.check import check
-from webhook.topology.nccl.writer import format_nccl_topology
+from tests.hardware.topology.nccl_rules import faults
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.resolve.demand import GpuContainer, GpuDemand, Requirements
+from webhook.decisions.resolve.node import KnownNode, Origin
+from webhook.decisions.resolve.outputs import all_annotations
+from webhook.decisions.resolve.resolve import UnresolvedError, resolve
+from webhook.hardware.topology.document import format_topology, parse_topology
+from webhook.hardware.topology.matrix import format_matrix, matrix
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.nccl_file import format_nccl_topology
+from webhook.words.choices import Profile
+from webhook.words.errors import FormatError
+from webhook.words.outcome import MAX_WARNINGS
 
 MESSAGE_LIMIT = 8192
 """Characters of a message: some list the GPUs of a node."""
@@ -99,8 +99,8 @@ def _check_file(topology: NodeTopology, *, host_indices: bool) -> None:
     except FormatError as error:
         check_message(str(error))
     else:
-        report = check(file)
-        assert report.accepted, [str(finding) for finding in report.findings[:8]]
+        found = faults(file)
+        assert not found, found[:8]
 
 
 def _check_known(node: KnownNode, profile: Profile, count: int) -> None:

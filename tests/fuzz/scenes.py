@@ -16,19 +16,19 @@ from typing import Any
 
 import yaml
 
-from tests.admit.generated import nodes
-from tests.claims.kept import KeptClaims
+from tests.decisions.admit.generated import nodes
+from tests.decisions.claims.kept import KeptClaims
 from tests.judge import TEAM_A, load, load_optional, policy
 from tests.pods import ALL_ALLOWED, container, pod
-from webhook.config import AdmitPolicy
-from webhook.manifest.templates import find_templates
-from webhook.model import names
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FormatError
-from webhook.model.pod import Namespace
-from webhook.model.version import Version
-from webhook.resolve.node import Sources
-from webhook.server.log import ReviewLog
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.resolve.node import Sources
+from webhook.objects.manifest.templates import find_templates
+from webhook.objects.pod import Namespace
+from webhook.programs.server.log import ReviewLog
+from webhook.words import names
+from webhook.words.errors import FormatError
+from webhook.words.version import Version
 
 Manifest = dict[str, Any]
 ROOT = Path(__file__).parents[2]

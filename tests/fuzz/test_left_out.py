@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs.run_apart import ROOT, run_apart
+from tests.go_programs.run_apart import ROOT, run_apart
 
 
 def run_two_tests(directory: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A run of its own, of a Python that finds no atheris."""
     (directory / "sitecustomize.py").write_text('import sys\n\nsys.modules["atheris"] = None\n')
-    selected = ("-k", "short_run and (nccl or smi)", "tests/fuzz/test_targets.py")
+    selected = ("-k", "short_run and (hami or smi)", "tests/fuzz/test_targets.py")
     return run_apart(directory, *options, *selected, PYTHONPATH=str(directory), **environment)
 
 
@@ -34,7 +34,7 @@ def test_ci_fails_unless_it_is_told_that_it_may_lack_it(tmp_path: Path) -> None:
 
 def test_the_command_says_why_it_cannot_fuzz(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text('import sys\n\nsys.modules["atheris"] = None\n')
-    command = [sys.executable, "-m", "tests.fuzz", "nccl", "--runs=1"]
+    command = [sys.executable, "-m", "tests.fuzz", "smi", "--runs=1"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 2

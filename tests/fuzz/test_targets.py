@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from tests.fuzz.catalogue import NAMES, bent, find_target, regressions
-from tests.programs.left_out import LeaveOut
+from tests.go_programs.left_out import LeaveOut
 
 BENT = 60
 """Inputs of a run without coverage."""
@@ -45,9 +45,10 @@ def test_inputs_that_are_bent_by_chance_keep_the_laws(name: str) -> None:
 
 
 @EACH_TARGET
-@pytest.mark.parametrize("data", [b"", b"\x00", b"{", b"null", b"[]", b"\xff\xfe", b"{}" * 1000, b"[" * 5000])
-def test_any_bytes_are_an_input(name: str, data: bytes) -> None:
-    find_target(name).check(data)
+def test_any_bytes_are_an_input(name: str, subtests: pytest.Subtests) -> None:
+    for data in (b"", b"\x00", b"{", b"null", b"[]", b"\xff\xfe", b"{}" * 1000, b"[" * 5000):
+        with subtests.test(data=data[:10]):
+            find_target(name).check(data)
 
 
 @pytest.fixture(scope="session")

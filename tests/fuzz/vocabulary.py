@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.pods import SHARED_MEMORY
-from webhook.model import names
-from webhook.model.choices import Carrier, Colocate, Nvls, OnViolation, P2pLevel, Policy, Profile
-from webhook.model.options import OPTION_NAMES
+from webhook.decisions.options import OPTION_NAMES
+from webhook.words import names
+from webhook.words.choices import Carrier, Colocate, Nvls, OnViolation, P2pLevel, Policy, Profile
 
 KEPT = 24
 """Different values of one member that are remembered."""

@@ -1,10 +1,10 @@
-"""``python -m tests.programs [NAME...]``: builds what the tests need ahead of time, one program after the other."""
+"""``python -m tests.go_programs [NAME...]``: builds what the tests need ahead of time, one program after the other."""
 
 import os
 import sys
 
-from tests.programs.build import Missing, find_or_build
-from tests.programs.catalogue import ALL
+from tests.go_programs.build import Missing, find_or_build
+from tests.go_programs.catalogue import ALL
 
 
 def main(names: list[str]) -> int:

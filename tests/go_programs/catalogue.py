@@ -1,4 +1,4 @@
-"""Every program that tests build, one declaration each; ``python -m tests.programs`` builds them all ahead of time.
+"""Every program that tests build, one declaration each; ``python -m tests.go_programs`` builds them all ahead of time.
 
 To add one: a directory under ``modules/`` with a ``go.mod`` (``go mod init``, ``go get -tool PACKAGE@VERSION``), a
 ``GoProgram`` here and in ``ALL``, and a fixture that returns ``go_program(THAT)``.
@@ -6,7 +6,7 @@ To add one: a directory under ``modules/`` with a ``go.mod`` (``go mod init``, `
 
 from pathlib import Path
 
-from tests.programs.build import GoProgram
+from tests.go_programs.build import GoProgram
 
 MODULES = Path(__file__).with_name("modules")
 KUBEBUILDER_ASSETS = "KUBEBUILDER_ASSETS"

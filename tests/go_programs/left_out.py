@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 import pytest
 
-from tests.programs.build import GoProgram, Missing, find_or_build
+from tests.go_programs.build import GoProgram, Missing, find_or_build
 
 LEFT_OUT = "left out: no {} for this test"
 MAY_LACK = "CI_MAY_LACK"

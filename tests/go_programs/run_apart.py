@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.programs.left_out import MAY_LACK
+from tests.go_programs.left_out import MAY_LACK
 
 ROOT = Path(__file__).parents[2]
 _NOT_INHERITED = frozenset({"CI", MAY_LACK, "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"})

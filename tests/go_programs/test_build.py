@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs.build import GoProgram, Missing, find_or_build
-from tests.programs.catalogue import ALL, HAMI_SCHEDULERS, MODULES, POD_IDENTITY_WEBHOOK
+from tests.go_programs.build import GoProgram, Missing, find_or_build
+from tests.go_programs.catalogue import ALL, HAMI_SCHEDULERS, MODULES, POD_IDENTITY_WEBHOOK
 
 PROGRAM = 'package main\n\nvar version = "unknown"\n\nfunc main() { print(version) }\n'
 GO_MOD = """module example.com/tools

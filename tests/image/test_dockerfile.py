@@ -7,7 +7,7 @@ import tomllib
 from packaging.requirements import Requirement
 
 from tests.image.instructions import ROOT, read_instructions
-from webhook.config import DEFAULT_REMAP_IMAGE, ServerSettings
+from webhook.decisions.configuration import DEFAULT_REMAP_IMAGE, ServerSettings
 
 INSTRUCTIONS = read_instructions()
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

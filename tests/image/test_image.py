@@ -12,7 +12,7 @@ import pytest
 from tests.image.build import ROOT, Image
 from tests.image.container import OPENSHIFT, Container
 from tests.ports import free_port
-from tests.server.conftest import until
+from tests.programs.server.conftest import until
 from webhook import __version__
 
 pytestmark = pytest.mark.image

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from tests.programs.run_apart import run_apart
+from tests.go_programs.run_apart import run_apart
 
 
 def run_one_test(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -13,14 +13,14 @@ from tests.image.container import OPENSHIFT, Container
 from tests.nvml import machines
 from tests.nvml.machines import write_machine
 from tests.nvml.stub import DESCRIPTION, nvml_library
-from tests.remap import pods
-from webhook.model import names
+from tests.programs.remap import pods
+from webhook.words import names
 
 __all__ = ["nvml_library"]
 
 pytestmark = pytest.mark.image
 
-REPORT = Path(__file__).parents[1] / "remap" / "expected" / "report-pod-peers.txt"
+REPORT = Path(__file__).parents[1] / "programs" / "remap" / "expected" / "report-pod-peers.txt"
 SWAPPED = {**pods.POD_PEERS, "GPU_TOPOLOGY_CUDA_VISIBLE_DEVICES_0": "1,2"}
 PODS = {
     "exclusive": pods.EXCLUSIVE,

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.figures import ShowFigures
+from tests.go_programs.left_out import LeaveOut
+from tests.go_programs.run_apart import run_apart
 from tests.nvml.__main__ import make_driver
 from tests.nvml.any_driver import ASSETS, AnyMachine, machines_in, other_machine
-from tests.programs.left_out import LeaveOut
-from tests.programs.run_apart import run_apart
 
-TESTS = ("tests/discovery", "tests/agent", "tests/remap")
+TESTS = ("tests/hardware/discovery", "tests/programs/agent", "tests/programs/remap")
 NAME = "other-nvml"
 """What is missing without ``NVML_ASSETS``, as in ``CI_MAY_LACK``."""
 ASSETS_GIVEN = os.environ.get(ASSETS, "")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model.lease import lasts, lease_spec, micro_time, renewed_at
+from webhook.objects.lease import lasts, lease_spec, micro_time, renewed_at
 
 AT = datetime(2026, 11, 20, 21, 51, 20, tzinfo=UTC)
 

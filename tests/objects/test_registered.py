@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from webhook.model.errors import FormatError
-from webhook.state.registered import AskedAbout, asked_about, namespace_of
+from webhook.objects.registered import AskedAbout, asked_about, namespace_of
+from webhook.words.errors import FormatError
 
 INSTALL = Path(__file__).parents[2] / "deploy" / "install.yaml"
 HERE = "system:serviceaccount:hami-system:hami-scheduler"

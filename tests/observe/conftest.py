@@ -1,5 +1,5 @@
 """The fixture of running servers."""
 
-from tests.server.conftest import start_server
+from tests.programs.server.conftest import start_server
 
 __all__ = ["start_server"]

@@ -1,33 +1,33 @@
 """Every metric that the programs expose, with its labels and all of their values that are known beforehand."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.agent.looks import look
-from tests.topology.machines import hgx_h100
-from webhook.agent import metrics as agent_metrics
-from webhook.agent.growth import CardTotals, Sampled
-from webhook.agent.status import Status, TaintStatus
-from webhook.discovery.facts import Direction
-from webhook.exposition import Exposition
-from webhook.extender.counts import Counts as ExtenderCounts
-from webhook.extender.counts import families as extender_families
-from webhook.model.binding import BindOutcome, BindReason
-from webhook.model.outcome import Kind, Outcome, Reason
-from webhook.place.round import PlannerReport
-from webhook.planner import metrics as planner_metrics
-from webhook.planner.counts import Counts as PlannerCounts
-from webhook.planner.traffic import Attribution, PodGpu
-from webhook.server import metrics as server_metrics
-from webhook.server.connections import Phase
-from webhook.server.counts import Counts
-from webhook.server.gates import Cause
-from webhook.server.vitals import Vitals
-from webhook.state.report import CacheReport, TopologyReport
+from tests.hardware.topology.machines import hgx_h100
+from tests.programs.agent.looks import look
+from webhook.cluster.state.report import CacheReport, TopologyReport
+from webhook.decisions.place.round import PlannerReport
+from webhook.hardware.discovery.facts import Direction
+from webhook.objects.binding import BindOutcome, BindReason
+from webhook.programs.agent import metrics as agent_metrics
+from webhook.programs.agent.growth import CardTotals, Sampled
+from webhook.programs.agent.status import Status, TaintStatus
+from webhook.programs.exposition import Exposition
+from webhook.programs.http.connections import Phase
+from webhook.programs.planner import metrics as planner_metrics
+from webhook.programs.planner.counts import Counts as PlannerCounts
+from webhook.programs.planner.extender.counts import Counts as ExtenderCounts
+from webhook.programs.planner.extender.counts import families as extender_families
+from webhook.programs.planner.traffic import Attribution, PodGpu
+from webhook.programs.server import metrics as server_metrics
+from webhook.programs.server.counts import Counts
+from webhook.programs.server.gates import Cause
+from webhook.programs.server.vitals import Vitals
+from webhook.words.outcome import Kind, Outcome, Reason
 
 TARGET_LABELS = frozenset({"namespace", "pod", "instance", "job"})
 """What Prometheus itself puts onto each series of a target that the Prometheus operator found."""
@@ -112,31 +112,45 @@ def planner_vitals() -> planner_metrics.Vitals:
     )
 
 
-@cache
-def exposed() -> Exposed:
-    """The metrics, read from the text that Prometheus would read."""
+def _agent() -> Exposition:
     status = replace(Status(confirmed_at=0.0), look=look(hgx_h100()), taints=TaintStatus(served=True))
     ways = dict.fromkeys(Direction, 1)
     card = CardTotals(index=0, nvlink=ways, pcie=ways, utilization=0.5)
     sampled = Sampled(at=0.0, cards={"GPU-a": card})
+    return Exposition(lambda: agent_metrics.families(status, sampled, node="n1", now=0.0, version="1.2.3"))
+
+
+EXPOSITIONS: Mapping[str, Callable[[], Exposition]] = {
+    "webhook": lambda: Exposition(lambda: server_metrics.families(server_counts(), server_vitals())),
+    "planner": lambda: Exposition(lambda: planner_metrics.families(planner_counts(), planner_vitals)),
+    "extender": lambda: Exposition(lambda: extender_families(extender_counts(), certificate_ends=1.0)),
+    "agent": _agent,
+}
+"""What each program exposes once it has seen everything."""
+
+
+@cache
+def metrics(program: str) -> tuple[Metric, ...]:
+    """The metrics of a program, read from the text that Prometheus would read."""
+    _, body = EXPOSITIONS[program]().answer("")
+    return tuple(text_string_to_metric_families(body.decode()))
+
+
+def family(metric: Metric) -> Family:
+    """A metric as documents name it."""
+    labels = {label for sample in metric.samples for label in sample.labels}
+    name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+    return Family(name, metric.type, frozenset(labels - {"le"}))
+
+
+@cache
+def exposed() -> Exposed:
+    """The metrics of all programs."""
     found = Exposed(set(), {})
-    for metric in (
-        *_read(Exposition(lambda: server_metrics.families(server_counts(), server_vitals()))),
-        *_read(Exposition(lambda: planner_metrics.families(planner_counts(), planner_vitals))),
-        *_read(Exposition(lambda: extender_families(extender_counts(), certificate_ends=1.0))),
-        *_read(Exposition(lambda: agent_metrics.families(status, sampled, node="n1", now=0.0, version="1.2.3"))),
-    ):
-        labels: set[str] = set()
+    for metric in (metric for program in EXPOSITIONS for metric in metrics(program)):
         for sample in metric.samples:
             values = found.series.setdefault(sample.name, {})
             for label, value in sample.labels.items():
                 values.setdefault(label, set()).add(value)
-            labels |= sample.labels.keys()
-        name = f"{metric.name}_total" if metric.type == "counter" else metric.name
-        found.families.add(Family(name, metric.type, frozenset(labels - {"le"})))
+        found.families.add(family(metric))
     return found
-
-
-def _read(exposition: Exposition) -> Iterator[Metric]:
-    _, body = exposition.answer("")
-    return iter(text_string_to_metric_families(body.decode()))

@@ -17,7 +17,6 @@ DASHBOARD: dict[str, Any] = json.loads(
 )
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
-EACH = pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
 UNITS = {
     "_seconds_bucket": "s",
     "_age_seconds": "s",
@@ -59,44 +58,49 @@ def test_panels_have_ids_of_their_own_and_do_not_overlap() -> None:
     assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in DASHBOARD["panels"])
 
 
-@EACH
-def test_every_panel_asks_the_chosen_data_source(panel: dict[str, Any]) -> None:
-    assert panel["datasource"] == SOURCE
-    assert all(target["datasource"] == SOURCE for target in panel["targets"])
-    references = [target["refId"] for target in panel["targets"]]
-    assert len(set(references)) == len(references) > 0
+def test_every_panel_asks_the_chosen_data_source(subtests: pytest.Subtests) -> None:
+    for panel in PANELS:
+        with subtests.test(panel["title"]):
+            assert panel["datasource"] == SOURCE
+            assert all(target["datasource"] == SOURCE for target in panel["targets"])
+            references = [target["refId"] for target in panel["targets"]]
+            assert len(set(references)) == len(references) > 0
 
 
-@EACH
-def test_every_series_label_and_value_of_a_panel_exists(panel: dict[str, Any]) -> None:
-    for expression in expressions(panel):
-        assert mistakes(expression, exposed(), recorded()) == []
+def test_every_series_label_and_value_of_a_panel_exists(subtests: pytest.Subtests) -> None:
+    for panel in PANELS:
+        with subtests.test(panel["title"]):
+            for expression in expressions(panel):
+                assert mistakes(expression, exposed(), recorded()) == []
 
 
-@EACH
-def test_every_series_of_ours_is_that_of_the_chosen_namespace(panel: dict[str, Any]) -> None:
-    for expression in expressions(panel):
-        ours = len(re.findall(r"gpu_topology_\w+(?::\w+)?", expression))
-        assert expression.count('namespace=~"$namespace"') == ours
+def test_every_series_of_ours_is_that_of_the_chosen_namespace(subtests: pytest.Subtests) -> None:
+    for panel in PANELS:
+        with subtests.test(panel["title"]):
+            for expression in expressions(panel):
+                ours = len(re.findall(r"gpu_topology_\w+(?::\w+)?", expression))
+                assert expression.count('namespace=~"$namespace"') == ours
 
 
-@EACH
-def test_every_label_of_a_legend_is_left_by_its_expression(panel: dict[str, Any]) -> None:
-    for target, expression in zip(panel["targets"], expressions(panel), strict=True):
-        named = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
-        assert named <= labels_left(expression, exposed(), recorded())
+def test_every_label_of_a_legend_is_left_by_its_expression(subtests: pytest.Subtests) -> None:
+    for panel in PANELS:
+        with subtests.test(panel["title"]):
+            for target, expression in zip(panel["targets"], expressions(panel), strict=True):
+                named = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+                assert named <= labels_left(expression, exposed(), recorded())
 
 
-@EACH
-def test_every_panel_has_the_unit_of_what_it_shows(panel: dict[str, Any]) -> None:
-    unit = panel["fieldConfig"]["defaults"]["unit"]
-    for expression in expressions(panel):
-        for series in series_of(expression):
-            wanted = {unit for ending, unit in UNITS.items() if series.endswith(ending)}
-            if ":ratio_" in series:
-                wanted = {"percentunit"}
-            elif "rate(" in expression and not wanted:
-                wanted = {"reqps"}
-            elif series.endswith("_timestamp_seconds"):
-                wanted = {"d"}
-            assert unit in (wanted or {"short", "none"})
+def test_every_panel_has_the_unit_of_what_it_shows(subtests: pytest.Subtests) -> None:
+    for panel in PANELS:
+        with subtests.test(panel["title"]):
+            unit = panel["fieldConfig"]["defaults"]["unit"]
+            for expression in expressions(panel):
+                for series in series_of(expression):
+                    wanted = {unit for ending, unit in UNITS.items() if series.endswith(ending)}
+                    if ":ratio_" in series:
+                        wanted = {"percentunit"}
+                    elif "rate(" in expression and not wanted:
+                        wanted = {"reqps"}
+                    elif series.endswith("_timestamp_seconds"):
+                        wanted = {"d"}
+                    assert unit in (wanted or {"short", "none"})

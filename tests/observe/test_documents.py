@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tests.observe.exposed import Family, exposed
 from tests.observe.test_rules import RULES, rules
-from tests.server.conftest import StartServer
-from webhook.remap.verdict import ExitCode
+from tests.programs.server.conftest import StartServer
+from webhook.programs.remap.verdict import ExitCode
 
 DOCS = Path(__file__).parents[2] / "docs"
 OBSERVABILITY = (DOCS / "observability.md").read_text()

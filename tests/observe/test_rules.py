@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.go_programs.catalogue import PROMTOOL
+from tests.go_programs.left_out import GetProgram
 from tests.observe.exposed import exposed
 from tests.observe.expressions import Recorded, labels_left, mistakes
-from tests.programs.catalogue import PROMTOOL
-from tests.programs.left_out import GetProgram
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "deploy" / "chart" / "files" / "rules.yaml"

@@ -8,9 +8,9 @@ from typing import NoReturn
 
 import pytest
 
-from webhook.kube import upkeep
-from webhook.kube.upkeep import Upkeep
-from webhook.log import Log
+from webhook.programs import upkeep
+from webhook.programs.log import Log
+from webhook.programs.upkeep import Upkeep
 
 
 def test_a_bug_is_logged_and_the_work_begins_anew_beside_other_work(

@@ -1,10 +1,10 @@
 """One recipe: a folder with a manifest and where it runs, put through ``inject``, the Binding, the start, ``explain``.
 
 ``manifest.yaml`` is what a person writes. ``situation.yaml`` says where it runs: ``namespace`` (labels, annotations),
-``cluster`` (versions), ``config`` (of the webhook), ``machine`` (one of ``tests.topology.machines``) or ``register``
-(HAMi's annotations of a Node), ``allocated``, HAMi's annotation for each pod by the name of its owner, ``claimed``, the
-GPUs that each entry of ``spec.resourceClaims`` was given, by the name of the owner too, and ``passed_by``, the accounts
-of schedulers whose Bindings do not reach the webhook.
+``cluster`` (versions), ``config`` (of the webhook), ``machine`` (one of ``tests.hardware.topology.machines``) or
+``register`` (HAMi's annotations of a Node), ``allocated``, HAMi's annotation for each pod by the name of its owner,
+``claimed``, the GPUs that each entry of ``spec.resourceClaims`` was given, by the name of the owner too, and
+``passed_by``, the accounts of schedulers whose Bindings do not reach the webhook.
 """
 
 from collections.abc import Mapping
@@ -15,15 +15,28 @@ from typing import Any
 import msgspec
 import yaml
 
+from tests.hardware.topology import machines
 from tests.judge import HAMI_2_9, TEAM_A, load_optional, policy
-from tests.remap.test_whole_way import environment
-from tests.topology import machines
-from webhook.bind.binding import begin, finish
-from webhook.bind.pod_to_bind import PodToBind
-from webhook.bind.resolution import peer_devices
-from webhook.claims.given import NOTHING_GIVEN, GivenGpus, given_gpus
-from webhook.claims.known import KnownClaims
-from webhook.claims.objects import (
+from tests.programs.remap.test_whole_way import environment
+from webhook.cli.workload import Injected, Injection, apply_in_place, inject_manifest
+from webhook.cluster.files.claim_manifests import claim_objects
+from webhook.cluster.files.directory import DirectoryState
+from webhook.decisions.bind.binding import begin, finish
+from webhook.decisions.bind.pod_to_bind import PodToBind
+from webhook.decisions.bind.resolution import peer_devices
+from webhook.decisions.claims.given import NOTHING_GIVEN, GivenGpus, given_gpus
+from webhook.decisions.claims.known import KnownClaims
+from webhook.decisions.claims.slices import Pools, PublishedDevice, SlicePart
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.request.assigned_node import node_of
+from webhook.decisions.resolve.node import KnownNode, Origin, Sources
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.readers.hami import read_hami
+from webhook.insight.explain.evidence import BindingReviews, Evidence, group_of
+from webhook.insight.explain.explain import explain
+from webhook.insight.explain.findings import Report
+from webhook.objects.binding import Binding, BindOutcome, Target
+from webhook.objects.claims import (
     AllocatedDevices,
     ClaimAllocation,
     ClaimSpec,
@@ -33,21 +46,9 @@ from webhook.claims.objects import (
     ResourceClaim,
     Result,
 )
-from webhook.claims.slices import Pools, PublishedDevice, SlicePart
-from webhook.explain.evidence import BindingReviews, Evidence, containers_with_env_from, group_of, node_of
-from webhook.explain.explain import explain
-from webhook.explain.findings import Report
-from webhook.manifest.claims import claim_objects
-from webhook.manifest.pods import to_json
-from webhook.model.binding import Binding, BindOutcome, Target
-from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import Metadata, Namespace, Pod
-from webhook.model.version import Version
-from webhook.resolve.node import KnownNode, Origin, Sources
-from webhook.state.directory import DirectoryState
-from webhook.topology.model import NodeTopology
-from webhook.topology.readers.hami import read_hami
-from webhook.workload import Injected, Injection, apply_in_place, inject_manifest
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import Metadata, Namespace, Pod
+from webhook.words.version import Version
 
 Manifest = dict[str, Any]
 DRIVER = "gpu.nvidia.com"
@@ -197,7 +198,6 @@ class Recipe:
                 claims=self.claims(owner) if self.policy.claims.enabled else KnownClaims(),
                 node=node_of(pod),
                 others=tuple(decoded(other) for other in self._others(owner)),
-                env_from=containers_with_env_from(to_json(manifest)),
                 reviews=self._reviews,
             )
         )

@@ -15,11 +15,11 @@ import yaml
 from tests.judge import load
 from tests.nvml import machines
 from tests.nvml.stub import nvml_library
+from tests.programs.remap.processes import Node
 from tests.recipes.recipe import Recipe
-from tests.remap.processes import Node
-from webhook.explain.findings import Finding, Report
-from webhook.model import names
-from webhook.remap.verdict import ExitCode
+from webhook.insight.explain.findings import Finding, Report
+from webhook.programs.remap.verdict import ExitCode
+from webhook.words import names
 
 __all__ = ["nvml_library"]
 

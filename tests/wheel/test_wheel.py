@@ -24,8 +24,8 @@ def test_it_has_the_code_the_types_the_examples_and_the_page_and_nothing_else(wh
     marks = {"webhook/py.typed", "certs/py.typed"}
     page = {
         str(path.relative_to(ROOT))
-        for folder in ("assets", "texts")
-        for path in (ROOT / "webhook" / "page" / folder).iterdir()
+        for folder in ("assets", "templates", "texts")
+        for path in (ROOT / "webhook" / "insight" / "page" / folder).iterdir()
     }
     examples = {
         f"webhook/cli/demo/packaged_examples/{path.relative_to(ROOT / 'examples')}"

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model.choices import Profile
-from webhook.model.errors import FormatError
-from webhook.model.mark import Mark
+from webhook.words.choices import Profile
+from webhook.words.errors import FormatError
+from webhook.words.mark import Mark
 
 
 @given(st.from_regex(r"[0-9]+\.[0-9]+\.[0-9]+([a-z0-9.+-]*)", fullmatch=True), st.sampled_from(list(Profile)))

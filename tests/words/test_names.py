@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from webhook.model import names
+from webhook.words import names
 
 ROOT = Path(__file__).parents[2]
-NAMES = ROOT / "webhook" / "model" / "names.py"
+NAMES = ROOT / "webhook" / "words" / "names.py"
 MODULES = sorted(path for package in ("webhook", "certs") for path in (ROOT / package).rglob("*.py") if path != NAMES)
 
 
@@ -21,14 +21,11 @@ def strings(tree: ast.Module) -> Iterator[ast.Constant]:
             yield node
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in MODULES if path.parent.name != "catalogue"],  # prose, whose names tests/catalogue looks up
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
-def test_the_prefix_is_spelled_only_in_names(path: Path) -> None:
-    found = [node.lineno for node in strings(ast.parse(path.read_text())) if "gpu.topology/" in str(node.value)]
-    assert found == []
+def test_the_prefix_is_spelled_only_in_names(subtests: pytest.Subtests) -> None:
+    for path in (path for path in MODULES if path.parent.name != "catalogue"):  # prose: tests/words/catalogue
+        with subtests.test(str(path.relative_to(ROOT))):
+            found = [node.lineno for node in strings(ast.parse(path.read_text())) if "gpu.topology/" in str(node.value)]
+            assert found == []
 
 
 def test_in_names_the_prefix_is_spelled_once() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model.nesting import MOST_LEVELS, decode, decode_answer, shallow
+from webhook.words.nesting import MOST_LEVELS, decode, decode_answer, shallow
 
 ANY = msgspec.json.Decoder()
 leaves = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.text()

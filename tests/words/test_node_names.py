@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model import names
-from webhook.model.node_names import config_map_name, fitted, node_label
+from webhook.words import names
+from webhook.words.node_names import config_map_name, fitted, node_label
 
 PART = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 SUBDOMAIN = re.compile(rf"{PART}(\.{PART})*")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonpointer import resolve_pointer
 
-from webhook.model.patch import pointer
+from webhook.words.patch import pointer
 
 
 @pytest.mark.parametrize(

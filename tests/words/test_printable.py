@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model.errors import FOUND_LIMIT, shorten
-from webhook.model.event import NOTE_BYTES, shortened
-from webhook.model.outcome import WARNING_LIMIT, fit
-from webhook.printable import fitted, printable
+from webhook.objects.event import NOTE_BYTES, shortened
+from webhook.words.errors import FOUND_LIMIT, shorten
+from webhook.words.outcome import WARNING_LIMIT, fit
+from webhook.words.printable import fitted, printable
 
 texts = st.one_of(
     st.text(st.characters(), max_size=200),

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes.utils import quantity as official
 
-from webhook.model.errors import FormatError
-from webhook.model.quantity import parse_count, parse_quantity
+from webhook.words.errors import FormatError
+from webhook.words.quantity import parse_count, parse_quantity
 
 SUFFIXES = ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
 

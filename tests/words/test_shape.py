@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from webhook.manifest.pods import decode_pod
-from webhook.model.errors import ManifestError
-from webhook.model.shape import shape_problem
+from webhook.objects.manifest.pods import decode_pod
+from webhook.words.errors import ManifestError
+from webhook.words.shape import shape_problem
 
 
 @pytest.mark.parametrize(

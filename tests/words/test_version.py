@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.model.errors import FormatError
-from webhook.model.version import Version
+from webhook.words.errors import FormatError
+from webhook.words.version import Version
 
 
 @pytest.mark.parametrize(

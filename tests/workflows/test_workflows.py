@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from tests.chart.generated import CHART, ROOT
-from tests.programs.catalogue import ACTIONLINT
-from tests.programs.left_out import GetProgram
+from tests.go_programs.catalogue import ACTIONLINT
+from tests.go_programs.left_out import GetProgram
 from webhook import __version__
-from webhook.config import DEFAULT_REMAP_IMAGE
+from webhook.decisions.configuration import DEFAULT_REMAP_IMAGE
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 RELEASE = ROOT / ".github" / "workflows" / "release.yml"
@@ -101,7 +101,7 @@ def test_a_release_publishes_under_the_names_that_the_chart_and_the_documents_ha
     assert names["REMAP_IMAGE"] == DEFAULT_REMAP_IMAGE
     chart = f"{names['CHARTS']}/{yaml.safe_load((CHART / 'Chart.yaml').read_text(encoding='utf-8'))['name']}"
     assert chart != names["IMAGE"]  # in a registry both are tags of a repository
-    page = (ROOT / "docs" / "publishing.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
     assert names["IMAGE"] in page
     assert names["REMAP_IMAGE"] in page
     assert chart in page

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from webhook.acceptance.judge import Seen
-    from webhook.acceptance.model import Ran, Step, Verdict
-    from webhook.acceptance.pods import Cluster
+    from webhook.programs.acceptance.judge import Seen
+    from webhook.programs.acceptance.model import Ran, Step, Verdict
+    from webhook.programs.acceptance.pods import Cluster
 
 _UNTRIED = 2
 
@@ -73,7 +73,7 @@ def acceptance(  # noqa: PLR0913, PLR0917 - one argument for each option of the 
 
 
 def _cluster(namespace: str, image: str, kubeconfig: Path | None) -> "Cluster | None":
-    from webhook.acceptance.pods import Cluster
+    from webhook.programs.acceptance.pods import Cluster
 
     if bool(namespace) != bool(image):
         raise typer.BadParameter("give --namespace and --image, or neither", param_hint="--namespace")
@@ -85,8 +85,8 @@ def _tried(
     folder: Path, python: str, cluster: "Cluster | None", console: "Console", *, dry_run: bool, yes: bool
 ) -> "tuple[Seen, Sequence[Verdict]] | None":
     """What was seen, and the verdicts; None if it was only to be told, or not wanted."""
-    from webhook.acceptance import steps
-    from webhook.acceptance.judge import Seen, verdicts
+    from webhook.programs.acceptance import steps
+    from webhook.programs.acceptance.judge import Seen, verdicts
 
     ran = _run(steps.first_steps(), folder, console)
     topology = _seen(ran, folder).topology
@@ -108,7 +108,7 @@ def _with_pods(cluster: "Cluster", folder: Path) -> "Sequence[Step]":
     """The steps; the manifests are written."""
     import json
 
-    from webhook.acceptance.pods import CASES, cluster_steps, manifest_of, pod_steps
+    from webhook.programs.acceptance.pods import CASES, cluster_steps, manifest_of, pod_steps
 
     for case in CASES:
         path = folder / case.manifest
@@ -118,13 +118,13 @@ def _with_pods(cluster: "Cluster", folder: Path) -> "Sequence[Step]":
 
 
 def _training_script() -> Path:
-    from webhook import acceptance as package
+    from webhook.programs import acceptance as package
 
     return Path(package.__path__[0]) / "fsdp_step.py"
 
 
 def _run(steps: "Sequence[Step]", folder: Path, console: "Console") -> "dict[str, Ran]":
-    from webhook.acceptance.run import run_step
+    from webhook.programs.acceptance.run import run_step
 
     found = {}
     for number, step in enumerate(steps, 1):
@@ -136,8 +136,8 @@ def _run(steps: "Sequence[Step]", folder: Path, console: "Console") -> "dict[str
 
 
 def _seen(ran: "dict[str, Ran]", folder: Path) -> "Seen":
-    from webhook.acceptance.archive import collected
-    from webhook.acceptance.judge import Seen
+    from webhook.programs.acceptance.archive import collected
+    from webhook.programs.acceptance.judge import Seen
 
     return Seen(ran, collected(folder))
 
@@ -159,7 +159,7 @@ def _print_verdicts(judged: "Sequence[Verdict]", console: "Console") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from webhook.acceptance.model import Word
+    from webhook.programs.acceptance.model import Word
 
     styles = {Word.HOLDS: "green", Word.FAILS: "bold red", Word.NOT_TRIED: "yellow"}
     table = Table("VERDICT", "CLAIM", "WHAT WAS SEEN", box=None, pad_edge=False)
@@ -178,9 +178,9 @@ def _pack(
     yes: bool,
 ) -> None:
     from webhook import __version__
-    from webhook.acceptance.machine import machine_of, names_of
-    from webhook.acceptance.redact import Redactor
-    from webhook.acceptance.result import RESULT, redacted, result
+    from webhook.programs.acceptance.machine import machine_of, names_of
+    from webhook.programs.acceptance.redact import Redactor
+    from webhook.programs.acceptance.result import RESULT, redacted, result
 
     now = datetime.now(UTC)
     path = output or Path(f"acceptance-{now:%Y%m%dT%H%M%SZ}.tar.gz")
@@ -202,8 +202,8 @@ def _pack(
 
 
 def _write(path: Path, files: "Mapping[str, bytes]") -> None:
-    from webhook.acceptance.archive import write_archive
-    from webhook.model.errors import ConfigError
+    from webhook.programs.acceptance.archive import write_archive
+    from webhook.words.errors import ConfigError
 
     try:
         write_archive(path, files)
@@ -218,7 +218,7 @@ def _print_content(files: "Mapping[str, bytes]", values: int, console: "Console"
 
 
 def _exit_code(judged: "Sequence[Verdict]") -> int:
-    from webhook.acceptance.model import Word
+    from webhook.programs.acceptance.model import Word
 
     words = {each.verdict for each in judged}
     if Word.FAILS in words:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from webhook.cli.complaint import complain
-from webhook.model import names
+from webhook.words import names
 
 if TYPE_CHECKING:
-    from webhook.agent.publication import PublishOptions
+    from webhook.programs.agent.publication import PublishOptions
 
 # A DNS subdomain, as the names of Nodes are: k8s.io/apimachinery, pkg/util/validation, IsDNS1123Subdomain.
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -61,7 +61,7 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     ] = 8080,
 ) -> None:
     """Publish the GPU topology of this node, again and again."""
-    from webhook.agent.publication import PublishOptions
+    from webhook.programs.agent.publication import PublishOptions
 
     options = PublishOptions(namespace=namespace, cordon=cordon, taint_devices=taint_devices)
     if dry_run:
@@ -76,7 +76,7 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     _check_name(node)
     if once and verify_at_start:
         raise typer.BadParameter("one round does not wait for a measurement", param_hint="--verify-at-start")
-    from webhook.agent.run import AgentSettings, run, run_once
+    from webhook.programs.agent.run import AgentSettings, run, run_once
 
     settings = AgentSettings(
         node=node,
@@ -100,8 +100,8 @@ def _name_of_machine() -> str:
 
 def _check_name(node: str) -> None:
     """Raises BadParameter if no Node can have this name."""
-    from webhook.model.errors import shorten
-    from webhook.model.node_names import NAME_LIMIT
+    from webhook.words.errors import shorten
+    from webhook.words.node_names import NAME_LIMIT
 
     if len(node) > NAME_LIMIT or not _NODE_NAME.fullmatch(node):
         found = f"expected the name of a Node, a DNS subdomain such as gpu-node-1, found {shorten(node)}"
@@ -115,9 +115,9 @@ def _preview(node: str, options: "PublishOptions", root: Path) -> None:
         GpuTopologyError: there is no driver, or it cannot be used.
     """
     _check_name(node)
-    from webhook.agent.preview import preview
-    from webhook.discovery.discover import discover
-    from webhook.model.errors import GpuTopologyError
+    from webhook.hardware.discovery.discover import discover
+    from webhook.programs.agent.preview import preview
+    from webhook.words.errors import GpuTopologyError
 
     topology = discover(node=node, root=root)
     typer.echo(preview(topology, options), nl=False)

@@ -16,16 +16,16 @@ from webhook.cli.kubeconfig import (
     refuse_cluster,
     wanted_cluster,
 )
-from webhook.model.names import DEFAULT_NAMESPACE
+from webhook.words.names import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
-    from webhook.claims.known import KnownClaims
-    from webhook.cli.cluster.asking import Cluster
-    from webhook.config import AdmitPolicy
-    from webhook.kube.contexts import Context
-    from webhook.model.binding import Binding, BindOutcome
-    from webhook.model.pod import Namespace, Pod
-    from webhook.resolve.node import Sources
+    from webhook.cluster.api.contexts import Context
+    from webhook.cluster.snapshot.around import Around
+    from webhook.decisions.claims.known import KnownClaims
+    from webhook.decisions.configuration import AdmitPolicy
+    from webhook.decisions.resolve.node import Sources
+    from webhook.objects.binding import Binding, BindOutcome
+    from webhook.objects.pod import Namespace, Pod
 
 
 class Output(enum.StrEnum):
@@ -90,8 +90,8 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     """
     from webhook.cli.inputs import read_settings
     from webhook.cli.topology.source import sources_in
-    from webhook.model.binding import BIND_SENTENCES
-    from webhook.model.outcome import Kind
+    from webhook.objects.binding import BIND_SENTENCES
+    from webhook.words.outcome import Kind
 
     _, policy = read_settings(config)
     with _found(pod, file, state, (kubeconfig, context), namespace, policy) as found:
@@ -129,14 +129,15 @@ def _found(
         return
     if state is not None:
         raise typer.BadParameter("a pod of the cluster needs none: give --file", param_hint="--state")
-    from webhook.cli.cluster.asking import opened
+    from webhook.cluster.snapshot.around import around
+    from webhook.cluster.snapshot.model import Setting
 
     cluster = wanted_cluster(*where)
-    with opened(cluster) as asked:
+    with around(cluster, Setting(policy=policy), complain) as asked:
         if file is not None:
             yield _file_in_cluster(asked, file, namespace or namespace_of_context(cluster), policy)
         else:
-            yield _in_cluster(asked, name or "", namespace, cluster, policy)
+            yield _in_cluster(asked, name or "", namespace, cluster)
 
 
 def _in_files(file: str, state: Path | None, namespace: str, policy: "AdmitPolicy") -> _Found:
@@ -151,11 +152,11 @@ def _in_files(file: str, state: Path | None, namespace: str, policy: "AdmitPolic
     return _Found(pod, source, namespace_in(known, place), known.node if known else _nothing, claims)
 
 
-def _file_in_cluster(cluster: "Cluster", file: str, namespace: str, policy: "AdmitPolicy") -> _Found:
+def _file_in_cluster(cluster: "Around", file: str, namespace: str, policy: "AdmitPolicy") -> _Found:
     from webhook.cli.inputs import read_pod_file
 
     pod, source, own = read_pod_file(file, namespace, policy)
-    found = _around(cluster, pod, source, policy)
+    found = _around(cluster, pod, source)
 
     def claims(node: str) -> "KnownClaims":
         return found.claims(node).under(own.known(pod, _namespace(pod), policy.claims))
@@ -163,13 +164,10 @@ def _file_in_cluster(cluster: "Cluster", file: str, namespace: str, policy: "Adm
     return found._replace(claims=claims)
 
 
-def _in_cluster(
-    cluster: "Cluster", name: str, namespace: str, where: "Context | None", policy: "AdmitPolicy"
-) -> _Found:
-    from webhook.cli.cluster.wanted import NoNameError, parse_wanted
-    from webhook.cli.cluster.workloads import find_pod
-    from webhook.cli.explain.known import read_pod
-    from webhook.manifest.pods import to_json
+def _in_cluster(cluster: "Around", name: str, namespace: str, where: "Context | None") -> _Found:
+    from webhook.cluster.snapshot.wanted import NoNameError, parse_wanted
+    from webhook.cluster.snapshot.workloads import find_pod
+    from webhook.objects.manifest.pods import decode_pod, in_namespace, to_json
 
     try:
         wanted = parse_wanted(name, namespace)
@@ -178,22 +176,23 @@ def _in_cluster(
     if not wanted.namespace:
         wanted = wanted._replace(namespace=namespace_of_context(where))
     source = f"{wanted.kind.word} {wanted.namespace}/{wanted.name}"
-    return _around(cluster, read_pod(to_json(find_pod(cluster, wanted), source), source), source, policy)
+    pod = decode_pod(to_json(find_pod(cluster, wanted), source), source)
+    return _around(cluster, in_namespace(pod, DEFAULT_NAMESPACE), source)
 
 
-def _around(cluster: "Cluster", pod: "Pod", source: str, policy: "AdmitPolicy") -> _Found:
-    from webhook.cli.cluster.claims import read_claims
-    from webhook.cli.cluster.facts import read_namespace
-    from webhook.cli.cluster.node import read_node
-
+def _around(cluster: "Around", pod: "Pod", source: str) -> _Found:
     place = _namespace(pod)
-    return _Found(
-        pod,
-        source,
-        read_namespace(cluster, place)[0],
-        lambda name: read_node(cluster, name)[0],
-        lambda node: read_claims(cluster, pod, place, policy.claims, node),
-    )
+    cluster.look_at_namespace(place)
+
+    def node(name: str) -> "Sources":
+        cluster.look_at_node(name)
+        return cluster.snapshot().sources(name)
+
+    def claims(name: str) -> "KnownClaims":
+        cluster.look_at_claims(pod, place, name)
+        return cluster.snapshot().claims.of(pod, place)
+
+    return _Found(pod, source, cluster.snapshot().namespace(place), node, claims)
 
 
 def _namespace(pod: "Pod") -> str:
@@ -204,10 +203,10 @@ def _outcome(
     found: _Found, target: str, nodes: "Callable[[str], Sources]", policy: "AdmitPolicy"
 ) -> "tuple[Binding, BindOutcome]":
     """The Binding as the scheduler would send it, and what the webhook would make of it."""
-    from webhook.bind.binding import begin, finish
-    from webhook.claims.given import NOTHING_GIVEN, given_gpus
-    from webhook.model.binding import Binding, BindOutcome, Target
-    from webhook.model.pod import Metadata
+    from webhook.decisions.bind.binding import begin, finish
+    from webhook.decisions.claims.given import NOTHING_GIVEN, given_gpus
+    from webhook.objects.binding import Binding, BindOutcome, Target
+    from webhook.objects.pod import Metadata
 
     pod, metadata, given = found.pod, found.pod.metadata or Metadata(), NOTHING_GIVEN
     binding = Binding(Metadata(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid), Target(target))
@@ -226,8 +225,8 @@ def _unbound(pod: "Pod") -> "Pod":
 
 
 def _allocated_node(pod: "Pod", source: str) -> str:
-    from webhook.allocation.read import DIALECTS, allocated_node
-    from webhook.model.errors import FormatError
+    from webhook.decisions.allocation.read import DIALECTS, allocated_node
+    from webhook.words.errors import FormatError
 
     for dialect in DIALECTS:
         node = allocated_node(pod.annotations, family=dialect.family)
@@ -240,7 +239,7 @@ def _allocated_node(pod: "Pod", source: str) -> str:
 
 
 def _nothing(_node: str) -> "Sources":
-    from webhook.resolve.node import Sources
+    from webhook.decisions.resolve.node import Sources
 
     return Sources()
 
@@ -262,7 +261,7 @@ def _as_json(outcome: "BindOutcome", node: str) -> str:
 
 
 def _as_yaml(binding: "Binding", outcome: "BindOutcome") -> str:
-    from webhook.manifest.documents import format_yaml
+    from webhook.objects.manifest.documents import format_yaml
 
     metadata: dict[str, Any] = {}
     if binding.metadata:

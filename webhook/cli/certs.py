@@ -13,7 +13,7 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, wanted_cluster
-from webhook.model import names
+from webhook.words import names
 
 if TYPE_CHECKING:
     from certs.api import ApiServer
@@ -56,15 +56,14 @@ def init(
     from uuid import uuid4
 
     from certs.errors import Conflict
-    from certs.replicas import Identity
     from certs.requests import converse
     from certs.rounds import Replica
     from certs.spec import Pace
-    from webhook.model.errors import GpuTopologyError
+    from webhook.words.errors import GpuTopologyError
 
     async def install(server: "ApiServer", spec: "CertificateSpec") -> None:
         for _ in range(ATTEMPTS):
-            replica = Replica(Identity("certs-init", uuid4().hex), spec, Pace(), monotonic)
+            replica = Replica(f"certs-init_{uuid4().hex}", spec, Pace(), monotonic)
             try:
                 changes = await converse(replica.install(), server.send)
             except Conflict:  # the webhook itself was quicker
@@ -73,7 +72,7 @@ def init(
                 typer.echo(f"{change.what}: {change.why}")
             if not changes:
                 typer.echo("nothing to do")
-            if replica.unregistered:
+            if replica.trust is None:
                 typer.echo(
                     f"gpu-topology: there is no MutatingWebhookConfiguration {spec.configuration} yet; the webhook "
                     "writes its caBundle when there is one",
@@ -97,7 +96,7 @@ def rotate(
     from certs.plan import AUTHORITY, SERVING
     from certs.requests import Kind, Patch, PatchType
     from certs.stored import ask, read_stored
-    from webhook.model.errors import GpuTopologyError
+    from webhook.words.errors import GpuTopologyError
 
     wish = AUTHORITY if authority else SERVING
 
@@ -153,9 +152,9 @@ def _in_cluster(
     import asyncio
 
     from webhook.cli.inputs import read_settings
-    from webhook.kube.certificates import SECONDS, CertificateRequests
-    from webhook.kube.session import connect
-    from webhook.server.certificates import MARKS, spec_of
+    from webhook.cluster.api.certificates import SECONDS, CertificateRequests
+    from webhook.cluster.api.session import connect
+    from webhook.programs.server.certificates import MARKS, spec_of
 
     settings, _ = read_settings(config)
     session = connect(wanted_cluster(*cluster), user_agent=names.WEBHOOK_USER_AGENT, seconds=SECONDS)
@@ -181,8 +180,8 @@ async def _namespace(server: "ApiServer", configuration: str) -> str:
         ApiFailure: it cannot be read.
     """
     from certs.requests import Get, Kind
-    from webhook.model.errors import GpuTopologyError
-    from webhook.state.registered import namespace_of
+    from webhook.objects.registered import namespace_of
+    from webhook.words.errors import GpuTopologyError
 
     what = f"MutatingWebhookConfiguration {configuration}"
     found = (await server.send(Get(Kind.CONFIGURATION, configuration))).found

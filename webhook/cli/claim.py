@@ -13,9 +13,9 @@ from webhook.cli.topology.asked import Gpus, MinBandwidth, RequireNvlink, check_
 from webhook.cli.topology.source import File, Node, State, check_source, one_source, read_nodes, read_source
 
 if TYPE_CHECKING:
-    from webhook.kube.contexts import Context
-    from webhook.model.version import Version
-    from webhook.topology.model import NodeTopology
+    from webhook.cluster.api.contexts import Context
+    from webhook.hardware.topology.model import NodeTopology
+    from webhook.words.version import Version
 
     _Sources = tuple[dict[str, NodeTopology], frozenset[str] | None]
     """All topologies, by node, and the nodes that are wanted; None for all."""
@@ -62,8 +62,9 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     Each alternative in it is a set of GPUs of the given topologies in which any so many are linked; the best come
     first. A comment says what they are; with -o json it goes to stderr. Ends with exit code 1 if there is no such set.
     """
-    from webhook.claim_templates.alternatives import find_alternatives
-    from webhook.claim_templates.template import (
+    from webhook.cli.topology.notes import print_notes
+    from webhook.decisions.claim_templates.alternatives import find_alternatives
+    from webhook.decisions.claim_templates.template import (
         MAX_GPUS,
         TemplateNames,
         check_version,
@@ -72,9 +73,8 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         refusal,
         template,
     )
-    from webhook.cli.topology.notes import print_notes
-    from webhook.model.errors import GpuTopologyError
-    from webhook.topology.selection.request import Constraints, Request
+    from webhook.hardware.topology.selection.request import Constraints, Request
+    from webhook.words.errors import GpuTopologyError
 
     check_bandwidth("--min-bandwidth", min_bandwidth, zero=True)
     if not 2 <= gpus <= MAX_GPUS:
@@ -140,7 +140,7 @@ def _version(text: str) -> "Version":
 
 
 def _one(nodes: "dict[str, NodeTopology]", node: str | None) -> frozenset[str] | None:
-    from webhook.model.errors import GpuTopologyError, shorten
+    from webhook.words.errors import GpuTopologyError, shorten
 
     if node is None:
         return None
@@ -151,7 +151,7 @@ def _one(nodes: "dict[str, NodeTopology]", node: str | None) -> frozenset[str] |
 
 def _in_cluster(cluster: "Context", node: str | None, pool: str | None) -> "_Sources":
     from webhook.cli.topology.live import read_world
-    from webhook.model.errors import GpuTopologyError
+    from webhook.words.errors import GpuTopologyError
 
     match = _LABEL.fullmatch(pool) if pool is not None else None
     if pool is not None and match is None:

@@ -2,7 +2,7 @@
 
 import typer
 
-from webhook.printable import fitted
+from webhook.words.printable import fitted
 
 _LINE_LIMIT = 16 * 1024
 

@@ -26,33 +26,30 @@ class Shell(enum.StrEnum):
     FISH = "fish"
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish.")]) -> None:
+def completion(context: typer.Context, shell: Annotated[Shell, typer.Argument(help="bash, zsh or fish.")]) -> None:
     """Print the completion script of a shell: source <(gpu-topology completion bash).
 
     kubectl completes 'kubectl gpu-topology' by itself, with the program kubectl_complete-gpu_topology.
     """
-    from webhook.cli.main import app
-
     os.environ[_VARIABLE] = f"source_{shell}"
-    app(prog_name=PROGRAM)
+    context.find_root().command.main(prog_name=PROGRAM)
 
 
-def complete_for_kubectl(words: Sequence[str]) -> None:
+def complete_for_kubectl(app: typer.Typer, words: Sequence[str]) -> None:
     """Print what may stand in the place of the last word, as kubectl expects it of a plugin.
 
     It expects a candidate in each line, then a colon and a directive: k8s.io/kubectl, pkg/cmd/plugin.
 
     Args:
+        app: The command line.
         words: Those behind ``kubectl gpu-topology``; the last may be empty or a beginning.
     """
-    found = _candidates(words or [""])
+    found = _candidates(app, words or [""])
     sys.stdout.write("".join(f"{each}\n" for each in found))
     sys.stdout.write(f":{_NO_FILES if found else _DEFAULT}\n")
 
 
-def _candidates(words: Sequence[str]) -> list[str]:
-    from webhook.cli.main import app
-
+def _candidates(app: typer.Typer, words: Sequence[str]) -> list[str]:
     line = " ".join(shlex.quote(word) if word else "" for word in (PROGRAM, *words))
     os.environ |= {_VARIABLE: "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words))}
     said = io.StringIO()

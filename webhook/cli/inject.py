@@ -17,15 +17,16 @@ from webhook.cli.kubeconfig import (
     namespace_of_context,
     refuse_cluster,
 )
-from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION, ManifestFile
+from webhook.cli.scope_options import FILE_OPTION, RECURSIVE_OPTION
 from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
-from webhook.model.names import DEFAULT_NAMESPACE
-from webhook.printable import printable
+from webhook.cluster.files.manifests import ManifestFile
+from webhook.words.names import DEFAULT_NAMESPACE
+from webhook.words.printable import printable
 
 if TYPE_CHECKING:
-    from webhook.config import AdmitPolicy, Config
-    from webhook.kube.contexts import Context
-    from webhook.workload import ClaimSpecs, Injection, Surroundings
+    from webhook.cli.workload import ClaimSpecs, Injection, Surroundings
+    from webhook.cluster.api.contexts import Context
+    from webhook.decisions.configuration import AdmitPolicy, Config
 
     Done = tuple[ManifestFile, Injection]
 
@@ -70,9 +71,9 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     Warnings, notes and refusals go to stderr. A refused pod ends with exit code 1 and nothing on stdout.
     """
     from webhook.cli.inputs import read_settings
-    from webhook.cli.manifests import read_files
     from webhook.cli.versions import given_versions, overruled
-    from webhook.workload.versions import unknown_versions, version_note
+    from webhook.cli.workload.versions import unknown_versions, version_note
+    from webhook.cluster.files.manifests import read_files
 
     if state is not None:
         refuse_cluster(kubeconfig, context, "give either a state directory or a cluster")
@@ -105,11 +106,13 @@ def _surroundings(
     if cluster is None:
         yield read_state(state), read_claims(state, policy.claims)
         return
-    from webhook.cli.cluster.asking import opened
-    from webhook.cli.cluster.surroundings import ClusterSurroundings
+    from webhook.cli.surroundings import ClusterSurroundings
+    from webhook.cluster.snapshot.around import around
+    from webhook.cluster.snapshot.model import Setting
 
-    with opened(cluster) as asked:
-        found = ClusterSurroundings(asked, settings, policy)
+    setting = Setting(policy=policy, registration=settings.certificates.webhook_configuration)
+    with around(cluster, setting, complain) as asked:
+        found = ClusterSurroundings(asked, policy)
         yield found, found
 
 
@@ -121,9 +124,9 @@ def _injected(
     namespace: str,
 ) -> "Iterator[Injection]":
     """What becomes of each file. A template of claims may stand in another file than its workload."""
-    from webhook.manifest.claims import claim_objects
-    from webhook.manifest.manifest import Manifest
-    from webhook.workload import FirstOf, inject
+    from webhook.cli.workload import FirstOf, inject
+    from webhook.cluster.files.claim_manifests import claim_objects
+    from webhook.objects.manifest.manifest import Manifest
 
     manifests = (Manifest(file.text, file.source) for file in files)
     if policy.claims.enabled and len(files) > 1:  # of one file they are read with its pods
@@ -148,7 +151,7 @@ def _render(output: Output, done: "Sequence[Done]") -> str:
         return joined([(injection.text, injection.is_json) for _, injection in done])
     if output is Output.DIFF:
         return "".join(unified_diff(manifest.text, injection.text, manifest.source) for manifest, injection in done)
-    from webhook.model.review import encode_patch
+    from webhook.objects.review import encode_patch
 
     return "".join(encode_patch(patch).decode() + "\n" for _, injection in done for patch in injection.patches())
 
@@ -161,7 +164,7 @@ def joined(texts: Sequence[tuple[str, bool]]) -> str:
     """
     if len(texts) == 1:
         return texts[0][0]
-    from webhook.manifest.json_text import read_json
+    from webhook.objects.manifest.json_text import read_json
 
     if all(is_json for _, is_json in texts):
         return "".join(_ended(text) for text, _ in texts)
@@ -185,7 +188,7 @@ def _encoded(text: str) -> bytes:
     Raises:
         ManifestError: an escape in the manifest stands for half of a character.
     """
-    from webhook.model.errors import ManifestError
+    from webhook.words.errors import ManifestError
 
     try:
         return text.encode()

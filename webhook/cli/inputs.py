@@ -3,18 +3,18 @@
 from pathlib import Path
 
 from webhook import __version__
-from webhook.cli.manifests import read_files
-from webhook.config import AdmitPolicy, ClaimSettings, Config, admit_policy, parse_config
-from webhook.manifest.claims import NO_OBJECTS, ClaimObjects, claim_objects, is_about_claims
-from webhook.manifest.documents import read_yaml
-from webhook.manifest.manifest import Manifest
-from webhook.manifest.pods import decode_pod, in_namespace, to_json
-from webhook.model import names
-from webhook.model.errors import ConfigError, ManifestError
-from webhook.model.pod import Namespace, Pod
-from webhook.printable import printable
-from webhook.state.claims import load_claims
-from webhook.state.directory import DirectoryState, load_directory
+from webhook.cluster.files.claim_manifests import NO_OBJECTS, ClaimObjects, claim_objects, is_about_claims
+from webhook.cluster.files.claims import load_claims
+from webhook.cluster.files.directory import DirectoryState, load_directory
+from webhook.cluster.files.manifests import read_files
+from webhook.decisions.configuration import AdmitPolicy, ClaimSettings, Config, admit_policy, parse_config
+from webhook.objects.manifest.documents import read_yaml
+from webhook.objects.manifest.manifest import Manifest
+from webhook.objects.manifest.pods import decode_pod, in_namespace, to_json
+from webhook.objects.pod import Namespace, Pod
+from webhook.words import names
+from webhook.words.errors import ConfigError, ManifestError
+from webhook.words.printable import printable
 
 
 def read_settings(path: Path | None) -> tuple[Config, AdmitPolicy]:

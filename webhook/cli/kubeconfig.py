@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from webhook.model.names import DEFAULT_NAMESPACE
+from webhook.words.names import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
-    from webhook.kube.contexts import Context
+    from webhook.cluster.api.contexts import Context
 
 KubeconfigOption = Annotated[
     Path | None, typer.Option("--kubeconfig", metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
@@ -35,7 +35,7 @@ def wanted_cluster(kubeconfig: Path | None, context: str = "") -> "Context | Non
     Raises:
         ConfigError: there is no kubeconfig.
     """
-    from webhook.kube.contexts import Context
+    from webhook.cluster.api.contexts import Context
 
     return Context((kubeconfig,), context) if kubeconfig is not None else usual_kubeconfig(context)
 
@@ -56,8 +56,8 @@ def usual_kubeconfig(context: str = "") -> "Context | None":
     Raises:
         ConfigError: there is none of them.
     """
-    from webhook.kube.contexts import Context
-    from webhook.kube.kubeconfig_files import exists
+    from webhook.cluster.api.contexts import Context
+    from webhook.cluster.api.kubeconfig_files import exists
 
     named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     if any(map(exists, named)):
@@ -67,7 +67,7 @@ def usual_kubeconfig(context: str = "") -> "Context | None":
     usual = Path(os.environ.get("HOME", "/")) / ".kube" / "config"
     if not named and exists(usual):
         return Context((usual,), context)
-    from webhook.model.errors import ConfigError, shorten
+    from webhook.words.errors import ConfigError, shorten
 
     if named:
         said = f"$KUBECONFIG names {shorten(os.environ['KUBECONFIG'])}, of which nothing exists"
@@ -86,11 +86,11 @@ def namespace_of_context(cluster: "Context | Path | None") -> str:
         GpuTopologyError: the kubeconfig cannot be read, or has no such context.
     """
     if cluster is not None:
-        from webhook.kube.contexts import Context
-        from webhook.kube.kubeconfig_files import namespace_of
+        from webhook.cluster.api.contexts import Context
+        from webhook.cluster.api.kubeconfig_files import namespace_of
 
         return namespace_of(Context((cluster,)) if isinstance(cluster, Path) else cluster)
-    from webhook.kube.service_account import DIRECTORY
+    from webhook.cluster.api.service_account import DIRECTORY
 
     try:
         own = (DIRECTORY / "namespace").read_text(encoding="utf-8").strip()

@@ -24,6 +24,7 @@ from webhook.cli import (
     demo,
     explain,
     inject,
+    message,
     page,
     place,
     remap,
@@ -34,7 +35,7 @@ from webhook.cli import (
 )
 from webhook.cli.complaint import complain
 from webhook.cli.topology import topology
-from webhook.model.errors import GpuTopologyError
+from webhook.words.errors import GpuTopologyError
 
 REFUSED = 1
 # What the system says when output cannot be written: write(2).
@@ -52,6 +53,7 @@ app.command()(bind.bind)
 app.command()(explain.explain)
 app.command()(analyze.analyze)
 app.command()(status.status)
+app.command()(message.message)
 app.command()(page.page)
 app.command()(agent.agent)
 app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(

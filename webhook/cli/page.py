@@ -14,12 +14,18 @@ from webhook.cli.kubeconfig import (
     refuse_cluster,
     wanted_cluster,
 )
-from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION
-from webhook.cli.snapshot.asked import AllNamespacesOption, NamespaceOption, StateOption, refuse_both
+from webhook.cli.scope_options import (
+    FILE_OPTION,
+    RECURSIVE_OPTION,
+    AllNamespacesOption,
+    NamespaceOption,
+    StateOption,
+    refuse_both,
+)
 
 if TYPE_CHECKING:
-    from webhook.cli.snapshot.read import ReadSnapshot
-    from webhook.kube.contexts import Context
+    from webhook.cluster.api.contexts import Context
+    from webhook.cluster.snapshot.documents import ReadSnapshot
 
 
 class Format(enum.StrEnum):
@@ -74,12 +80,12 @@ def page(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         _serve(_watched(kubeconfig, context, namespace, everywhere=all_namespaces), config, port)
         return
     if in_files:
-        from webhook.cli.manifests import read_files
-        from webhook.cli.snapshot.read import from_files
+        from webhook.cli.snapshots import from_files
+        from webhook.cluster.files.manifests import read_files
 
         read = from_files(read_files(file or [], recursive=recursive), state, namespace, config)
     else:
-        from webhook.cli.snapshot.read import from_cluster
+        from webhook.cli.snapshots import from_cluster
 
         cluster, namespace = _watched(kubeconfig, context, namespace, everywhere=all_namespaces)
         read = from_cluster(cluster, namespace, config)
@@ -92,12 +98,12 @@ def _watched(kubeconfig: Path | None, context: str, namespace: str | None, *, ev
 
 
 def _as_file(read: "ReadSnapshot", namespace: str | None, language: Tongue) -> str:
-    from webhook.analyze.analyzers import analyze
-    from webhook.overview.build import overview
-    from webhook.page.blocks import blocks
-    from webhook.page.details import Known, of_file
-    from webhook.page.document import whole
-    from webhook.page.words import Language, words
+    from webhook.insight.analyze.analyzers import analyze
+    from webhook.insight.overview.build import overview
+    from webhook.insight.page.blocks import blocks
+    from webhook.insight.page.details import Known, of_file
+    from webhook.insight.page.document import whole
+    from webhook.insight.page.words import Language, words
 
     found = overview(read.snapshot, analyze(read.snapshot, namespace=namespace), are_all_pods=namespace is None)
     texts = words(Language(language))
@@ -116,13 +122,13 @@ def _serve(where: _Watched, config: Path | None, port: int) -> None:
 async def _run(where: _Watched, config: Path | None, port: int) -> None:
     import asyncio
 
-    from webhook.cli.snapshot.followed import SECONDS, FollowedCluster
-    from webhook.cli.snapshot.read import cluster_setting
-    from webhook.kube.session import connect
-    from webhook.model import names
-    from webhook.page.feed import Feed
-    from webhook.page.following import Following
-    from webhook.page.serving import find_place, serve
+    from webhook.cli.snapshots import cluster_setting
+    from webhook.cluster.api.session import connect
+    from webhook.cluster.snapshot.watch import SECONDS, FollowedCluster
+    from webhook.insight.page.feed import Feed
+    from webhook.insight.page.following import Following
+    from webhook.insight.page.serving import find_place, serve
+    from webhook.words import names
 
     setting, certificates = cluster_setting(config)
     place = find_place(port)

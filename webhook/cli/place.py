@@ -7,12 +7,12 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, named_cluster
-from webhook.model import names
+from webhook.words import names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.planner.release import Released
+    from webhook.programs.planner.release import Released
 
 place = typer.Typer(
     name="place", invoke_without_command=True, help="Choose the cards of waiting pods before HAMi does."
@@ -71,8 +71,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     from functools import partial
 
     from webhook.cli.inputs import read_settings
-    from webhook.planner.decisions import PlaceDecisions
-    from webhook.planner.run import MakeCompanion, PlannerSettings, run
+    from webhook.programs.planner.decisions import PlaceDecisions
+    from webhook.programs.planner.run import MakeCompanion, PlannerSettings, run
 
     settings, policy = read_settings(config)
     planner = PlannerSettings(
@@ -88,7 +88,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     )
     companion: MakeCompanion | None = None
     if extender_port is not None and extender_tls and extender_client_ca:
-        from webhook.extender.run import Extender, ExtenderSettings
+        from webhook.programs.planner.extender.run import Extender, ExtenderSettings
 
         companion = partial(
             Extender,
@@ -126,24 +126,23 @@ def release(
     import asyncio
     import socket
 
-    from webhook.kube.api_server import SECONDS, ApiServer
-    from webhook.kube.leader_lease import LeaderLease
-    from webhook.kube.pod_patches import PodPatches
-    from webhook.kube.session import connect
-    from webhook.planner.leadership import WRITES_SECONDS
-    from webhook.planner.pause import pause
-    from webhook.planner.release import Release, merged
+    from webhook.cluster.api.api_server import SECONDS
+    from webhook.cluster.api.session import connect
+    from webhook.cluster.api.verbs import Api
+    from webhook.programs.planner.leadership import WRITES_SECONDS
+    from webhook.programs.planner.lease import PlannerLease
+    from webhook.programs.planner.pause import pause
+    from webhook.programs.planner.release import Release, merged
 
     session = connect(named_cluster(kubeconfig, context), user_agent=names.PLANNER_USER_AGENT, seconds=SECONDS)
 
     async def release_all() -> "list[Released]":
         try:
-            pods = PodPatches(session, field_manager=names.PLANNER_FIELD_MANAGER)
-            work = Release(pods, ApiServer(session), instance=socket.gethostname())
+            api = Api(session, field_manager=names.PLANNER_FIELD_MANAGER)
+            work = Release(api, instance=socket.gethostname())
             if not planner_namespace or namespace:
                 return await work.all(namespace)
-            lease = LeaderLease(session, namespace=planner_namespace, name=names.PLANNER_LEASE, seconds=SECONDS)
-            is_paused = await pause(lease)
+            is_paused = await pause(PlannerLease(api, planner_namespace))
             found = await work.all()
             if is_paused:  # until then the planner that led may have pinned more
                 await asyncio.sleep(WRITES_SECONDS)
@@ -160,7 +159,7 @@ def _print(found: "Sequence[Released]") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from webhook.printable import printable
+    from webhook.words.printable import printable
 
     if not found:
         typer.echo("no pod waits for its cards or is pinned to some")

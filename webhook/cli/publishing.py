@@ -1,27 +1,29 @@
 """``gpu-topology verify --publish``: what was measured, as an annotation of a pod and as an Event on it."""
 
+import asyncio
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from webhook.allocation.read import DIALECTS, read_allocation
-from webhook.catalogue.entry import Message
-from webhook.catalogue.traffic import MEASURED_AS_EXPECTED, MEASURED_BELOW_EXPECTED
-from webhook.cli.cluster.asking import Cluster, attempt, opened
-from webhook.kube.contexts import Where
-from webhook.kube.errors import ApiRefused, NotFound
-from webhook.model import names
-from webhook.model.errors import FormatError, GpuTopologyError
-from webhook.model.event import Reporter, event_manifest
-from webhook.printable import printable
-from webhook.verify.report import BandwidthReport, Verdict
-from webhook.verify.summary import Summary, format_summary, summary
+from webhook.cli.complaint import complain
+from webhook.cluster.api.api_server import ApiServer, connect_objects
+from webhook.cluster.api.contexts import Where
+from webhook.cluster.api.errors import ApiRefused, NotFound
+from webhook.decisions.allocation.read import DIALECTS, read_allocation
+from webhook.hardware.measurement.report import BandwidthReport, Verdict
+from webhook.hardware.measurement.summary import Summary, format_summary, summary
+from webhook.objects.event import Reporter, event_manifest
+from webhook.words import names
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.traffic import MEASURED_AS_EXPECTED, MEASURED_BELOW_EXPECTED
+from webhook.words.errors import FormatError, GpuTopologyError
+from webhook.words.printable import printable
 
 AS_EXPECTED, BELOW_EXPECTED = "BandwidthVerified", "BandwidthBelowExpected"
 _RIGHTS = (
     "Who publishes must be allowed to get and patch the pod, and to create events of events.k8s.io in its namespace: "
-    "docs/verify.md, Publish"
+    "docs/topology.md, Publish a measurement"
 )
 
 
@@ -31,16 +33,25 @@ def publish(report: BandwidthReport, cluster: Where, namespace: str, name: str) 
     Raises:
         GpuTopologyError: the pod is not there, has none of the GPUs of the report, or may not be changed.
     """
-    with opened(cluster) as api:
+    return asyncio.run(_publish(report, cluster, namespace, name))
+
+
+async def _publish(report: BandwidthReport, cluster: Where, namespace: str, name: str) -> str:
+    api = connect_objects(cluster, user_agent=names.EXPLAIN_USER_AGENT)
+    try:
+        pod = await api.pod(namespace, name)
+        found = _of_pod(report, pod, f"{namespace}/{name}")
+        await _write(api, pod, found)
         try:
-            pod = api.ask(api.api.pod(namespace, name))
-            found = _of_pod(report, pod, f"{namespace}/{name}")
-            _write(api, pod, found)
-        except NotFound:
-            raise GpuTopologyError(f"there is no pod {printable(namespace)}/{printable(name)}") from None
-        except ApiRefused as error:
-            raise GpuTopologyError(f"{error}. {_RIGHTS}") from None
-        attempt(lambda: api.ask(api.api.create_event(_event(pod, found))), None)
+            await api.create_event(_event(pod, found))
+        except GpuTopologyError as error:
+            complain(f"gpu-topology: left out: {error}")
+    except NotFound:
+        raise GpuTopologyError(f"there is no pod {printable(namespace)}/{printable(name)}") from None
+    except ApiRefused as error:
+        raise GpuTopologyError(f"{error}. {_RIGHTS}") from None
+    finally:
+        await api.close()
     return f"published on pod {printable(namespace)}/{printable(name)}: {_note(found)}"
 
 
@@ -71,11 +82,11 @@ def given_cards(annotations: Mapping[str, str], holder: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _write(api: Cluster, pod: Mapping[str, Any], found: Summary) -> None:
+async def _write(api: ApiServer, pod: Mapping[str, Any], found: Summary) -> None:
     metadata = pod["metadata"]
     # With the uid: a pod that was made anew under this name has other GPUs.
     patch = {"metadata": {"uid": metadata["uid"], "annotations": {names.MEASURED: format_summary(found)}}}
-    api.ask(api.api.merge_pod(metadata["namespace"], metadata["name"], patch, field_manager=names.VERIFY_FIELD_MANAGER))
+    await api.merge_pod(metadata["namespace"], metadata["name"], patch, field_manager=names.VERIFY_FIELD_MANAGER)
 
 
 def _event(pod: Mapping[str, Any], found: Summary) -> dict[str, Any]:

@@ -7,6 +7,6 @@ import typer
 
 def remap(context: typer.Context) -> None:
     """Verify a pod's GPUs when it starts; runs in injected pods."""
-    from webhook.remap.program import main
+    from webhook.programs.remap.program import main
 
     sys.exit(main(context.args))

@@ -1,10 +1,27 @@
-"""Of which pods, and of which files: the options of commands that look at a whole cluster."""
+"""The options that say which pods and which files a command looks at."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from webhook.cluster.files.manifests import STANDARD_INPUT
+
+
+def _read_once(given: list[str] | None) -> list[str] | None:
+    if (given or []).count(STANDARD_INPUT) > 1:
+        raise typer.BadParameter("standard input can be read once: give - once")
+    return given
+
+
+FILE_OPTION = typer.Option(
+    "--file",
+    "-f",
+    callback=_read_once,
+    metavar="FILE|DIR|-",
+    help="YAML or JSON manifest, directory of .yaml, .yml and .json files, or - for stdin; may be given again.",
+)
+RECURSIVE_OPTION = typer.Option("--recursive", "-R", help="Read the directories of -f with all below them.")
 NamespaceOption = Annotated[
     str | None,
     typer.Option(

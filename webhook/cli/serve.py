@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from webhook.model import names
+from webhook.words import names
 
 if TYPE_CHECKING:
-    from webhook.config import AdmitPolicy, Config
-    from webhook.log import Log
-    from webhook.server.certificates import Certificates
-    from webhook.server.events import Events
-    from webhook.server.run import Background
-    from webhook.server.vitals import Vitals
-    from webhook.state import Claims, Pods, State
+    from webhook.cluster.state import Claims, Pods, State
+    from webhook.decisions.configuration import AdmitPolicy, Config
+    from webhook.programs.log import Log
+    from webhook.programs.server.certificates import Certificates
+    from webhook.programs.server.events import Events
+    from webhook.programs.server.run import Background
+    from webhook.programs.server.vitals import Vitals
 
 KUBERNETES = Path("kubernetes")
 
@@ -85,10 +85,10 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     if tls is not None and self_signed:
         raise typer.BadParameter("give either --tls DIR or --self-signed", param_hint="--tls")
 
-    from webhook.log import take_over_logging
-    from webhook.server.app import create_app
-    from webhook.server.log import ReviewLog
-    from webhook.server.run import run
+    from webhook.programs.log import take_over_logging
+    from webhook.programs.server.app import create_app
+    from webhook.programs.server.log import ReviewLog
+    from webhook.programs.server.run import run
 
     log = ReviewLog(sys.stdout.fileno())
     take_over_logging(log)
@@ -122,7 +122,7 @@ class _Cluster(NamedTuple):
 
 def _live(kubeconfig: Path | None, namespace: str, own_namespace: str, policy: "AdmitPolicy", log: "Log") -> _Cluster:
     """The cluster itself; agents publish in ``namespace``."""
-    from webhook.server.live import LiveCluster
+    from webhook.programs.server.live import LiveCluster
 
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
     caches = live.caches(namespace, own_namespace, policy, log)
@@ -139,20 +139,20 @@ def _live(kubeconfig: Path | None, namespace: str, own_namespace: str, policy: "
 
 def _directory(state: Path, kubeconfig: Path | None, policy: "AdmitPolicy") -> _Cluster:
     """A state directory; pods and Events may be those of a cluster."""
-    from webhook.server.vitals import Vitals
-    from webhook.state.claims import DirectoryClaims
-    from webhook.state.directory import load_directory
+    from webhook.cluster.files.claims import DirectoryClaims
+    from webhook.cluster.files.directory import load_directory
+    from webhook.programs.server.vitals import Vitals
 
     directory = load_directory(state)
     directory.check_nodes()
     claims = DirectoryClaims(state, policy.claims)
     claims.pools()  # a file that cannot be read ends the start, not the first review of a Binding
     if kubeconfig is None:
-        from webhook.server.events import NoEvents
-        from webhook.state.pods import DirectoryPods
+        from webhook.cluster.files.pods import DirectoryPods
+        from webhook.programs.server.events import NoEvents
 
         return _Cluster(directory, DirectoryPods(state), claims, NoEvents(), (), Vitals)
-    from webhook.server.live import LiveCluster
+    from webhook.programs.server.live import LiveCluster
 
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
     return _Cluster(directory, live.pods, live.claims(claims.pools), live, (live,), Vitals)
@@ -162,7 +162,7 @@ def _overlay(config: "Config", host: str | None, port: int | None, ops_port: int
     """The configuration with the options of the command line over it."""
     from msgspec.structs import replace
 
-    from webhook.config import check_config
+    from webhook.decisions.configuration import check_config
 
     given = {"host": host, "port": port, "ops_port": ops_port}
     overlaid = replace(config, server=replace(config.server, **{k: v for k, v in given.items() if v is not None}))
@@ -181,7 +181,7 @@ def _certificates(  # noqa: PLR0913 - most of them options of the command
     self_signed: bool,
 ) -> "Certificates":
     """What the server listens with."""
-    from webhook.server import certificates
+    from webhook.programs.server import certificates
 
     if tls is not None:
         return certificates.from_files(config, tls, log)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, wanted_cluster
+from webhook.words.listing import counted
 
 state = typer.Typer(name="state", no_args_is_help=True, help="A cluster as files.")
 
@@ -29,14 +30,14 @@ def save(
 
     Values of most environment variables, commands, images and annotations of others are left out; Secrets too.
     """
-    from webhook.cli.snapshot.read import from_cluster
-    from webhook.cli.snapshot.saved import check_target, files_of, kinds, write
+    from webhook.cli.snapshots import from_cluster
+    from webhook.cluster.snapshot.directory import check_target, files_of, kinds, write
 
     check_target(directory, force=force)
     read = from_cluster(wanted_cluster(kubeconfig, context), None, config)
     files = files_of(read)
     for folder, number in kinds(files).items():
-        typer.echo(f"{folder}: {number} file{'' if number == 1 else 's'}")
+        typer.echo(f"{folder}: {counted(number, 'file')}")
     typer.echo("left out: values of environment variables and arguments that decide nothing about links, images, keys")
     write(directory, files)
     typer.echo(f"written to {directory}: gpu-topology analyze --state {directory}")

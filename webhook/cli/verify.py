@@ -10,9 +10,9 @@ from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
 
 if TYPE_CHECKING:
-    from webhook.verify.messages import LookAtMachine
-    from webhook.verify.report import BandwidthReport
-    from webhook.verify.run import Wanted
+    from webhook.hardware.measurement.messages import LookAtMachine
+    from webhook.hardware.measurement.report import BandwidthReport
+    from webhook.programs.verify.run import Wanted
 
 WORSE, NOTHING = 1, 2
 """Exit codes: something is not as expected; nothing was measured."""
@@ -80,8 +80,8 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     Ends with exit code 1 if something is not as expected or became slower, 2 if nothing can be measured.
     """
     from webhook.cli.topology.show import parse_indices
-    from webhook.verify.messages import LookAtMachine, Method
-    from webhook.verify.run import Wanted
+    from webhook.hardware.measurement.messages import LookAtMachine, Method
+    from webhook.programs.verify.run import Wanted
 
     if listen or peer:
         useless = (*_OF_REPORTS, *_OF_MEASUREMENTS, *_OF_PUBLISHING)
@@ -128,10 +128,10 @@ def _meet(listen: str | None, peer: str | None, look: "LookAtMachine", seconds: 
     """Print a PeerReport; exit code 1 if no kind of handle works."""
     from datetime import UTC, datetime
 
-    from webhook.verify.messages import Method
-    from webhook.verify.peer.channel import connected, listening
-    from webhook.verify.peer.exchange import Side, free_cards, offer_all, take_all, visible_cards
-    from webhook.verify.peer.words import PeerReport, PeerVerdict, format_peer_report
+    from webhook.hardware.measurement.messages import Method
+    from webhook.programs.verify.peer.channel import connected, listening
+    from webhook.programs.verify.peer.exchange import Side, free_cards, offer_all, take_all, visible_cards
+    from webhook.programs.verify.peer.words import PeerReport, PeerVerdict, format_peer_report
 
     if listen and peer:
         raise typer.BadParameter("one pod listens and the other is its peer", param_hint="--peer")
@@ -153,7 +153,7 @@ def _meet(listen: str | None, peer: str | None, look: "LookAtMachine", seconds: 
 
 
 def _measure(wanted: "Wanted") -> "BandwidthReport":
-    from webhook.verify.run import NothingToMeasure, measured
+    from webhook.programs.verify.run import NothingToMeasure, measured
 
     try:
         return measured(wanted, _tell)
@@ -177,15 +177,15 @@ def _name_of_machine() -> str:
 
 def _read(path: Path) -> "BandwidthReport":
     from webhook.cli.topology.source import read_bytes
-    from webhook.verify.document import MAX_BYTES, parse_report
+    from webhook.hardware.measurement.document import MAX_BYTES, parse_report
 
     data, source = read_bytes(str(path), limit=MAX_BYTES)
     return parse_report(data, source=source)
 
 
 def _write(report: "BandwidthReport", path: Path) -> None:
-    from webhook.model.errors import GpuTopologyError
-    from webhook.verify.document import format_report
+    from webhook.hardware.measurement.document import format_report
+    from webhook.words.errors import GpuTopologyError
 
     try:
         path.write_text(format_report(report), encoding="utf-8")
@@ -195,11 +195,11 @@ def _write(report: "BandwidthReport", path: Path) -> None:
 
 def _print(report: "BandwidthReport", output: Output) -> None:
     if output is Output.JSON:
-        from webhook.verify.document import format_report
+        from webhook.hardware.measurement.document import format_report
 
         typer.echo(format_report(report), nl=False)
     elif output is Output.SVG:
-        from webhook.draw.heat import heat_matrix
+        from webhook.insight.drawings.heat import heat_matrix
 
         typer.echo(heat_matrix(report), nl=False)
     else:
@@ -208,8 +208,8 @@ def _print(report: "BandwidthReport", output: Output) -> None:
 
 def _print_table(report: "BandwidthReport") -> None:
     from webhook.cli.topology.colours import terminal
-    from webhook.draw.bandwidth import legend, lines, measured_matrix
-    from webhook.printable import printable
+    from webhook.insight.drawings.bandwidth import legend, lines, measured_matrix
+    from webhook.words.printable import printable
 
     console = terminal()
     typer.echo(f"GB/s from the GPU of the row to that of the column, node {printable(report.node)}")
@@ -232,8 +232,8 @@ def _publish(report: "BandwidthReport", pod: str, namespace: str, kubeconfig: Pa
 
 def _compare(earlier: "BandwidthReport", report: "BandwidthReport") -> bool:
     """Say what became slower, on standard error, where no format of the output is disturbed."""
-    from webhook.draw.bandwidth import comparison_lines
-    from webhook.verify.comparison import compare
+    from webhook.hardware.measurement.comparison import compare
+    from webhook.insight.drawings.bandwidth import comparison_lines
 
     found = compare(earlier, report)
     for line in comparison_lines(found, report):

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from webhook.config import AdmitPolicy
-    from webhook.model.cluster import ClusterFacts
-    from webhook.model.version import Version
+    from webhook.decisions.cluster_facts import ClusterFacts
+    from webhook.decisions.configuration import AdmitPolicy
+    from webhook.words.version import Version
 
 HAMI_OPTION = typer.Option(metavar="VERSION", help="HAMi's version, such as 2.9.0; overrules all others.")
 KUBERNETES_OPTION = typer.Option(metavar="VERSION", help="Kubernetes' version, such as 1.33; overrules all others.")
@@ -19,7 +19,7 @@ def given_versions(hami: str, kubernetes: str) -> "ClusterFacts":
     Raises:
         typer.BadParameter: a text is no version.
     """
-    from webhook.model.cluster import ClusterFacts
+    from webhook.decisions.cluster_facts import ClusterFacts
 
     return ClusterFacts(hami=_version(hami, "--hami-version"), kubernetes=_version(kubernetes, "--kubernetes-version"))
 
@@ -32,8 +32,8 @@ def overruled(policy: "AdmitPolicy", given: "ClusterFacts") -> "AdmitPolicy":
 
 
 def _version(text: str, option: str) -> "Version | None":
-    from webhook.model.errors import FormatError, shorten
-    from webhook.model.version import Version
+    from webhook.words.errors import FormatError, shorten
+    from webhook.words.version import Version
 
     try:
         return Version.parse(text, source=option) if text else None

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from webhook.model.version import Version
+from webhook.words.version import Version
 
 # HAMi 2.10.0 drops the usage of a pod whose init containers have finished when the first of them asks for no GPU,
 # and so offers its cards to others: https://github.com/Project-HAMi/HAMi/issues/2899

@@ -10,18 +10,18 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from webhook.allocation.limit import AllocationLimits
-from webhook.model import names
-from webhook.model.choices import P2pLevel, PlacementMode
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ConfigError, FormatError
-from webhook.model.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
-from webhook.model.version import Version
-from webhook.printable import fitted
-from webhook.resolve.demand import DECIDED_VARIABLES, LINK_TABLES, PCIE, NcclTables, format_tables
-from webhook.resolve.nccl import P2P_DEFAULT
-from webhook.resolve.node import NodeLimits
-from webhook.topology.consistency import MAX_GPUS
+from webhook.decisions.allocation.limit import AllocationLimits
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
+from webhook.decisions.resolve.demand import DECIDED_VARIABLES, LINK_TABLES, PCIE, NcclTables, format_tables
+from webhook.decisions.resolve.nccl import P2P_DEFAULT
+from webhook.decisions.resolve.node import NodeLimits
+from webhook.hardware.topology.consistency import MAX_GPUS
+from webhook.words import names
+from webhook.words.choices import P2pLevel, PlacementMode
+from webhook.words.errors import ConfigError, FormatError
+from webhook.words.printable import fitted
+from webhook.words.version import Version
 
 _KEY_LIMIT = 100
 DEFAULT_REMAP_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-remap"
@@ -47,8 +47,9 @@ _DECIDED_WORDS = {
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 LABEL_LIMIT = 63
 LONGEST_DAYS = 36500
+MOST_OVERLAP_SECONDS = 604_800
 LEAST_REPLY = 128 * 1024
-"""Half of it holds what is not patch (webhook/admit/budget.py), and most patches have 4 KiB."""
+"""Half of it holds what is not patch (webhook/decisions/admit/budget.py), and most patches have 4 KiB."""
 MOST_OF_PLACEMENT = 86_400
 """Of each number of the section; a day, where they are seconds."""
 LEAST_RELEASE_SECONDS = 30
@@ -64,11 +65,12 @@ class ResourceNames(Section, frozen=True, kw_only=True):
     """The resource names of one device plugin; HAMi lets administrators rename each."""
 
     family: Literal["hami", "volcano", "koordinator"]
-    """Who schedules these resources; decides which annotations mean something."""
+    """Who schedules these resources. HAMi's scheduler policy is set for ``hami`` only, and the allocation is read from
+    the family's own annotation."""
     count: str
     """Number of GPUs."""
     memory: str
-    """Memory of a slice, MiB per GPU."""
+    """Memory of a slice, MiB for each GPU."""
     memory_percentage: str
     """Memory of a slice, per cent of each GPU."""
     cores: str
@@ -115,17 +117,17 @@ class ClaimDriver(Section, frozen=True, kw_only=True):
     """A DRA driver that publishes GPUs in ResourceSlices."""
 
     name: str
-    """As in ``spec.driver`` of its ResourceSlices."""
+    """``spec.driver`` of its ResourceSlices; a DNS name."""
     device_classes: tuple[str, ...]
-    """DeviceClasses that give whole GPUs of this driver."""
+    """DeviceClasses that give whole GPUs of this driver, those of your own among them."""
     part_classes: tuple[str, ...] = ()
-    """DeviceClasses that give parts of its GPUs, such as MIG instances."""
+    """DeviceClasses that give parts of its GPUs, such as MIG instances. Pods that claim them are left alone."""
     whole_types: tuple[str, ...] = ()
     """Values of the attribute ``type`` of devices that are whole GPUs; empty: all are."""
     uuid_attribute: str = "uuid"
     """The attribute with the UUID of the GPU, as ``nvidia-smi`` shows it."""
     preloads_library: bool = False
-    """Whether it preloads HAMi's library into every container, whatever the pod says."""
+    """Whether the driver loads HAMi's library into every container, whatever the pod says."""
 
 
 NVIDIA_CLAIMS = ClaimDriver(
@@ -148,9 +150,10 @@ class ClaimSettings(Section, frozen=True, kw_only=True):
     """Pods that get their GPUs by ResourceClaims (Dynamic Resource Allocation)."""
 
     enabled: bool = False
-    """Whether such pods are injected. The Bindings of the scheduler that allocates claims must reach the webhook."""
+    """Whether such pods are injected. The Bindings of the scheduler that allocates claims must reach the webhook, and
+    it needs more rights. The chart does both, and writes its ``claims.enabled`` here."""
     drivers: tuple[ClaimDriver, ...] = (NVIDIA_CLAIMS, HAMI_CLAIMS)
-    """Whose devices are GPUs."""
+    """The DRA drivers that publish GPUs. A list in the file replaces the whole default."""
 
     def driver(self, name: str) -> ClaimDriver | None:
         """The driver of this name; ``None`` if its devices are no GPUs, as far as is known."""
@@ -166,28 +169,32 @@ class RemapSettings(Section, frozen=True, kw_only=True):
     """The remap container."""
 
     image: str = ""
-    """Its image; empty: this project's gpu-topology-remap of the same version. The webhook's image works as well."""
+    """The image of the remap container. Empty: this project's gpu-topology-remap, with this program's version as its
+    tag. The chart sets it from ``remapImage`` and ``image``."""
     image_pull_policy: Literal["", "Always", "IfNotPresent", "Never"] = ""
-    """Its pull policy; empty: Kubernetes decides."""
+    """The pull policy of the image. Empty: Kubernetes decides."""
     sees_gpus: bool = True
-    """Whether it sees GPUs: those of its pod or, where the namespace may, all of the node. Without, it works from the
-    published topology."""
+    """Whether the container sees GPUs: those of its pod or, where the namespace may, all of the node. Without, it
+    works from the published topology."""
     runtime_class_name: str = ""
-    """Runtime class of injected pods that have none; empty: leave it."""
+    """Runtime class of injected pods that have none. Set it to ``nvidia`` where the NVIDIA runtime is not the
+    default."""
     environment: Literal["annotations", "file"] = "annotations"
-    """Where containers take values from that follow from their GPUs: annotations that bind writes, or a file that the
-    remap program writes, on Kubernetes 1.35 or later."""
+    """Where containers take the values from that follow from their GPUs: annotations that the binding webhook writes,
+    or a file that the remap program writes. ``file`` needs Kubernetes 1.35 or later on all nodes."""
 
 
 class BindingSettings(Section, frozen=True, kw_only=True):
     """Bindings of pods to nodes."""
 
     read_seconds: float = 2.0
-    """How long the API server may take to hand out the pod. The scheduler's node lock waits for it."""
+    """How long the API server may take to hand out the pod, and those of its group. Later: 503, ``pod-unreadable``.
+    HAMi holds its lock of the node meanwhile."""
     topology_max_age_seconds: float = 600.0
-    """Without a sign of life from the agent for longer, what it published counts as old."""
+    """Without a sign of life from the agent for longer, what the agent published counts as old."""
     schedulers: tuple[str, ...] = ()
-    """User names whose Bindings the webhook is asked about; empty: not known. The chart writes what it registers."""
+    """User names whose Bindings the webhook is asked about. The webhook reports HAMi's schedulers that are missing.
+    Empty: it does not compare. The chart writes ``admission.bindings.schedulers`` here."""
 
 
 class NcclSettings(Section, frozen=True, kw_only=True):
@@ -198,50 +205,53 @@ class NcclSettings(Section, frozen=True, kw_only=True):
     """
 
     pcie_p2p_level: Literal["auto", "PIX", "PXB", "PHB", "SYS"] = msgspec.field(default="auto", name="pcieP2PLevel")
-    """``NCCL_P2P_LEVEL`` for a set of GPUs without NVLink between all pairs; ``auto``: NCCL's own default."""
+    """Short for ``NCCL_P2P_LEVEL`` in ``pcie``. ``auto``: NCCL's own default, which depends on the machine."""
     nvswitch: dict[str, str] = {}
-    """For sets that an NVSwitch joins."""
+    """Variables for sets of GPUs that an NVSwitch joins."""
     nvlink: dict[str, str] = {}
-    """For sets whose every pair has NVLink."""
+    """Variables for sets whose every pair has NVLink."""
     pcie: dict[str, str] = {}
-    """For all other sets."""
+    """Variables for all other sets, those with NVLink between some pairs among them."""
     multinode: dict[str, str] = {}
-    """For pods of jobs that span nodes, whatever their GPUs."""
+    """Variables for pods of jobs that span nodes, whatever their GPUs."""
 
 
 class NetworkLevel(Section, frozen=True, kw_only=True):
     """How nodes with one value of a label are joined."""
 
     label: str
-    """Of nodes, such as ``topology.kubernetes.io/zone``."""
+    """A label of nodes, such as ``topology.kubernetes.io/zone``."""
     bandwidth: float
-    """GB/s per direction between two of them."""
+    """GB/s per direction between two of them; above 0."""
     latency: float = 0.0
-    """Microseconds."""
+    """Microseconds between two of them; 0 or more."""
 
 
 class PlacementSettings(Section, frozen=True, kw_only=True):
     """The planner, which chooses the cards of pods before HAMi does."""
 
     mode: PlacementMode = PlacementMode.OBSERVE
-    """``off``; ``observe``: no pod waits, and what would have been chosen is recorded; ``on``."""
+    """``on``: pods wait for the planner, if one is alive. ``observe``: no pod waits, and the planner records what it
+    would have chosen. ``off``: there is no planner. Quote "on" and "off", which some programs read as booleans."""
     pin_seconds: int = 60
-    """A pinned pod that has no node after so long gets other cards, unless the scheduler or HAMi is away."""
+    """A pod with chosen cards that has no node after so long gets other cards, unless the scheduler or HAMi is away."""
     in_flight: int = 16
-    """Pods that may be pinned and have no node yet, at a time."""
+    """Pods with chosen cards and without a node, at a time."""
     attempts: int = 5
-    """How often cards are chosen for one pod before it is left to the scheduler."""
+    """How often the planner chooses cards for one pod before it leaves the pod to the scheduler."""
     full_seconds: int = 60
-    """A pod that only warns waits so long for a node with enough free cards; then the scheduler gets it as it is."""
+    """How long a pod that only warns waits for a node with enough free cards. Then the scheduler gets it as it is, so
+    that an autoscaler sees it."""
     release_seconds: Annotated[
         int, msgspec.Meta(extra_json_schema={"minimum": LEAST_RELEASE_SECONDS, "maximum": MOST_OF_PLACEMENT})
     ] = 300
-    """Without a planner for so long, the webhook lets waiting pods go that only warn."""
+    """How long the webhook waits for a silent planner before it removes the gates of pods that only warn. Another
+    planner needs up to 27 seconds to take the place of a leader that died."""
     reserve_seconds: int = 600
-    """After so long a waiting pod gets a node kept free for it, for as long; and so long cards are held for pods of a
+    """A pod that waited so long gets a node kept free for it, for as long; and so long cards are held for pods of a
     group that come later."""
     network: tuple[NetworkLevel, ...] = ()
-    """The network between nodes, from the nearest to the farthest; empty: by the labels that are common for it, and the
+    """The network between nodes, from the nearest to the farthest. Empty: the labels that are common for this, and the
     speed of the NICs."""
 
 
@@ -249,21 +259,22 @@ class LimitSettings(Section, frozen=True, kw_only=True):
     """How much of something one pod may have, so that no pod keeps the others waiting. See docs/configuration.md."""
 
     containers: int = 128
-    """Containers of a pod, init containers among them."""
+    """Containers of a pod, init containers among them, without the remap container."""
     env_annotations: int = 128
     """Variables that env annotations of pod and namespace, and ``defaults``, ask for."""
     variables: int = 10_000
-    """Variables of all containers of a pod together, those that we add among them."""
+    """Entries of ``env`` of all containers of the injected pod, without the remap container."""
     operations: int = 5_000
-    """Operations of a patch."""
+    """Operations of a patch. A plain pod with one GPU container has about 20."""
     reply_bytes: int = 1024 * 1024
-    """Bytes of the answer to a review."""
+    """Bytes of the answer to a review. 64 KiB of them are kept for what is not patch; a patch is sent in base64."""
     segments: int = 128
-    """Segments of a pod's allocation, one for each container."""
+    """Segments of a pod's allocation, one for each container. A Binding beyond this, or one of the next three, counts
+    as unresolved: degraded, or refused (409) in a peer profile."""
     devices: int = 256
     """GPUs and parts of GPUs of a pod's allocation, and its MIG instances."""
     gpus: int = 32
-    """GPUs of a node."""
+    """GPUs of a node. To judge a set of 32 takes up to a fifth of a second, one of 64 more than a second."""
     links: int = 1024
     """Bundles of NVLinks of a node: those of each GPU to each of its targets."""
 
@@ -282,35 +293,39 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     """The HTTPS server and its plain companion."""
 
     host: str = "0.0.0.0"  # noqa: S104 - a webhook is reached over the pod network
-    """Address to listen on."""
+    """Address to listen on, both ports. ``--host`` overrules it."""
     port: int = 8443
-    """HTTPS port of the reviews."""
+    """HTTPS port of the reviews. ``--port`` overrules it."""
     ops_port: int = 8080
-    """Plain HTTP port of health and readiness."""
+    """Plain HTTP port of probes and metrics. ``--ops-port`` overrules it."""
     max_review_bytes: int = 6 * 1024 * 1024
     """Larger bodies are answered with 413. The API server's own limit for an object is 3 MiB; a review may hold two."""
     drain_seconds: float = 5.0
-    """How long, after SIGTERM, reviews are still answered, each with ``Connection: close``."""
+    """How long after SIGTERM reviews are answered, each with ``Connection: close``. ``/readyz`` fails meanwhile.
+    SIGINT stops at once."""
     keep_alive_seconds: int = 120
     """Idle connections are kept this long; below the API server's 90 s it loses requests to closing connections."""
     max_connections: int = 512
-    """Of clients of the HTTPS port at a time. An API server has one for each review that it waits for."""
+    """Clients of the HTTPS port at a time. An API server has one connection for each review that it waits for, and
+    keeps at most 25 idle ones."""
     max_ops_connections: int = 64
-    """Of clients of the plain port."""
+    """Clients of the plain port at a time."""
     max_unfinished_bytes: int = 32 * 1024 * 1024
-    """Of all requests of a port together that are not answered yet, and of answers that clients do not take."""
+    """Bytes of unanswered requests and unread answers of a port; at least ``maxReviewBytes``."""
     max_header_bytes: int = 8 * 1024
-    """Of the headers of a request, each with 32 more as in RFC 9113, and of what else is not its body."""
+    """Bytes of the URL and the headers of a request, each header with 32 more as in RFC 9113, and of what else frames
+    a body. Longer: 431."""
     handshake_seconds: float = 10.0
-    """How long a TLS handshake may take."""
+    """Time for a TLS handshake."""
     header_seconds: float = 10.0
-    """How long the headers of a request may take from its first byte on."""
+    """Time for the headers, from the first byte of a request; later: 408."""
     body_seconds: float = 10.0
-    """How long its body may take after them. An API server waits for 5 s for the answer."""
+    """Time for the body after the headers; later: 408. An API server waits for 5 s for the answer."""
     answer_seconds: float = 10.0
-    """How long a client may take to read an answer."""
+    """Time for a client to read an answer, or to end a connection."""
     stall_seconds: float = 30.0
-    """``/healthz`` fails when the event loop of the reviews has stood still for so long."""
+    """``/healthz`` fails when the event loop of the reviews has stood still for so long, and the kubelet restarts the
+    replica. One heavy review must not reach it."""
     client_authority: str = ""
     """PEM file with the authority of the API server's client certificate, read anew when it changes; empty: clients
     need no certificate."""
@@ -320,21 +335,25 @@ class CertificateSettings(Section, frozen=True, kw_only=True):
     """The certificates that the webhook looks after itself: without ``--tls`` and ``--self-signed``."""
 
     secret: str = "gpu-topology-webhook-tls"  # noqa: S105 - a name
-    """Secret of the webhook's own namespace in which they are kept."""
+    """Secret of the webhook's namespace that holds the certificates."""
     service: str = "gpu-topology-webhook"
-    """Service whose names they are for."""
+    """Service whose names the certificates are for."""
     webhook_configuration: str = "gpu-topology-webhook"
-    """MutatingWebhookConfiguration whose ``caBundle`` names their authority."""
+    """MutatingWebhookConfiguration whose ``caBundle`` is kept right."""
     additional_names: tuple[str, ...] = ()
-    """More DNS names or IP addresses that they are for, where API servers reach the webhook by a URL."""
+    """DNS names or IP addresses, where API servers reach the webhook by a URL instead of the Service."""
     lifetime_days: int = 90
     """Life of a serving certificate; it is renewed after two thirds."""
     authority_lifetime_days: int = 730
-    """Life of the authority; a new one begins after two thirds."""
+    """Life of the authority, at least three times ``lifetimeDays``; a new one begins after two thirds."""
     check_seconds: float = 15.0
-    """Between two looks at the Secret and the webhook configuration; a leader who is silent for four is replaced."""
+    """Between two checks of the Secret and the webhook configuration. A leader that is silent for four is replaced."""
     settle_seconds: float = 120.0
-    """How long the webhook configuration must have named an authority before certificates of it are served."""
+    """How long the webhook configuration must have named an authority before its certificates are served; at least
+    ``checkSeconds``."""
+    overlap_seconds: float = 3600.0
+    """How long an old authority stays trusted after certificates of the new one are served; at least
+    ``settleSeconds``."""
 
 
 class Config(Section, frozen=True, kw_only=True):
@@ -652,6 +671,8 @@ def _check_certificates(certificates: CertificateSettings) -> None:
         or not certificates.check_seconds <= certificates.settle_seconds <= 3600
     ):
         raise ConfigError("certificates: expected checkSeconds from 1 to 300, and settleSeconds from that to 3600")
+    if not certificates.settle_seconds <= certificates.overlap_seconds <= MOST_OVERLAP_SECONDS:
+        raise ConfigError(f"certificates: expected overlapSeconds from settleSeconds to {MOST_OVERLAP_SECONDS}")
 
 
 def _is_server_name(name: str) -> bool:

@@ -5,11 +5,11 @@ from typing import TypeVar
 
 import msgspec
 
-from webhook.config import HAMI_RESOURCES
-from webhook.model import names
-from webhook.model.errors import FormatError
-from webhook.model.nesting import decode_answer
-from webhook.model.version import Version
+from webhook.decisions.configuration import HAMI_RESOURCES
+from webhook.words import names
+from webhook.words.errors import FormatError
+from webhook.words.nesting import decode_answer
+from webhook.words.version import Version
 
 OVERRULE = "Set cluster.hamiVersion in the configuration"
 _VERSION = re.compile(r"v?\d{1,4}\.\d{1,4}(\.\d{1,4})?([-+._].*)?")

@@ -1,17 +1,15 @@
-"""Nodes as the planner keeps them: what a pod needs of a node, and what HAMi may hand out there."""
+"""What is kept of a Node: what a pod needs of it, and which GPUs HAMi may hand out there."""
 
 from collections.abc import Mapping
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.errors import FormatError, ManifestError
-from webhook.model.nesting import decode_answer
-from webhook.model.pod import Fields, Quantity
-from webhook.model.shape import shape_problem
-from webhook.place.amounts import Amounts, read_amounts
-from webhook.place.scheduling import Taint
-from webhook.topology.readers.hami_register import RegisteredGpu, parse_register
+from webhook.hardware.topology.readers.hami_register import RegisteredGpu, parse_register
+from webhook.objects.amounts import Amounts, read_amounts
+from webhook.objects.node import NodeSpec, Taint, decode_node
+from webhook.words import names
+from webhook.words.errors import FormatError, ManifestError
+from webhook.words.shape import shape_problem
 
 _MIG = "mig"
 _MOST_TAINTS = 256
@@ -31,31 +29,6 @@ class NodeRecord(msgspec.Struct, frozen=True):
     """GPUs that HAMi registered, whatever their state."""
 
 
-class _Metadata(Fields):
-    name: str
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-    deletion_timestamp: str | None = None
-
-
-class _Spec(Fields):
-    unschedulable: bool | None = None
-    taints: tuple[Taint, ...] | None = None
-
-
-class _Status(Fields):
-    allocatable: dict[str, Quantity] | None = None
-
-
-class _Node(Fields):
-    metadata: _Metadata
-    spec: _Spec | None = None
-    status: _Status | None = None
-
-
-_DECODER = msgspec.json.Decoder(_Node)
-
-
 def read_node(document: bytes | bytearray | memoryview, name: str, before: NodeRecord | None) -> NodeRecord:
     """What is kept of a Node.
 
@@ -71,10 +44,10 @@ def read_node(document: bytes | bytearray | memoryview, name: str, before: NodeR
         ManifestError: it is no Node.
     """
     try:
-        found = decode_answer(_DECODER, document)
+        found = decode_node(document)
     except msgspec.DecodeError as error:
         raise ManifestError(f"Node {name}: {shape_problem(error)}") from None
-    metadata, spec = found.metadata, found.spec or _Spec()
+    metadata, spec = found.metadata, found.spec or NodeSpec()
     registered = _registered(metadata.annotations or {}, name)
     cordoned = {uuid.strip() for uuid in (metadata.annotations or {}).get(names.HAMI_DEVICE_CORDON, "").split(",")}
     record = NodeRecord(

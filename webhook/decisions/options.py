@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.choices import Carrier, Colocate, NodePolicy, Nvls, OnViolation, P2pLevel, Place, Policy, Profile
-from webhook.model.errors import FormatError
-from webhook.model.pod import Namespace, Pod
-from webhook.model.quantity import parse_quantity
+from webhook.objects.pod import Namespace, Pod
+from webhook.words import names
+from webhook.words.choices import Carrier, Colocate, NodePolicy, Nvls, OnViolation, P2pLevel, Place, Policy, Profile
+from webhook.words.errors import FormatError
+from webhook.words.quantity import parse_quantity
 
 
 class Variable(msgspec.Struct, frozen=True):

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from math import ceil
 
-from webhook.model.errors import FormatError
-from webhook.model.pod import Quantity
-from webhook.model.quantity import parse_quantity
+from webhook.objects.pod import Quantity
+from webhook.words.errors import FormatError
+from webhook.words.quantity import parse_quantity
 
 CPU, PODS = "cpu", "pods"
 MOST_RESOURCES = 64

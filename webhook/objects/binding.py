@@ -6,11 +6,11 @@ from types import MappingProxyType
 
 import msgspec
 
-from webhook.catalogue import claims, links, opting
-from webhook.catalogue.entry import Entry
-from webhook.model.choices import Profile
-from webhook.model.outcome import Kind
-from webhook.model.pod import Fields, Metadata
+from webhook.objects.pod import Fields, Metadata
+from webhook.words.catalogue import claims, links, opting
+from webhook.words.catalogue.entry import Entry
+from webhook.words.choices import Profile
+from webhook.words.outcome import Kind
 
 
 class Target(Fields):

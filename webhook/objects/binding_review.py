@@ -6,20 +6,12 @@ from typing import Any
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.binding import BIND_SENTENCES, Binding, BindOutcome
-from webhook.model.envelope import (
-    AnyRequest,
-    Reply,
-    Response,
-    Review,
-    Status,
-    decode_request,
-    is_binding,
-)
-from webhook.model.outcome import MESSAGE_LIMIT, fit_all
-from webhook.model.patch import Operation, pointer
-from webhook.printable import fitted
+from webhook.objects.binding import BIND_SENTENCES, Binding, BindOutcome
+from webhook.objects.envelope import AnyRequest, Reply, Response, Review, Status, decode_request, is_binding
+from webhook.words import names
+from webhook.words.outcome import MESSAGE_LIMIT, fit_all
+from webhook.words.patch import Operation, pointer
+from webhook.words.printable import fitted
 
 _STATUS_REASONS = {403: "Forbidden", 409: "Conflict", 422: "Invalid", 503: "ServiceUnavailable"}
 """apimachinery pkg/apis/meta/v1/types.go, StatusReason."""

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from webhook.model.errors import FormatError
-from webhook.model.nesting import decode_answer
-from webhook.model.pod import Fields, Quantity
-from webhook.model.shape import shape_problem
+from webhook.objects.pod import Fields, Quantity
+from webhook.words.errors import FormatError
+from webhook.words.nesting import decode_answer
+from webhook.words.shape import shape_problem
 
 T = TypeVar("T")
 

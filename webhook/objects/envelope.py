@@ -6,10 +6,10 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from webhook.model.errors import GpuTopologyError, shorten
-from webhook.model.object_names import NAMESPACE
-from webhook.model.pod import Fields
-from webhook.printable import fitted
+from webhook.objects.pod import Fields
+from webhook.words.errors import GpuTopologyError, shorten
+from webhook.words.object_names import NAMESPACE
+from webhook.words.printable import fitted
 
 API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"

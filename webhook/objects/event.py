@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from webhook.model.lease import micro_time
-from webhook.model.node_names import fitted
-from webhook.printable import printable
+from webhook.objects.lease import micro_time
+from webhook.words.node_names import fitted
+from webhook.words.printable import printable
 
 NOTE_BYTES = 1024
 REPORTER_LIMIT = 128

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from webhook.model.errors import GpuTopologyError
-from webhook.model.nesting import decode
-from webhook.model.pod import is_present
-from webhook.model.shape import shape_problem
+from webhook.objects.pod import is_present
+from webhook.words.errors import GpuTopologyError
+from webhook.words.nesting import decode
+from webhook.words.shape import shape_problem
 
 FILTER_PATH, PRIORITIZE_PATH = "/scheduler/filter", "/scheduler/prioritize"
 

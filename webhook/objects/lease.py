@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from webhook.model import names
-from webhook.model.timestamp import parse_timestamp
+from webhook.words import names
+from webhook.words.timestamp import parse_timestamp
 
 LEAST_SECONDS = 600
 MISSED_ROUNDS = 3

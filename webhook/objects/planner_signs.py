@@ -1,4 +1,4 @@
-"""How far a pod is on its way to its cards, as its status and the planner's Lease say it."""
+"""The planner's Lease, by which a planner shows that it is alive."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,37 +6,14 @@ from typing import Any
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.lease import is_led, lasts, renewed_at
-from webhook.model.nesting import decode_answer
-from webhook.model.pod import Fields, MalformedPod
-from webhook.model.timestamp import parse_timestamp
-from webhook.printable import fitted
+from webhook.objects.lease import is_led, lasts, renewed_at
+from webhook.words import names
+from webhook.words.duration import duration
+from webhook.words.printable import fitted
 
 CLOCKS_DIFFER = 60.0
 """Seconds by which the clock here and that of the planner's node may differ: a planner renews its Lease every few
 seconds, and must not be taken for gone because a laptop is ahead."""
-_SCHEDULED = "PodScheduled"
-
-
-class Condition(Fields):
-    """A condition of a pod's status."""
-
-    type: str = ""
-    status: str | None = None
-    reason: str | None = None
-    message: str | None = None
-
-
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What the status of a pod says."""
-
-    placed: Condition | None = None
-    """``gpu.topology/Placed``, of the planner."""
-    scheduled: Condition | None = None
-    """``PodScheduled``, of the scheduler."""
-    started: datetime | None = None
-    """When the kubelet took on the pod that runs, by the clock of its node; ``None`` while it does not run."""
 
 
 class PlannerSigns(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,40 +29,6 @@ class PlannerSigns(msgspec.Struct, frozen=True, kw_only=True):
 
 NO_SIGNS = PlannerSigns()
 """Nothing could be asked."""
-
-
-class _Status(Fields):
-    phase: str | None = None
-    start_time: str | None = None
-    conditions: list[Condition] | None = None
-
-
-class _Pod(Fields):
-    status: _Status | None = None
-
-
-_POD = msgspec.json.Decoder(_Pod)
-
-
-def standing_of(pod: bytes) -> Standing:
-    """What the status of a pod says.
-
-    Args:
-        pod: As JSON.
-
-    Raises:
-        MalformedPod: a field has another type than in a pod.
-    """
-    try:
-        status = decode_answer(_POD, pod).status or _Status()
-    except msgspec.DecodeError as error:
-        raise MalformedPod(str(error)) from None
-    found = {condition.type: condition for condition in status.conditions or ()}
-    return Standing(
-        placed=found.get(names.PLACED_CONDITION),
-        scheduled=found.get(_SCHEDULED),
-        started=parse_timestamp(status.start_time) if status.phase == "Running" else None,
-    )
 
 
 def planner_signs(lease: Mapping[str, Any] | None, where: str, *, at: datetime) -> PlannerSigns:
@@ -111,12 +54,3 @@ def planner_signs(lease: Mapping[str, Any] | None, where: str, *, at: datetime) 
     if silent > lasts(lease) + CLOCKS_DIFFER:
         return PlannerSigns(is_alive=False, said=f"Lease {where} was renewed {duration(silent)} ago")
     return PlannerSigns(is_alive=True, said=f"Lease {where} is held by {fitted(holder)}")
-
-
-def duration(seconds: float) -> str:
-    """``95 s``, ``3 minutes``, ``5 hours``, ``3 days``; what clocks make negative is 0."""
-    whole = max(0, round(seconds))
-    for size, noun in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
-        if whole >= 2 * size:
-            return f"{whole // size} {noun}"
-    return f"{whole} s"

@@ -6,16 +6,18 @@ volumes, affinity) stays JSON until it is asked for: most pods are skipped. The 
 numbers as quantities): the API server accepts more spellings than one.
 """
 
+from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.errors import GpuTopologyError
-from webhook.model.nesting import decode
-from webhook.model.shape import shape_problem
-from webhook.printable import fitted
+from webhook.words import names
+from webhook.words.errors import GpuTopologyError
+from webhook.words.nesting import Document, decode, decode_answer
+from webhook.words.printable import fitted
+from webhook.words.shape import shape_problem
+from webhook.words.timestamp import parse_timestamp
 
 Quantity = str | int | float
 
@@ -129,8 +131,12 @@ class Resources(Fields):
         return _decode(self.claims_json, _CLAIM_REFERENCES, "claims of resources") or []
 
 
-class _Owner(Fields):
+class Owner(Fields):
+    """An entry of ``ownerReferences``: an object that made this one."""
+
     kind: str = ""
+    name: str = ""
+    controller: bool = False
 
 
 class PodClaim(Fields):
@@ -195,6 +201,7 @@ class Container(Fields, gc=True, dict=True):
     name: str
     resources: Resources | None = None
     env_json: msgspec.Raw = msgspec.field(name="env", default=msgspec.Raw())
+    env_from_json: msgspec.Raw = msgspec.field(name="envFrom", default=msgspec.Raw())
     mounts_json: msgspec.Raw = msgspec.field(name="volumeMounts", default=msgspec.Raw())
     security_context_json: msgspec.Raw = msgspec.field(name="securityContext", default=msgspec.Raw())
     command_json: msgspec.Raw = msgspec.field(name="command", default=msgspec.Raw())
@@ -246,6 +253,12 @@ class Container(Fields, gc=True, dict=True):
     def env(self) -> list[EnvVar] | None:
         """``env``, decoded."""
         return _decode(self.env_json, _ENV, f"env of container {self.name}")
+
+    @property
+    def has_env_from(self) -> bool:
+        """Whether it takes variables from ConfigMaps or Secrets as a whole."""
+        sources = _decode(self.env_from_json, _APART, f"envFrom of container {self.name}")
+        return bool(sources)
 
     @cached_property
     def volume_mounts(self) -> list[VolumeMount] | None:
@@ -347,6 +360,21 @@ class PodSpec(Fields, gc=True, dict=True):
     scheduler_name: str | None = None
     runtime_class_name: str | None = None
     security_context_json: msgspec.Raw = msgspec.field(name="securityContext", default=msgspec.Raw())
+    priority: int | None = None
+    overhead_json: msgspec.Raw = msgspec.field(name="overhead", default=msgspec.Raw())
+    resources_json: msgspec.Raw = msgspec.field(name="resources", default=msgspec.Raw())
+    node_selector_json: msgspec.Raw = msgspec.field(name="nodeSelector", default=msgspec.Raw())
+    tolerations_json: msgspec.Raw = msgspec.field(name="tolerations", default=msgspec.Raw())
+
+    @property
+    def overhead(self) -> dict[str, Quantity] | None:
+        """What the RuntimeClass adds to the requests of the containers."""
+        return _decode(self.overhead_json, _AMOUNTS, "overhead")
+
+    @property
+    def resources(self) -> Resources | None:
+        """Requests and limits of the pod as a whole: Kubernetes 1.34."""
+        return _decode(self.resources_json, _RESOURCES, "resources of the pod")
 
     @property
     def run_as_user(self) -> int | None:
@@ -403,12 +431,62 @@ class Metadata(Fields):
     owner_references_json: msgspec.Raw = msgspec.field(name="ownerReferences", default=msgspec.Raw())
 
 
+class PodCondition(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """An entry of ``status.conditions``."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+NO_CONDITION = PodCondition()
+
+
+class Terminated(Fields):
+    """How a container ended."""
+
+    exit_code: int | None = None
+    message: str = ""
+
+
+class ContainerState(Fields):
+    """``state`` or ``lastState`` of a container."""
+
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Fields):
+    """An entry of ``status.initContainerStatuses``."""
+
+    name: str = ""
+    started: bool | None = None
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+
 class PodStatus(Fields):
     """``status``."""
 
     phase: str | None = None
+    start_time: str | None = None
+    """When the kubelet took the pod on, by the clock of its node."""
+    conditions_json: msgspec.Raw = msgspec.field(name="conditions", default=msgspec.Raw())
+    init_containers_json: msgspec.Raw = msgspec.field(name="initContainerStatuses", default=msgspec.Raw())
     resource_claims_json: msgspec.Raw = msgspec.field(name="resourceClaimStatuses", default=msgspec.Raw())
     extended_resource_claim_json: msgspec.Raw = msgspec.field(name="extendedResourceClaimStatus", default=msgspec.Raw())
+
+    @property
+    def conditions(self) -> dict[str, PodCondition]:
+        """``conditions``, by their types."""
+        found = _decode(self.conditions_json, _CONDITIONS, "conditions of the status") or ()
+        return {condition.type: condition for condition in found}
+
+    @property
+    def init_containers(self) -> list[ContainerStatus]:
+        """``initContainerStatuses``."""
+        return _decode(self.init_containers_json, _CONTAINER_STATUSES, "initContainerStatuses") or []
 
     @property
     def resource_claims(self) -> list[PodClaimStatus]:
@@ -440,10 +518,36 @@ class Pod(Fields):
         owners = self.metadata.owner_references_json if self.metadata else msgspec.Raw()
         return has_entries(owners)
 
+    @property
+    def owners(self) -> list[Owner]:
+        """The objects that made it."""
+        owners = self.metadata.owner_references_json if self.metadata else msgspec.Raw()
+        return _decode(owners, _OWNERS, "ownerReferences") or []
+
     def is_owned_by(self, kind: str) -> bool:
         """Whether an object of this kind, such as ``DaemonSet``, made it."""
-        owners = self.metadata.owner_references_json if self.metadata else msgspec.Raw()
-        return any(owner.kind == kind for owner in _decode(owners, _OWNERS, "ownerReferences") or ())
+        return any(owner.kind == kind for owner in self.owners)
+
+    @property
+    def placed(self) -> PodCondition | None:
+        """The condition ``gpu.topology/Placed``, in which the planner says what becomes of the pod."""
+        return self.status.conditions.get(names.PLACED_CONDITION) if self.status else None
+
+    @property
+    def scheduled(self) -> PodCondition | None:
+        """The condition ``PodScheduled``, in which the scheduler says whether the pod has a node."""
+        return self.status.conditions.get(names.SCHEDULED_CONDITION) if self.status else None
+
+    @property
+    def running_since(self) -> datetime | None:
+        """When the kubelet took the pod on, by the clock of its node; ``None`` while it does not run."""
+        status = self.status
+        return parse_timestamp(status.start_time) if status and status.phase == "Running" else None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has run to its end, so that it holds nothing any more."""
+        return self.status is not None and self.status.phase in ("Succeeded", "Failed")
 
     @property
     def has_claims(self) -> bool:
@@ -496,6 +600,18 @@ class Namespace(msgspec.Struct, frozen=True):
     def injection_enabled(self) -> bool:
         """Whether the namespace has opted in."""
         return self.labels.get(names.INJECTION) == "enabled"
+
+
+def decode_stored_pod(document: Document) -> Pod:
+    """A pod as the API server stores it. A status may hold what is nested deeper than a decoder goes.
+
+    Args:
+        document: JSON. The pod keeps it alive, because what is decoded later stays in it.
+
+    Raises:
+        msgspec.DecodeError: a field has another type than in a pod.
+    """
+    return decode_answer(_POD, document)
 
 
 def is_present(raw: msgspec.Raw) -> bool:
@@ -555,7 +671,11 @@ _CLAIM_REFERENCES = msgspec.json.Decoder(list[ClaimReference])
 _POD_CLAIMS = msgspec.json.Decoder(list[PodClaim])
 _CLAIM_STATUSES = msgspec.json.Decoder(list[PodClaimStatus])
 _EXTENDED_CLAIM = msgspec.json.Decoder(ExtendedClaim)
-_OWNERS = msgspec.json.Decoder(list[_Owner])
+_OWNERS = msgspec.json.Decoder(list[Owner])
+_AMOUNTS = msgspec.json.Decoder(dict[str, Quantity])
+_RESOURCES = msgspec.json.Decoder(Resources)
+_CONDITIONS = msgspec.json.Decoder(list[PodCondition])
+_CONTAINER_STATUSES = msgspec.json.Decoder(list[ContainerStatus])
 _GATES = msgspec.json.Decoder(list[_Gate])
 _SECURITY = msgspec.json.Decoder(_SecurityContext)
 _WORDS = msgspec.json.Decoder(list[str])
@@ -563,3 +683,4 @@ _PROBE = msgspec.json.Decoder(_Handler)
 _LIFECYCLE = msgspec.json.Decoder(_Lifecycle)
 _VOLUMES = msgspec.json.Decoder(list[Volume])
 _AFFINITY = msgspec.json.Decoder(Affinity)
+_POD = msgspec.json.Decoder(Pod)

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from webhook.model import names
-from webhook.model.pod import EnvVar, Pod, PodSpec, annotation_path
+from webhook.objects.pod import EnvVar, Pod, PodSpec, annotation_path
+from webhook.words import names
 
 _BEFORE, _AFTER = annotation_path("\0").split("\0")
 _VISIBLE_KEY = re.compile(re.escape(names.CUDA_VISIBLE_DEVICES_PREFIX) + r"\d{1,3}")

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from webhook.model.errors import FormatError
+from webhook.words.errors import FormatError
 
+CONFIGURATION = "MutatingWebhookConfiguration"
 BINDINGS_WEBHOOK = "bindings.gpu.topology"
 _ONE_OF = re.compile(r"""\s*request\.userInfo\.username\s*(?:in\s*\[[^\[\]]*\]|==\s*(?:'[^']*'|"[^"]*"))\s*""")
 """The form that the chart writes, or that of a single name."""

@@ -2,19 +2,11 @@
 
 import msgspec
 
-from webhook.model.envelope import (
-    AnyRequest,
-    Reply,
-    Response,
-    Review,
-    Status,
-    decode_request,
-    is_pod,
-)
-from webhook.model.outcome import MESSAGE_LIMIT, Kind, Outcome, Reason
-from webhook.model.patch import Operation
-from webhook.model.pod import Pod
-from webhook.printable import fitted
+from webhook.objects.envelope import AnyRequest, Reply, Response, Review, Status, decode_request, is_pod
+from webhook.objects.pod import Pod
+from webhook.words.outcome import MESSAGE_LIMIT, Kind, Outcome, Reason
+from webhook.words.patch import Operation
+from webhook.words.printable import fitted
 
 _FORBIDDEN = frozenset({Reason.MISSING_PERMISSION})
 

@@ -12,8 +12,8 @@ from socketserver import ThreadingTCPServer
 
 from prometheus_client.core import Metric
 
-from webhook.exposition import Exposition
-from webhook.model.errors import GpuTopologyError
+from webhook.programs.exposition import Exposition
+from webhook.words.errors import GpuTopologyError
 
 CLIENT_SECONDS = 10.0
 

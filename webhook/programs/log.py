@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from webhook.printable import TEXT_LIMIT, fitted, printable
+from webhook.words.printable import TEXT_LIMIT, fitted, printable
 
 Level = Literal["debug", "info", "warning", "error"]
 LINE_LIMIT = 16 * 1024
@@ -26,8 +26,8 @@ class Log:
     """Writes lines to the file descriptor ``descriptor``, each with one write so that lines never mix.
 
     Whatever a text holds, a line is JSON of visible characters and at most :data:`LINE_LIMIT` bytes: texts, also those
-    in lists, are :func:`webhook.printable.fitted`, so that a program that decodes the line shows no control character
-    either.
+    in lists, are :func:`webhook.words.printable.fitted`, so that a program that decodes the line shows no control
+    character either.
 
     Args:
         descriptor: Open for writing. A reader that is gone is no error: nothing waits for whoever reads the log.

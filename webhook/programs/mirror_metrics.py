@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import Metric
 
-from webhook.exposition import counter, gauge
-from webhook.state.report import CacheReport
+from webhook.cluster.state.report import CacheReport
+from webhook.programs.exposition import counter, gauge
 
 
 def cache_families(caches: Sequence[CacheReport]) -> Iterator[Metric]:
@@ -13,7 +13,9 @@ def cache_families(caches: Sequence[CacheReport]) -> Iterator[Metric]:
     yield gauge(
         "cache_objects", "Objects of the cluster in memory.", ("cache",), {(c.name,): c.objects for c in caches}
     )
-    yield gauge("cache_bytes", "Bytes that they take, about.", ("cache",), {(c.name,): c.bytes for c in caches})
+    yield gauge(
+        "cache_bytes", "Approximate bytes of the objects in memory.", ("cache",), {(c.name,): c.bytes for c in caches}
+    )
     yield counter(
         "cache_left_out",
         "States of objects that were not kept because a cache was full.",
@@ -22,7 +24,7 @@ def cache_families(caches: Sequence[CacheReport]) -> Iterator[Metric]:
     )
     yield gauge(
         "cache_age_seconds",
-        "Seconds since a cache was last known to be what the cluster has.",
+        "Seconds since a list or a message of the watch last confirmed a cache.",
         ("cache",),
         {(c.name,): c.confirmed_seconds for c in caches if c.confirmed_seconds is not None},
     )

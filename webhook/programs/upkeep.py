@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from webhook.log import Log
+from webhook.programs.log import Log
 
 RETRY_SECONDS = (1.0, 5.0)
 

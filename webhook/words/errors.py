@@ -1,6 +1,6 @@
 """Failures that we can name. Each says where it is, what was expected, what was found and what to do."""
 
-from webhook.printable import printable
+from webhook.words.printable import printable
 
 FOUND_LIMIT = 60
 
@@ -72,7 +72,7 @@ class ConfigError(GpuTopologyError):
 
 
 def shorten(value: object) -> str:
-    """A quoted form of ``value`` that fits into a message, as :func:`webhook.printable.printable` has it."""
+    """A quoted form of ``value`` that fits into a message, as :func:`webhook.words.printable.printable` has it."""
     text = value if isinstance(value, str) else _represented(value)
     shown = printable(text[: FOUND_LIMIT + 1])
     return f'"{shown}"' if len(shown) <= FOUND_LIMIT else f'"{shown[:FOUND_LIMIT]}..." ({len(text)} characters)'

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.errors import FormatError
+from webhook.words import names
+from webhook.words.choices import Profile
+from webhook.words.errors import FormatError
 
 
 class Mark(msgspec.Struct, frozen=True):

@@ -71,6 +71,7 @@ OUTPUT_PREFIXES = (CUDA_VISIBLE_DEVICES_PREFIX, NCCL_ENV_PREFIX)
 # What the planner knows waiting pods by: a scheduling gate and a label; and what it says of them: a pod condition.
 PLACE_GATE = PREFIX + "place"
 PLACEMENT = PREFIX + "placement"
+SCHEDULED_CONDITION = "PodScheduled"
 PLACED_CONDITION = PREFIX + "Placed"
 PLANNER_LEASE = "gpu-topology-place"
 PLANNER_PAUSED = "no planner"
@@ -106,15 +107,12 @@ WEBHOOK_FIELD_MANAGER = "gpu-topology-webhook"
 AGENT_NODE_NAME = "NODE_NAME"
 AGENT_NAMESPACE = "POD_NAMESPACE"
 
-# What looks after certificates: the type of their Secret, an annotation of it, and a label and an annotation of Leases.
+# What looks after certificates: the type of their Secret, and an annotation of it.
 CERTIFICATES_TYPE = PREFIX + "certificates"
 CERTIFICATES_ROTATE = PREFIX + "rotate"
-CERTIFICATES_REPLICA = PREFIX + "certificates-replica-of"
-CERTIFICATES_SERVES = PREFIX + "serves-authority"
 CERTIFICATES_FIELD_MANAGER = "gpu-topology-certificates"
 # Variables of the webhook's container.
 WEBHOOK_POD_NAME = "POD_NAME"
-WEBHOOK_POD_UID = "POD_UID"
 
 # What other components own.
 HAMI_WEBHOOK = "hami.io/webhook"

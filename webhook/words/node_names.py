@@ -7,7 +7,7 @@ the whole. The published document holds the full name, and a reader compares it.
 
 import hashlib
 
-from webhook.model import names
+from webhook.words import names
 
 NAME_LIMIT = 253
 LABEL_LIMIT = 63

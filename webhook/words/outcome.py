@@ -6,10 +6,10 @@ from types import MappingProxyType
 
 import msgspec
 
-from webhook.catalogue import cards, claims, installation, opting, peers
-from webhook.catalogue.entry import Entry, Message
-from webhook.model.patch import Operation
-from webhook.printable import printable
+from webhook.words.catalogue import cards, claims, installation, opting, peers
+from webhook.words.catalogue.entry import Entry, Message
+from webhook.words.patch import Operation
+from webhook.words.printable import printable
 
 WARNING_LIMIT = 119  # admission warnings should stay under 120 characters: k8s.io/api/admission/v1, AdmissionResponse
 MESSAGE_LIMIT = 4096

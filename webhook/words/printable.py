@@ -19,7 +19,7 @@ _NOTE_LIMIT = 40
 
 def printable(text: str) -> str:
     """``text`` with everything escaped that is no visible character or plain blank."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable() and (text.isascii() or not _INVISIBLE.search(text)):
         return text
     return "".join([character if _is_visible(character) else _escaped(character) for character in text])
 

@@ -7,7 +7,7 @@ half of what this server may use in total. A test compares the two on generated 
 import re
 from decimal import Decimal
 
-from webhook.model.errors import FormatError
+from webhook.words.errors import FormatError
 
 _QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([eE][+-]?[0-9]{1,3})|([munkMGTPE]|[KMGTPE]i)?)")
 MAX_DIGITS = 19

@@ -2,7 +2,7 @@
 
 import re
 
-from webhook.model.nesting import TooDeep
+from webhook.words.nesting import TooDeep
 
 _WRONG = re.compile(r"Expected `(?P<expected>[^`]+)`, got `(?P<found>[^`]+)`(?: - at `(?P<path>.+)`)?")
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]+)`(?: - at `(?P<path>.+)`)?")

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from webhook.model.errors import FormatError
+from webhook.words.errors import FormatError
 
 _NUMBERS = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?(?![0-9])")
 """Python reads digits of other alphabets as well, and ends at 4,300 of them."""

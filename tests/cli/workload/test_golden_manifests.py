@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.judge import load_optional, policy
-from webhook.model.outcome import SENTENCES
-from webhook.workload import Injection, inject_manifest
+from webhook.cli.workload import Injection, inject_manifest
+from webhook.words.outcome import SENTENCES
 
-CASES = sorted((Path(__file__).parents[1] / "cases" / "manifests").iterdir())
+CASES = sorted((Path(__file__).parents[2] / "cases" / "manifests").iterdir())
 
 
 def read(path: Path) -> str:

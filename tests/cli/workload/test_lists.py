@@ -1,9 +1,9 @@
 """Objects of a List count as if each stood in a document of its own."""
 
 from tests.judge import policy
-from webhook.model.pod import Namespace
-from webhook.state.directory import DirectoryState
-from webhook.workload import inject_manifest
+from webhook.cli.workload import inject_manifest
+from webhook.cluster.files.directory import DirectoryState
+from webhook.objects.pod import Namespace
 
 POD = "spec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 2}}}]}"
 STATE = {name: Namespace(name, {"gpu.topology/injection": label}) for name, label in (("a", "enabled"), ("b", "no"))}

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.judge import policy
-from webhook.model.cluster import ClusterFacts
-from webhook.model.version import Version
-from webhook.workload import inject_manifest
-from webhook.workload.versions import unknown_versions, version_note
+from webhook.cli.workload import inject_manifest
+from webhook.cli.workload.versions import unknown_versions, version_note
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.words.version import Version
 
 POD = """\
 kind: Pod

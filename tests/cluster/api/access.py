@@ -4,11 +4,11 @@ import asyncio
 import ssl
 from pathlib import Path
 
-from webhook.kube.trust import TlsFiles, Trust
+from webhook.cluster.api.trust import TlsFiles, Trust
 
 
 class ToldAccess:
-    """:class:`webhook.kube.access.Access`.
+    """:class:`webhook.cluster.api.access.Access`.
 
     Attributes:
         may_read: While it is not set, whoever asks for the token waits.

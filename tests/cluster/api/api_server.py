@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import jsonpatch
 
-from tests.kube.stand_in import Line, Received, head, status
+from tests.cluster.api.stand_in import Line, Received, head, status
 
 Manifest = dict[str, Any]
 
@@ -93,7 +93,7 @@ class ApiServer:
         self._changed = asyncio.Event()
 
     async def turn(self, request: Received, line: Line) -> None:
-        """For :func:`tests.kube.stand_in.serving`."""
+        """For :func:`tests.cluster.api.stand_in.serving`."""
         url = urlsplit(request.target)
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
         if code := self.refuse(request.target):

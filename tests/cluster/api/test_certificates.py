@@ -10,12 +10,12 @@ import pytest
 from certs.context import server_context
 from certs.errors import ApiFailure, Conflict
 from certs.issue import issue
-from certs.requests import Create, Get, Kind, List, Patch, PatchType, Request
-from tests.kube.conftest import Run
-from tests.kube.stand_in import Line, Received, StandIn, Turn, always, serving, status
-from webhook.kube.certificates import CertificateRequests
-from webhook.kube.service_account import ServiceAccount
-from webhook.kube.session import Session
+from certs.requests import Create, Get, Kind, Patch, PatchType, Request
+from tests.cluster.api.conftest import Run
+from tests.cluster.api.stand_in import Line, Received, StandIn, Turn, always, serving, status
+from webhook.cluster.api.certificates import CertificateRequests
+from webhook.cluster.api.service_account import ServiceAccount
+from webhook.cluster.api.session import Session
 
 FOUND = b'{"metadata":{"name":"a"}}'
 GET = Get(Kind.SECRET, "a")
@@ -56,24 +56,22 @@ def talk(run: Run, tmp_path: Path) -> Talk:
 def test_requests_go_out_as_the_api_server_wants_them(talk: Talk) -> None:
     requests: list[Request] = [
         GET,
-        List(Kind.LEASE, "certificates=b/c"),
         Create(Kind.LEASE, {"x": "\u00e9"}),
-        Patch(Kind.SECRET, "a", {"y": 1}, PatchType.APPLY),
+        Patch(Kind.SECRET, "a", {"y": 1}, PatchType.STRATEGIC),
     ]
 
     async def conversation(server: CertificateRequests) -> None:
-        assert [(await server.send(request)).found for request in requests] == [{"metadata": {"name": "a"}}] * 4
+        assert [(await server.send(request)).found for request in requests] == [{"metadata": {"name": "a"}}] * 3
 
     received = talk(always(FOUND), conversation).received
     leases = "/apis/coordination.k8s.io/v1/namespaces/own/leases"
     assert [(one.method, one.target) for one in received] == [
         ("GET", "/api/v1/namespaces/own/secrets/a"),
-        ("GET", f"{leases}?labelSelector=certificates%3Db%2Fc"),
         ("POST", leases),
-        ("PATCH", "/api/v1/namespaces/own/secrets/a?fieldManager=me&force=true"),
+        ("PATCH", "/api/v1/namespaces/own/secrets/a?fieldManager=me"),
     ]
-    assert [json.loads(one.body or b"null") for one in received] == [None, None, {"x": "\u00e9"}, {"y": 1}]
-    kinds = [None, None, "application/json", "application/apply-patch+yaml"]
+    assert [json.loads(one.body or b"null") for one in received] == [None, {"x": "\u00e9"}, {"y": 1}]
+    kinds = [None, "application/json", "application/strategic-merge-patch+json"]
     assert [one.headers.get("content-type") for one in received] == kinds
     for one in received:
         assert (one.headers["authorization"], one.headers["user-agent"]) == ("Bearer first", "test/1")

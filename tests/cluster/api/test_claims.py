@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.conftest import Run
-from tests.kube.stand_in import StandIn, Turn, always, kubeconfig, serving, status
-from webhook.claims.slices import Pools
-from webhook.kube.claims import LiveClaims
-from webhook.kube.live import OBJECT_BYTES
-from webhook.kube.session import connect
-from webhook.model.errors import ClaimsUnreadable
-from webhook.state import Claims
+from tests.cluster.api.conftest import Run
+from tests.cluster.api.stand_in import StandIn, Turn, always, kubeconfig, serving, status
+from webhook.cluster.api.live import LiveClaims
+from webhook.cluster.api.session import connect
+from webhook.cluster.api.verbs import OBJECT_BYTES, Api
+from webhook.cluster.state import Claims
+from webhook.decisions.claims.slices import Pools
+from webhook.words.errors import ClaimsUnreadable
 
 CLAIM = b'{"kind":"ResourceClaim","apiVersion":"resource.k8s.io/v1","metadata":{"name":"shared"}}'
 MISSING = status(404, "not found", reason="NotFound", details={"name": "shared", "kind": "resourceclaims"})
@@ -26,7 +26,7 @@ async def site(directory: Path, turn: Turn, *, seconds: float = 30.0) -> AsyncIt
         config = kubeconfig(directory / "kubeconfig", f"http://127.0.0.1:{stand_in.port}")
         session = connect(config, user_agent="test", seconds=seconds)
         try:
-            yield stand_in, LiveClaims(session, Pools)
+            yield stand_in, LiveClaims(Api(session), Pools)
         finally:
             await session.close()
 
@@ -75,7 +75,7 @@ def test_a_name_that_no_claim_can_have_is_not_asked_for(run: Run, tmp_path: Path
         ),
         (status(401, "Unauthorized"), "401 Unauthorized", "The API server does not know the webhook"),
         (status(500, "etcd is away"), "500 Internal Server Error", "The scheduler tries again"),
-        (b"[]", "200 OK", "expected a resourceclaim, found something else"),
+        (b"[]", "200 OK", "expected a ResourceClaim, found something else"),
         (b"{" + b" " * OBJECT_BYTES, "200 OK", "expected an answer of at most"),
     ],
     ids=["not served", "no role", "no token", "away", "no object", "too long"],
@@ -85,7 +85,7 @@ def test_whatever_comes_instead_has_a_sentence(
 ) -> None:
     async def test() -> None:
         async with site(tmp_path, always(body, answer)) as (_, claims):
-            with pytest.raises(ClaimsUnreadable, match=r"^get resourceclaim team-a/shared: ") as caught:
+            with pytest.raises(ClaimsUnreadable, match=r"^get ResourceClaim team-a/shared: ") as caught:
                 await claims.claim("team-a", "shared")
             assert problem in str(caught.value)
 

@@ -15,11 +15,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from certs.issue import issue
-from tests.kube.access import ToldAccess
-from tests.kube.conftest import Run
-from tests.kube.stand_in import POD, Line, Received, chunked, head, kubeconfig, serving
-from webhook.kube.errors import ApiServerAway
-from webhook.kube.session import Session, connect
+from tests.cluster.api.access import ToldAccess
+from tests.cluster.api.conftest import Run
+from tests.cluster.api.stand_in import POD, Line, Received, chunked, head, kubeconfig, serving
+from webhook.cluster.api.errors import ApiServerAway
+from webhook.cluster.api.session import Session, connect
 
 PATIENCE_S, SHORT_S = 30.0, 1.0
 LONG = 65_536

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.kube.contexts import Context
-from webhook.kube.kubeconfig_files import namespace_of
-from webhook.model.errors import ConfigError
+from webhook.cluster.api.contexts import Context
+from webhook.cluster.api.kubeconfig_files import namespace_of
+from webhook.words.errors import ConfigError
 
 LAB = {"name": "lab", "context": {"namespace": "team-a"}}
 

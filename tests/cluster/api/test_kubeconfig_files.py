@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.kubeconfigs import FAR, FIRST, SECOND, SHAPES, Shape, config
+from tests.cluster.api.kubeconfigs import FAR, FIRST, SECOND, SHAPES, Shape, config
 from webhook.cli.kubeconfig import usual_kubeconfig, wanted_cluster
-from webhook.kube.access import find_access
-from webhook.kube.contexts import Context
-from webhook.kube.kubeconfig_files import namespace_of, read_context
-from webhook.model.errors import ConfigError, GpuTopologyError, ManifestError
+from webhook.cluster.api.contexts import Context
+from webhook.cluster.api.kubeconfig_files import namespace_of, read_context
+from webhook.cluster.api.session import find_access
+from webhook.words.errors import ConfigError, GpuTopologyError, ManifestError
 
 
 def context_of(shape: Shape, directory: Path) -> Context:

@@ -8,15 +8,18 @@ from typing import Any
 
 import pytest
 
-from tests.kube.access import ToldAccess
-from tests.kube.stand_in import Line, Received, serving, status
-from webhook.kube import pages as module
-from webhook.kube.errors import AnswerTooLong, ApiError, Expired, Malformed
-from webhook.kube.pages import pages
-from webhook.kube.session import Session
+from tests.cluster.api.access import ToldAccess
+from tests.cluster.api.stand_in import Line, Received, serving, status
+from webhook.cluster.api.errors import AnswerTooLong, ApiError, Expired, Malformed
+from webhook.cluster.api.session import Session
+from webhook.cluster.api.verbs import Api, Paging
+from webhook.cluster.kinds import Collection
+
+THINGS = Collection("things", "/things", "q=1")
+USUAL, SHORT = Paging(), Paging(most_bytes=100)
 
 
-def read(turn: Callable[[Received, Line], None]) -> tuple[list[Any], list[str]]:
+def read(turn: Callable[[Received, Line], None], paging: Paging = USUAL) -> tuple[list[Any], list[str]]:
     """The objects, and what was asked for."""
 
     async def work() -> tuple[list[Any], list[str]]:
@@ -26,7 +29,7 @@ def read(turn: Callable[[Received, Line], None]) -> tuple[list[Any], list[str]]:
         async with serving(answered) as server:
             session = Session(ToldAccess(f"http://127.0.0.1:{server.port}"), user_agent="test", seconds=20.0)
             try:
-                async with aclosing(pages(session, "list things", "/things?q=1")) as found:
+                async with aclosing(Api(session).pages(THINGS, paging)) as found:
                     objects = [json.loads(bytes(item)) async for page in found for item in page.items]
             finally:
                 await session.close()
@@ -46,22 +49,20 @@ def test_all_pages_are_read_and_tokens_are_escaped() -> None:
     assert read(turn) == ([1, 2, 3], ["/things?q=1&limit=50", "/things?q=1&limit=50&continue=a%26b%3D"])
 
 
-def test_a_page_that_is_too_long_is_asked_for_again_with_fewer_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAGE_BYTES", 100)
+def test_a_page_that_is_too_long_is_asked_for_again_with_fewer_objects() -> None:
 
     def turn(request: Received, line: Line) -> None:
         limit = int(request.target.partition("limit=")[2].partition("&")[0])
         line.say(page("x" * 10 * limit))
 
-    objects, targets = read(turn)
+    objects, targets = read(turn, SHORT)
     assert objects == ["x" * 30]
     assert [target.partition("limit=")[2] for target in targets] == ["50", "25", "12", "6", "3"]
 
 
-def test_an_object_that_is_longer_than_a_page_may_be_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PAGE_BYTES", 100)
+def test_an_object_that_is_longer_than_a_page_may_be_is_a_failure() -> None:
     with pytest.raises(AnswerTooLong, match="list things: expected an answer of at most 100 bytes"):
-        read(lambda _, line: line.say(page("x" * 200)))
+        read(lambda _, line: line.say(page("x" * 200)), SHORT)
 
 
 @pytest.mark.parametrize(

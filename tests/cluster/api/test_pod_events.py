@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.conftest import Run
-from tests.kube.stand_in import Line, Received, StandIn, Turn, always, kubeconfig, serving, status
-from webhook.kube.pod_events import Fate, PodEvents, PodReference
-from webhook.kube.session import connect
-from webhook.model.binding import PodEvent
-from webhook.model.event import shortened
+from tests.cluster.api.conftest import Run
+from tests.cluster.api.stand_in import Line, Received, StandIn, Turn, always, kubeconfig, serving, status
+from webhook.cluster.api.pod_events import Fate, PodEvents, PodReference
+from webhook.cluster.api.session import connect
+from webhook.cluster.api.verbs import Api
+from webhook.objects.binding import PodEvent
+from webhook.objects.event import shortened
 
 AT = datetime(2026, 11, 20, 21, 51, 20, 250, tzinfo=UTC)
 TRAIN = PodReference("team-a", "train", "5b8f4c1d-6e0a-4f27-9d3c-2a1b7e9f8c60")
@@ -37,7 +38,7 @@ async def telling(
     directory: Path, url: str, clock: Clock, *, seconds: float = 30.0, instance: str = "webhook-0"
 ) -> AsyncIterator[PodEvents]:
     session = connect(kubeconfig(directory / "kubeconfig", url), user_agent="test", seconds=seconds)
-    events = PodEvents(session, instance=instance, now=clock)
+    events = PodEvents(Api(session), instance=instance, now=clock)
     try:
         yield events
         await events.close()
@@ -215,7 +216,7 @@ def test_a_connection_that_ends_under_an_event_does_not_lose_it(run: Run, tmp_pa
 
 
 def test_more_than_can_wait_are_dropped_at_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.kube.pod_events.DRAIN_SECONDS", 0.05)
+    monkeypatch.setattr("webhook.cluster.api.pod_events.DRAIN_SECONDS", 0.05)
 
     async def silence(_: Received, __: Line) -> None:
         await asyncio.sleep(30.0)
@@ -252,7 +253,7 @@ def test_a_namespace_gets_so_many_at_once_and_others_still_get_theirs(run: Run, 
 def test_those_that_wait_at_the_end_are_still_created(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("webhook.kube.pod_events.DRAIN_SECONDS", 60.0)
+    monkeypatch.setattr("webhook.cluster.api.pod_events.DRAIN_SECONDS", 60.0)
 
     async def turn(_: Received, line: Line) -> None:
         await asyncio.sleep(0.005)
@@ -268,7 +269,7 @@ def test_those_that_wait_at_the_end_are_still_created(
 
 
 def test_what_was_told_is_remembered_within_bounds(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.kube.pod_events.REMEMBERED", 2)
+    monkeypatch.setattr("webhook.cluster.api.pod_events.REMEMBERED", 2)
 
     async def test() -> None:
         async with site(tmp_path, CREATED) as (_, events):

@@ -9,12 +9,25 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.kube.conftest import Run
-from tests.kube.stand_in import POD, Line, Received, StandIn, Turn, always, chunked, head, kubeconfig, serving, status
-from webhook.kube.pods import LivePods
-from webhook.kube.session import connect
-from webhook.model.errors import PodsUnreadable
-from webhook.state import Pods
+from tests.cluster.api.conftest import Run
+from tests.cluster.api.stand_in import (
+    POD,
+    Line,
+    Received,
+    StandIn,
+    Turn,
+    always,
+    chunked,
+    head,
+    kubeconfig,
+    serving,
+    status,
+)
+from webhook.cluster.api.live import LivePods
+from webhook.cluster.api.session import connect
+from webhook.cluster.api.verbs import Api
+from webhook.cluster.state import Pods
+from webhook.words.errors import PodsUnreadable
 
 MISSING = status(404, 'pods "train" not found', reason="NotFound", details={"name": "train", "kind": "pods"})
 PATIENCE_S = 30.0
@@ -25,7 +38,7 @@ HASTE_S = 0.2
 async def reading(directory: Path, url: str, *, seconds: float = PATIENCE_S) -> AsyncIterator[Pods]:
     session = connect(kubeconfig(directory / "kubeconfig", url), user_agent="test", seconds=seconds)
     try:
-        yield LivePods(session)
+        yield LivePods(Api(session))
     finally:
         await session.close()
 
@@ -278,7 +291,7 @@ def test_a_connection_that_must_not_be_used_again_is_not(
 ) -> None:
     """The server says so, or it has been idle for long."""
     if not said:
-        monkeypatch.setattr("webhook.kube.session.IDLE_SECONDS", -1.0)
+        monkeypatch.setattr("webhook.cluster.api.session.IDLE_SECONDS", -1.0)
 
     async def turn(_: Received, line: Line) -> None:
         line.say(POD, "200 OK", *([said] if said else []))

@@ -13,15 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.kube.access import ToldAccess
-from tests.kube.api_server import ApiServer
-from tests.kube.conftest import Run
-from tests.kube.stand_in import StandIn, serving
-from webhook.kube import reflector as module
-from webhook.kube.reflector import Reflector
-from webhook.kube.resources import NODES, PODS, Resource
-from webhook.kube.session import Session
-from webhook.state.cache import Cache, Document, Limit
+from tests.cluster.api.access import ToldAccess
+from tests.cluster.api.api_server import ApiServer
+from tests.cluster.api.conftest import Run
+from tests.cluster.api.stand_in import StandIn, serving
+from webhook.cluster.api import reflector as module
+from webhook.cluster.api.reflector import Reflector
+from webhook.cluster.api.session import Session
+from webhook.cluster.kinds import NODES, PODS, Collection
+from webhook.cluster.state.cache import Cache, Document, Limit
 
 DEADLINE_S = 20.0
 PATH = NODES.path
@@ -64,7 +64,7 @@ class Site:
 
 
 @asynccontextmanager
-async def mirrored(server: ApiServer, resource: Resource = NODES) -> AsyncIterator[Site]:
+async def mirrored(server: ApiServer, resource: Collection = NODES) -> AsyncIterator[Site]:
     server.collection(PATH)
     async with serving(server.turn) as stand_in:
         session = Session(ToldAccess(f"http://127.0.0.1:{stand_in.port}"), user_agent="test", seconds=DEADLINE_S)
@@ -424,7 +424,7 @@ def forget_errors(server: ApiServer) -> None:
 
 
 def test_a_cluster_without_objects_of_a_kind_has_none_and_that_is_said_once(run: Run) -> None:
-    kind = Resource("nodes", PATH, api="resource.k8s.io/v1")
+    kind = Collection("nodes", PATH, api="resource.k8s.io/v1")
 
     async def test() -> None:
         server = filled()
@@ -448,7 +448,7 @@ def test_a_cluster_without_objects_of_a_kind_has_none_and_that_is_said_once(run:
 def test_a_404_of_something_in_between_empties_no_mirror_that_is_full(
     run: Run, words: bytes | None, *, is_believed: bool
 ) -> None:
-    kind = Resource("nodes", PATH, api="resource.k8s.io/v1")
+    kind = Collection("nodes", PATH, api="resource.k8s.io/v1")
 
     async def test() -> None:
         server = filled(watch_seconds=0.05)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from certs.issue import issue
-from webhook.kube.proxy import find_proxy
-from webhook.kube.service_account import ServiceAccount
-from webhook.kube.session import Session
-from webhook.model.errors import ConfigError
+from webhook.cluster.api.proxy import find_proxy
+from webhook.cluster.api.service_account import ServiceAccount
+from webhook.cluster.api.session import Session
+from webhook.words.errors import ConfigError
 
 INSIDE = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

@@ -18,14 +18,14 @@ from cryptography.x509.oid import NameOID
 from kubernetes.aio.config.config_exception import ConfigException
 
 from certs.issue import issue
-from tests.kube.access import ToldAccess
-from tests.kube.conftest import Run
-from tests.kube.stand_in import POD, Line, Received, StandIn, Turn, always, kubeconfig, serving, status
-from webhook.kube.access import find_access
-from webhook.kube.credentials import STALE_TIMES, Credentials
-from webhook.kube.pods import LivePods
-from webhook.kube.session import Session, connect
-from webhook.model.errors import ConfigError, PodsUnreadable
+from tests.cluster.api.access import ToldAccess
+from tests.cluster.api.conftest import Run
+from tests.cluster.api.stand_in import POD, Line, Received, StandIn, Turn, always, kubeconfig, serving, status
+from webhook.cluster.api.credentials import STALE_TIMES, Credentials
+from webhook.cluster.api.live import LivePods
+from webhook.cluster.api.session import Session, connect, find_access
+from webhook.cluster.api.verbs import Api
+from webhook.words.errors import ConfigError, PodsUnreadable
 
 PATIENCE_S = 30.0
 IPV6 = "::1"
@@ -69,7 +69,7 @@ def make_client_certificate() -> tuple[bytes, bytes]:
 async def connected(configured: Path | None, *, seconds: float = PATIENCE_S) -> AsyncIterator[LivePods]:
     session = connect(configured, user_agent="test", seconds=seconds)
     try:
-        yield LivePods(session)
+        yield LivePods(Api(session))
     finally:
         await session.close()
 
@@ -232,7 +232,7 @@ def service_account(tmp_path: Path, tls: Tls, monkeypatch: pytest.MonkeyPatch) -
     token = directory / "token"
     token.write_text("first")
     (directory / "ca.crt").write_bytes(tls.ca.read_bytes())
-    monkeypatch.setattr("webhook.kube.service_account.DIRECTORY", directory)
+    monkeypatch.setattr("webhook.cluster.api.service_account.DIRECTORY", directory)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     return token
 
@@ -357,7 +357,7 @@ def test_a_request_that_waits_for_a_renewal_when_the_session_is_closed_gets_an_e
     async def test() -> None:
         session = Session(turned.access, user_agent="test", seconds=PATIENCE_S)
         turned.access.may_read.clear()
-        read = asyncio.create_task(LivePods(session).pod("team-a", "train"))
+        read = asyncio.create_task(LivePods(Api(session)).pod("team-a", "train"))
         await asyncio.sleep(0.01)
         await session.close()
         with pytest.raises(PodsUnreadable, match=r"gives no answer: the program stops\. "):
@@ -389,7 +389,7 @@ def test_what_keeps_the_token_from_being_renewed_is_told_when_it_is_refused(run:
             with pytest.raises(
                 PodsUnreadable, match=r"Unauthorized \(401\)\. .* It could not be renewed: \[Errno 2\] No s"
             ):
-                await LivePods(session).pod("team-a", "train")
+                await LivePods(Api(session)).pod("team-a", "train")
             await session.close()
 
     run(test())
@@ -400,7 +400,7 @@ def test_a_renewal_that_hangs_is_not_waited_for(run: Run, turned: Turned) -> Non
         session = Session(turned.access, user_agent="test", seconds=0.1)
         turned.access.may_read.clear()
         with pytest.raises(PodsUnreadable, match=r"no answer from http://127\.0\.0\.1:1 within 0\.1 s"):
-            await LivePods(session).pod("team-a", "train")
+            await LivePods(Api(session)).pod("team-a", "train")
         await session.close()
 
     run(test())
@@ -499,7 +499,7 @@ def test_whoever_waits_when_the_session_is_closed_gets_an_error(run: Run, tmp_pa
             session = connect(
                 kubeconfig(tmp_path / "k", f"http://127.0.0.1:{stand_in.port}"), user_agent="test", seconds=PATIENCE_S
             )
-            read = asyncio.create_task(LivePods(session).pod("team-a", "train"))
+            read = asyncio.create_task(LivePods(Api(session)).pod("team-a", "train"))
             while not stand_in.received:
                 await asyncio.sleep(0.001)
             await session.close()

@@ -5,8 +5,8 @@ import json
 import msgspec
 import pytest
 
-from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, Denied, Expired, NotFound
-from webhook.kube.status import WORDS_LIMIT, Answer, failure, failure_of_event
+from webhook.cluster.api.errors import ApiError, ApiRefused, ApiServerAway, Conflict, Denied, Expired, NotFound
+from webhook.cluster.api.status import WORDS_LIMIT, Answer, failure, failure_of_event
 
 
 def answer(code: int, *, message: str = "no", kind: str | None = None, retry_after: str = "") -> Answer:

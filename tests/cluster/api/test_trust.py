@@ -8,13 +8,14 @@ import pytest
 
 from certs.context import server_context
 from certs.issue import issue
-from tests.kube.access import ToldAccess
-from tests.kube.conftest import Run
-from tests.kube.stand_in import POD, always, serving
-from webhook.kube.pods import LivePods
-from webhook.kube.session import Session
-from webhook.kube.trust import TlsFiles, Trust
-from webhook.model.errors import ConfigError, PodsUnreadable
+from tests.cluster.api.access import ToldAccess
+from tests.cluster.api.conftest import Run
+from tests.cluster.api.stand_in import POD, always, serving
+from webhook.cluster.api.live import LivePods
+from webhook.cluster.api.session import Session
+from webhook.cluster.api.trust import TlsFiles, Trust
+from webhook.cluster.api.verbs import Api
+from webhook.words.errors import ConfigError, PodsUnreadable
 
 
 def new_authority(file: Path) -> ssl.SSLContext:
@@ -35,14 +36,14 @@ def test_a_new_authority_is_trusted_from_the_next_connection_on(run: Run, tmp_pa
             session = Session(
                 ToldAccess(f"https://127.0.0.1:{stand_in.port}", authority=ca), user_agent="test", seconds=10.0
             )
-            assert await LivePods(session).pod("team-a", "train") == POD
+            assert await LivePods(Api(session)).pod("team-a", "train") == POD
         port = stand_in.port
         new = new_authority(tmp_path / "unknown.crt")
         async with serving(always(POD), tls=new, port=port):
             with pytest.raises(PodsUnreadable, match="CERTIFICATE_VERIFY_FAILED"):
-                await LivePods(session).pod("team-a", "train")
+                await LivePods(Api(session)).pod("team-a", "train")
             (tmp_path / "unknown.crt").replace(ca)
-            assert await LivePods(session).pod("team-a", "train") == POD
+            assert await LivePods(Api(session)).pod("team-a", "train") == POD
         await session.close()
 
     run(test())

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from tests.kube.access import ToldAccess
-from tests.kube.conftest import Run
-from tests.kube.stand_in import Line, Received, Turn, chunked, head, serving, status
-from webhook.kube.errors import ApiServerAway, Expired
-from webhook.kube.session import READ_AHEAD, Session
+from tests.cluster.api.access import ToldAccess
+from tests.cluster.api.conftest import Run
+from tests.cluster.api.stand_in import Line, Received, Turn, chunked, head, serving, status
+from webhook.cluster.api.errors import ApiServerAway, Expired
+from webhook.cluster.api.session import READ_AHEAD, Session
 
 CHUNKED = head("200 OK", "Transfer-Encoding: chunked")
 SECONDS = 20.0

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from webhook.claims.objects import decode_claim, decode_template
-from webhook.claims.slices import MissingDevice
-from webhook.config import ClaimSettings
-from webhook.model.errors import ClaimsUnreadable, GpuTopologyError
-from webhook.state.claims import DirectoryClaims
+from webhook.cluster.files.claims import DirectoryClaims
+from webhook.decisions.claims.slices import MissingDevice
+from webhook.decisions.configuration import ClaimSettings
+from webhook.objects.claims import decode_claim, decode_template
+from webhook.words.errors import ClaimsUnreadable, GpuTopologyError
 
 HEAD = "apiVersion: resource.k8s.io/v1\nkind: {}\n"
 SPEC = "{devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu.nvidia.com, count: 2}}]}}"

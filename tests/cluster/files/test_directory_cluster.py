@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ManifestError
-from webhook.model.version import Version
-from webhook.state.directory import load_directory
+from webhook.cluster.files.directory import load_directory
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.words.errors import ManifestError
+from webhook.words.version import Version
 
 
 def facts(root: Path, text: str) -> ClusterFacts:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.topology.machines import h20
-from webhook.model.errors import FormatError, ManifestError
-from webhook.resolve.node import Origin, Sources
-from webhook.state.directory import load_directory
-from webhook.topology.document import format_topology
+from tests.hardware.topology.machines import h20
+from webhook.cluster.files.directory import load_directory
+from webhook.decisions.resolve.node import Origin, Sources
+from webhook.hardware.topology.document import format_topology
+from webhook.words.errors import FormatError, ManifestError
 
 
 def with_node(root: Path, text: str) -> Path:

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-import typer
 
-from webhook.cli.manifests import MAX_BYTES, read_files
-from webhook.model.errors import GpuTopologyError, ManifestError
+from webhook.cluster.files.manifests import MAX_BYTES, read_files
+from webhook.words.errors import GpuTopologyError, ManifestError
 
 
 def sources(*given: str | Path, recursive: bool = False) -> list[str]:
@@ -79,8 +78,3 @@ def test_what_cannot_be_read_is_named(folder: Path, name: str, said: str) -> Non
 def test_an_address_is_refused_with_what_to_do() -> None:
     with pytest.raises(GpuTopologyError, match=r"Fetch it: curl -sSL URL \| gpu-topology inject -f -"):
         sources("https://example.com/job.yaml")
-
-
-def test_standard_input_is_read_once() -> None:
-    with pytest.raises(typer.BadParameter, match="standard input can be read once"):
-        sources("-", "-")

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.topology.machines import a100_pcie_bridged, dgx1_v100, h20, l40s
-from webhook.model.errors import FormatError, ManifestError
-from webhook.state.nodes import load_nodes
-from webhook.topology.document import format_topology
+from tests.hardware.topology.machines import a100_pcie_bridged, dgx1_v100, h20, l40s
+from webhook.cluster.files.nodes import load_nodes
+from webhook.hardware.topology.document import format_topology
+from webhook.words.errors import FormatError, ManifestError
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "state"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "state"
 
 
 def with_nodes(root: Path, **files: str) -> Path:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from webhook.model.errors import PodsUnreadable
-from webhook.state.pods import DirectoryPods
+from webhook.cluster.files.pods import DirectoryPods
+from webhook.words.errors import PodsUnreadable
 
 TRAIN = """\
 apiVersion: v1

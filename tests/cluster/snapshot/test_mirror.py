@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from webhook.cli.snapshot.mirrored import reader_of, weigh
-from webhook.model.errors import ManifestError
+from webhook.cluster.snapshot.mirror import reader_of, weigh
+from webhook.words.errors import ManifestError
 
 READ = reader_of("v1", "Node")
 

@@ -5,21 +5,21 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.analyze.clusters import registration
-from tests.kube.access import ToldAccess
-from tests.kube.api_server import ApiServer
-from tests.kube.stand_in import serving
-from webhook.analyze.installation import CONFIGURATION
-from webhook.analyze.snapshot import Snapshot
-from webhook.cli.snapshot import followed
-from webhook.cli.snapshot.cluster import EVERYWHERE, NAMESPACES, of_claims
-from webhook.cli.snapshot.followed import FollowedCluster
-from webhook.cli.snapshot.read import cluster_setting
-from webhook.kube import resources
-from webhook.kube.session import Session
-from webhook.model import names
-from webhook.model.errors import GpuTopologyError
-from webhook.state.cache import Limit
+from tests.cluster.api.access import ToldAccess
+from tests.cluster.api.api_server import ApiServer
+from tests.cluster.api.stand_in import serving
+from tests.insight.analyze.clusters import registration
+from webhook.cli.snapshots import cluster_setting
+from webhook.cluster.api import resources
+from webhook.cluster.api.session import Session
+from webhook.cluster.snapshot import watch
+from webhook.cluster.snapshot.lists import EVERYWHERE, NAMESPACES, of_claims
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.cluster.snapshot.watch import FollowedCluster
+from webhook.cluster.state.cache import Limit
+from webhook.objects.registered import CONFIGURATION
+from webhook.words import names
+from webhook.words.errors import GpuTopologyError
 
 _SECONDS = 20.0
 REGISTRATIONS = next(each.path for each in EVERYWHERE if each.kind == CONFIGURATION)
@@ -56,7 +56,7 @@ async def read_until(
 
 
 def test_a_secret_is_asked_for_as_soon_as_the_registration_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed, "_AROUND_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "_AROUND_SECONDS", 0.01)
     server = ApiServer(others={"/version": {"gitVersion": "v1.33.2"}})
     server.refuse = lambda path: 403 if "/secrets/" in path else 0
     ours = registration()
@@ -71,7 +71,7 @@ def test_a_secret_is_asked_for_as_soon_as_the_registration_is_known(monkeypatch:
 
 
 def test_more_pods_and_nodes_than_are_kept_are_told_on_the_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed, "_LIMIT", Limit(objects=2, bytes=1_000_000))
+    monkeypatch.setattr(watch, "_LIMIT", Limit(objects=2, bytes=1_000_000))
     server, told = ApiServer(others={"/version": {"gitVersion": "v1.33.2"}}), list[str]()
     for name in ("a", "b"):
         fill(server, name)
@@ -86,7 +86,7 @@ def test_more_pods_and_nodes_than_are_kept_are_told_on_the_page_too(monkeypatch:
 
 
 def test_as_many_pods_and_nodes_as_are_kept_are_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed, "_LIMIT", Limit(objects=2, bytes=1_000_000))
+    monkeypatch.setattr(watch, "_LIMIT", Limit(objects=2, bytes=1_000_000))
     server, told = ApiServer(others={"/version": {"gitVersion": "v1.33.2"}}), list[str]()
     fill(server, "a")
     found = asyncio.run(
@@ -102,7 +102,7 @@ def fill(server: ApiServer, name: str) -> None:
 
 
 def refused(code: int, namespace: str | None) -> str:
-    """Why a cluster whose API server answers so cannot be followed."""
+    """Why a cluster whose API server answers so cannot be watch."""
     server = ApiServer()
     server.refuse = lambda path: code if "/pods" in path else 0
 

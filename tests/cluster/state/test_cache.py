@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model.errors import FormatError
-from webhook.state.cache import Cache, Document, Limit
+from webhook.cluster.state.cache import Cache, Document, Limit
+from webhook.words.errors import FormatError
 
 NAMES = ("a", "b", "c", "d")
 Changed = Callable[[str, int | None, int | None], None]

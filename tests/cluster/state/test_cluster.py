@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.topology import machines
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import StateUnknown, TooManyNamespaceReads
-from webhook.model.lease import lease_spec
-from webhook.model.pod import Namespace
-from webhook.model.version import Version
-from webhook.resolve.node import KnownNode, Origin, choose_node
-from webhook.state.cache import Limit
-from webhook.state.cluster import ClusterState
-from webhook.state.kept import MOST_CHARACTERS
-from webhook.topology.document import format_topology
+from tests.hardware.topology import machines
+from webhook.cluster.state.cache import Limit
+from webhook.cluster.state.cluster import ClusterState
+from webhook.cluster.state.kept import MOST_CHARACTERS, NAMESPACE_FORM
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.resolve.node import KnownNode, Origin, choose_node
+from webhook.hardware.topology.document import format_topology
+from webhook.objects.lease import lease_spec
+from webhook.objects.pod import Namespace
+from webhook.words.errors import StateUnknown, TooManyNamespaceReads
+from webhook.words.version import Version
 
 FACTS = ClusterFacts(hami=Version(2, 9, 0))
 OPTED_IN = {"gpu.topology/injection": "enabled"}
@@ -290,7 +290,8 @@ def test_without_the_api_server_an_unknown_namespace_gets_no_answer_and_a_known_
 
 
 def test_a_namespace_that_there_is_no_room_for_is_asked_for_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.state.cluster.NAMESPACES", Limit(objects=1, bytes=1000))
+    small = NAMESPACE_FORM._replace(limit=Limit(objects=1, bytes=1000))
+    monkeypatch.setattr("webhook.cluster.state.cluster.NAMESPACE_FORM", small)
     site = filled()
     site.state.namespaces.put(site.namespace("first", OPTED_IN))
     site.live.found["late"] = site.namespace("late", OPTED_IN)

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from tests.topology.machines import dgx1_v100, h20
-from webhook.agent.preview import preview
-from webhook.agent.publication import PublishOptions
-from webhook.model.errors import FormatError, GpuTopologyError, ManifestError
-from webhook.state.published import read_published, topology_of_config_map, topology_of_node
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology, NvLink
+from tests.hardware.topology.machines import dgx1_v100, h20
+from webhook.cluster.state.published import read_published, topology_of_config_map, topology_of_node
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology, NvLink
+from webhook.programs.agent.preview import preview
+from webhook.programs.agent.publication import PublishOptions
+from webhook.words.errors import FormatError, GpuTopologyError, ManifestError
 
 REGISTER = "GPU-a,10,46068,100,NVIDIA A40,0,true,0,hami-core:GPU-b,10,46068,100,NVIDIA A40,0,true,1,hami-core:"
 SCORES = '[{"uuid":"GPU-a","score":{"GPU-b":420}},{"uuid":"GPU-b","score":{"GPU-a":420}}]'

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.cluster.state.test_cluster import Live
 from tests.pods import Manifest
-from tests.state.test_cluster import Live
-from webhook.claims.slices import MissingDevice
-from webhook.config import ClaimSettings
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import StateUnknown
-from webhook.state.cache import Limit
-from webhook.state.cluster import ClusterState
-from webhook.state.slices import POOLS_KEPT, DriverSlices, MirroredPools
+from webhook.cluster.state.cache import Limit
+from webhook.cluster.state.cluster import ClusterState
+from webhook.cluster.state.slices import POOLS_KEPT, DriverSlices, MirroredPools
+from webhook.decisions.claims.slices import MissingDevice
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import ClaimSettings
+from webhook.words.errors import StateUnknown
 
 DRIVER = "gpu.nvidia.com"
 ENOUGH = Limit(1000, 1_000_000)

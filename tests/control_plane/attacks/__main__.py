@@ -1,4 +1,4 @@
-"""``python -m tests.cluster.attacks [NUMBER...]``: attacks on the webhook at a real API server, with figures.
+"""``python -m tests.control_plane.attacks [NUMBER...]``: attacks on the webhook at a real API server, with figures.
 
 While each of them happens, somebody else creates pods in another namespace. Memory is the most that was resident; it
 and all times describe this machine, which everything shares.
@@ -12,19 +12,21 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from tests.cluster.attacks.catalogue import ATTACKS
-from tests.cluster.attacks.replay import Attack, replay
-from tests.cluster.attacks.report import report
-from tests.cluster.attacks.stage import running_stage
-from tests.cluster.command import run_command
-from tests.cluster.control_plane import Binaries
+from tests.control_plane.attacks.catalogue import ATTACKS
+from tests.control_plane.attacks.replay import Attack, replay
+from tests.control_plane.attacks.report import report
+from tests.control_plane.attacks.stage import running_stage
+from tests.control_plane.command import run_command
+from tests.control_plane.control_plane import Binaries
 from tests.nvml.stub import compile_stub
 
 
 def main(arguments: list[str]) -> int:
     """Returns the exit code."""
     attacks = {attack.number: attack for attack in ATTACKS}
-    parser = argparse.ArgumentParser(prog="python -m tests.cluster.attacks", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.control_plane.attacks", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument("numbers", nargs="*", type=int, metavar="NUMBER", help=f"up to {len(attacks)}; all if none is")
     numbers = parser.parse_args(arguments).numbers or list(attacks)
     if unknown := set(numbers) - attacks.keys():

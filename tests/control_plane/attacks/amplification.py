@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tests.cluster.attacks.replay import Found
-from tests.cluster.attacks.stage import Stage
-from tests.cluster.registration import gpu_container, gpu_pod
+from tests.control_plane.attacks.replay import Found
+from tests.control_plane.attacks.stage import Stage
+from tests.control_plane.registration import gpu_container, gpu_pod
 
 CONTAINERS, FEWER, VARIABLES = 200, 100, 5000
 LARGEST_REPLY = 1024 * 1024

@@ -1,6 +1,6 @@
 """The attacks that once succeeded, in the order of docs/security.md."""
 
-from tests.cluster.attacks import (
+from tests.control_plane.attacks import (
     amplification,
     edited_pods,
     forged_bindings,
@@ -11,7 +11,7 @@ from tests.cluster.attacks import (
     remap_shell,
     unfinished,
 )
-from tests.cluster.attacks.replay import Attack
+from tests.control_plane.attacks.replay import Attack
 
 MEMORY_MIB = 200.0
 ATTACKS = (

@@ -1,9 +1,9 @@
 """A tenant with the built-in role ``edit`` changes what a running pod was told of its GPUs."""
 
-from tests.cluster.attacks.replay import Found
-from tests.cluster.attacks.stage import Stage
-from tests.cluster.registration import gpu_pod
-from tests.topology.machines import H20_UUIDS
+from tests.control_plane.attacks.replay import Found
+from tests.control_plane.attacks.stage import Stage
+from tests.control_plane.registration import gpu_pod
+from tests.hardware.topology.machines import H20_UUIDS
 
 FOREIGN = H20_UUIDS[7]
 CHANGES: dict[str, str | None] = {

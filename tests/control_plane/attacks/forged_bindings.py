@@ -7,12 +7,12 @@ from typing import Any
 
 import httpx
 
-from tests.cluster.api_metrics import requests_of
-from tests.cluster.attacks.replay import Found
-from tests.cluster.attacks.stage import Stage
-from tests.cluster.registration import gpu_pod
-from tests.cluster.scheduling import NODE
-from tests.topology.machines import H20_UUIDS
+from tests.control_plane.api_metrics import requests_of
+from tests.control_plane.attacks.replay import Found
+from tests.control_plane.attacks.stage import Stage
+from tests.control_plane.registration import gpu_pod
+from tests.control_plane.scheduling import NODE
+from tests.hardware.topology.machines import H20_UUIDS
 
 TEXTS = ("call 555-0100 for help", "call-555-0100-for-help", "a\u202eb\u0085c", "x" * 100_000)
 NAMESPACES = 300

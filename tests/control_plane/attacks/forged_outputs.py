@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tests.cluster.attacks.replay import Found
-from tests.cluster.attacks.stage import Stage
-from tests.cluster.hami.team import annotations_of
-from tests.cluster.registration import gpu_container, gpu_pod
-from webhook.model.options import is_output
+from tests.control_plane.attacks.replay import Found
+from tests.control_plane.attacks.stage import Stage
+from tests.control_plane.hami.team import annotations_of
+from tests.control_plane.registration import gpu_container, gpu_pod
+from webhook.decisions.options import is_output
 
 FORGED = {
     "gpu.topology/injected": "0.1.0 pod-peers",

@@ -2,9 +2,9 @@
 
 import json
 
-from tests.cluster.attacks.replay import Found
-from tests.cluster.attacks.stage import Stage
-from tests.cluster.registration import gpu_pod
+from tests.control_plane.attacks.replay import Found
+from tests.control_plane.attacks.stage import Stage
+from tests.control_plane.registration import gpu_pod
 
 LONG = "n" * 2_500_000
 ODD = ("a\u0085b", "a\u009b31mb", "a\u202eb", "a\u2066b", "a\x1b[2Jb", "a\nb")

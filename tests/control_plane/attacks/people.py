@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.cluster.control_plane import ControlPlane
+from tests.control_plane.control_plane import ControlPlane
 
 PATIENCE_S = 120.0
 """Longer than the API server waits for any webhook."""

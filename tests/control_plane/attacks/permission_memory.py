@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from tests.cluster.attacks.replay import Found
-from tests.cluster.attacks.stage import Stage
-from tests.cluster.registration import gpu_container, gpu_pod
-from webhook.model.names import ENV_NVIDIA_VISIBLE_DEVICES
+from tests.control_plane.attacks.replay import Found
+from tests.control_plane.attacks.stage import Stage
+from tests.control_plane.registration import gpu_container, gpu_pod
+from webhook.words.names import ENV_NVIDIA_VISIBLE_DEVICES
 
 PEERS = {"gpu.topology/profile": "pod-peers"}
 HARMLESS: dict[str, Any] = {"fieldRef": {"fieldPath": ""}}

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import gpu_pod
-from webhook.model.names import INJECTED
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.registration import gpu_pod
+from webhook.words.names import INJECTED
 
 PAUSE_S = 0.05
 TIMEOUT_S = 120.0

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.cluster.attacks.replay import Found
-from tests.cluster.attacks.stage import Stage
-from tests.cluster.hami.team import variables_of
-from tests.cluster.registration import gpu_container, gpu_pod
+from tests.control_plane.attacks.replay import Found
+from tests.control_plane.attacks.stage import Stage
+from tests.control_plane.hami.team import variables_of
+from tests.control_plane.registration import gpu_container, gpu_pod
 from tests.nvml.machines import h20
-from tests.remap.pods import EXCLUSIVE
-from tests.remap.processes import PATIENCE_SECONDS, Node
-from webhook.model.names import ENV_NVIDIA_VISIBLE_DEVICES, REMAP_CONTAINER
+from tests.programs.remap.pods import EXCLUSIVE
+from tests.programs.remap.processes import PATIENCE_SECONDS, Node
+from webhook.words.names import ENV_NVIDIA_VISIBLE_DEVICES, REMAP_CONTAINER
 
 WRITTEN = ("nccl-topo.xml", "env", "report.txt")
 READY = "ready"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.proc import forget_peak, peak_mib
-from tests.cluster.attacks.stage import Stage, honest_tenant
+from tests.control_plane.attacks.stage import Stage, honest_tenant
 
 
 @dataclass(frozen=True)

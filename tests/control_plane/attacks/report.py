@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from tests.cluster.attacks.replay import Figures
+from tests.control_plane.attacks.replay import Figures
 
 FAULTS_SHOWN = 8
 

@@ -22,22 +22,22 @@ from kubernetes.client import (
 )
 
 from tests.chart.helm import INSTALL, documents
-from tests.cluster.accounts import RBAC
-from tests.cluster.attacks.people import Neighbour, Person
-from tests.cluster.attacks.probes import probing
-from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane, wait_until_allowed
-from tests.cluster.hami.scheduler import ACCOUNT as HAMI_ACCOUNT
-from tests.cluster.hami.scheduler import NAMESPACE as HAMI_NAMESPACE
-from tests.cluster.hami.scheduler import ROLE as HAMI_ROLE
-from tests.cluster.hami.scheduler import USER as HAMI_USER
-from tests.cluster.hami.team import OPTED_IN, annotations_of, create_namespace
-from tests.cluster.installation import Installation, installed, registered
-from tests.cluster.load.nodes import create_nodes
-from tests.cluster.manifests import apply
-from tests.cluster.scheduling import NODE
-from tests.cluster.service import Traffic, running_service
-from tests.server.conftest import until
-from tests.topology.machines import H20_UUIDS, h20
+from tests.control_plane.accounts import RBAC
+from tests.control_plane.attacks.people import Neighbour, Person
+from tests.control_plane.attacks.probes import probing
+from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane, wait_until_allowed
+from tests.control_plane.hami.scheduler import ACCOUNT as HAMI_ACCOUNT
+from tests.control_plane.hami.scheduler import NAMESPACE as HAMI_NAMESPACE
+from tests.control_plane.hami.scheduler import ROLE as HAMI_ROLE
+from tests.control_plane.hami.scheduler import USER as HAMI_USER
+from tests.control_plane.hami.team import OPTED_IN, annotations_of, create_namespace
+from tests.control_plane.installation import Installation, installed, registered
+from tests.control_plane.load.nodes import create_nodes
+from tests.control_plane.manifests import apply
+from tests.control_plane.scheduling import NODE
+from tests.control_plane.service import Traffic, running_service
+from tests.hardware.topology.machines import H20_UUIDS, h20
+from tests.programs.server.conftest import until
 
 POLICY_KINDS = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 CREATE = V1ClusterRole(

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
-from tests.cluster.attacks.people import PATIENCE_S
-from tests.cluster.attacks.replay import Found
-from tests.cluster.attacks.stage import Stage
+from tests.control_plane.attacks.people import PATIENCE_S
+from tests.control_plane.attacks.replay import Found
+from tests.control_plane.attacks.stage import Stage
 
 SILENT = 500
 CONNECTIONS, BODY = 70, 6 * 1024 * 1024

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.claims.drivers import VERSION, Manifest
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.manifests import request
-from tests.cluster.stand_in_webhook import running_webhook
-from tests.server.conftest import until
+from tests.control_plane.claims.drivers import VERSION, Manifest
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.manifests import request
+from tests.control_plane.stand_in_webhook import running_webhook
+from tests.programs.server.conftest import until
 
 OBSERVED = {"claims.example.com/observed": "true"}
 """Labels of namespaces whose Bindings are looked at."""

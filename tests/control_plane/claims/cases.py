@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from tests.cluster.claims.bindings import OBSERVED, State
-from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace, results
-from tests.cluster.claims.drivers import (
+from tests.control_plane.claims.bindings import OBSERVED, State
+from tests.control_plane.claims.cluster import ClaimsCluster, ClaimsNamespace, results
+from tests.control_plane.claims.drivers import (
     HAMI_CLASS,
     MIG_CLASS,
     NVIDIA,
@@ -21,7 +21,7 @@ from tests.cluster.claims.drivers import (
     nvidia_slices,
     slices,
 )
-from tests.cluster.claims.objects import (
+from tests.control_plane.claims.objects import (
     ADMIN_ACCESS,
     claim,
     claim_pod,
@@ -32,8 +32,8 @@ from tests.cluster.claims.objects import (
     of_template,
     template,
 )
-from tests.server.conftest import until
-from tests.topology.machines import a100_pcie_bridged
+from tests.hardware.topology.machines import a100_pcie_bridged
+from tests.programs.server.conftest import until
 
 NODE, TEAM = "a100-bridged", "team"
 MINORS = (2, 3, 0, 1)

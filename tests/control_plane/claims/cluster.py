@@ -10,15 +10,15 @@ from typing import Any
 import httpx
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.claims.bindings import Observer, observing
-from tests.cluster.claims.drivers import Manifest, device_classes
-from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
-from tests.cluster.controller_manager import running_controller_manager
-from tests.cluster.hami.nodes import READY, untaint
-from tests.cluster.kube_scheduler import running_kube_scheduler
-from tests.cluster.manifests import apply, path_of, request
-from tests.cluster.registration import Answer, create_pod
-from tests.server.conftest import until
+from tests.control_plane.claims.bindings import Observer, observing
+from tests.control_plane.claims.drivers import Manifest, device_classes
+from tests.control_plane.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
+from tests.control_plane.controller_manager import running_controller_manager
+from tests.control_plane.hami.nodes import READY, untaint
+from tests.control_plane.kube_scheduler import running_kube_scheduler
+from tests.control_plane.manifests import apply, path_of, request
+from tests.control_plane.registration import Answer, create_pod
+from tests.programs.server.conftest import until
 
 SCHEDULER = "system:kube-scheduler"
 """The user as whom it binds; the API server brings its roles along."""

@@ -9,14 +9,14 @@ from typing import TypeAlias
 import pytest
 
 from tests.chart.helm import Helm
-from tests.cluster.claims.bindings import OBSERVED
-from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace, running_claims_cluster
-from tests.cluster.claims.product import ClaimsProduct, running_product
-from tests.cluster.claims.releases import RELEASES, programs_of
-from tests.cluster.on_demand import started_on_demand
 from tests.compatibility.noting import Note
+from tests.control_plane.claims.bindings import OBSERVED
+from tests.control_plane.claims.cluster import ClaimsCluster, ClaimsNamespace, running_claims_cluster
+from tests.control_plane.claims.product import ClaimsProduct, running_product
+from tests.control_plane.claims.releases import RELEASES, programs_of
+from tests.control_plane.on_demand import started_on_demand
+from tests.go_programs.left_out import GetProgram
 from tests.nvml.stub import nvml_library
-from tests.programs.left_out import GetProgram
 
 __all__ = ["nvml_library"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeAlias
 
-from webhook.topology.model import Gpu, NodeTopology
+from webhook.hardware.topology.model import Gpu, NodeTopology
 
 VERSION = "resource.k8s.io/v1"
 NVIDIA, HAMI = "gpu.nvidia.com", "hami-core-gpu.project-hami.io"

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster.claims.cluster import ClaimsCluster
-from tests.cluster.claims.drivers import NVIDIA, Manifest
-from tests.cluster.processes import Program, running
+from tests.control_plane.claims.cluster import ClaimsCluster
+from tests.control_plane.claims.drivers import NVIDIA, Manifest
+from tests.control_plane.processes import Program, running
 from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import compile_stub, environment_of
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tests.cluster.claims.drivers import GPU_CLASS, VERSION, Manifest
+from tests.control_plane.claims.drivers import GPU_CLASS, VERSION, Manifest
 
 ADMIN_ACCESS = {"resource.kubernetes.io/admin-access": "true"}
 """Labels of a namespace in which claims may ask for the administrator's access."""

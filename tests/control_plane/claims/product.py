@@ -8,11 +8,11 @@ from typing import Any
 
 from tests.chart.helm import Helm
 from tests.chart.registration import registration_at
-from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace
-from tests.cluster.claims.drivers import nvidia_slices
-from tests.cluster.hami.cluster import BRIDGED, H20, bridged_machine, topologies
-from tests.cluster.hami.team import named
-from tests.cluster.installation import CONFIGURATION, Installation, installed, registered
+from tests.control_plane.claims.cluster import ClaimsCluster, ClaimsNamespace
+from tests.control_plane.claims.drivers import nvidia_slices
+from tests.control_plane.hami.cluster import BRIDGED, H20, bridged_machine, topologies
+from tests.control_plane.hami.team import named
+from tests.control_plane.installation import CONFIGURATION, Installation, installed, registered
 from tests.nvml import machines
 
 ENABLED = {"claims": {"enabled": True}}

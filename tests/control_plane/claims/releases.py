@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.cluster.claims.cluster import ClaimPrograms
-from tests.cluster.control_plane import Binaries
-from tests.programs.build import GoProgram
-from tests.programs.catalogue import ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, NEXT_KUBERNETES
+from tests.control_plane.claims.cluster import ClaimPrograms
+from tests.control_plane.control_plane import Binaries
+from tests.go_programs.build import GoProgram
+from tests.go_programs.catalogue import ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, NEXT_KUBERNETES
 
 RELEASES = {"1.36": (KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER), "1.37": NEXT_KUBERNETES}
 

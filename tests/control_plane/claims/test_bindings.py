@@ -6,11 +6,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cluster.claims.cluster import ClaimsNamespace
-from tests.cluster.claims.drivers import MIG_CLASS, Manifest
-from tests.cluster.claims.objects import claim, claim_pod, container, exactly, of_claim, of_template, template
-from tests.cluster.claims.product import ClaimsProduct
-from tests.cluster.hami.cluster import BRIDGED, H20
+from tests.control_plane.claims.cluster import ClaimsNamespace
+from tests.control_plane.claims.drivers import MIG_CLASS, Manifest
+from tests.control_plane.claims.objects import claim, claim_pod, container, exactly, of_claim, of_template, template
+from tests.control_plane.claims.product import ClaimsProduct
+from tests.control_plane.hami.cluster import BRIDGED, H20
 
 pytestmark = pytest.mark.cluster
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.claims.__main__ import FOLDER
-from tests.cluster.claims.cases import CASES, documents, played
-from tests.cluster.claims.cluster import ClaimsCluster
+from tests.control_plane.claims.__main__ import FOLDER
+from tests.control_plane.claims.cases import CASES, documents, played
+from tests.control_plane.claims.cluster import ClaimsCluster
 
 
 @pytest.mark.cluster

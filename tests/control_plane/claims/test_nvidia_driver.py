@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.claims.cluster import ClaimsCluster
-from tests.cluster.claims.drivers import Manifest, nvidia_slices
-from tests.cluster.claims.nvidia_driver import running_nvidia_driver
+from tests.control_plane.claims.cluster import ClaimsCluster
+from tests.control_plane.claims.drivers import Manifest, nvidia_slices
+from tests.control_plane.claims.nvidia_driver import running_nvidia_driver
+from tests.go_programs.catalogue import NVIDIA_DRA_DRIVER
+from tests.go_programs.left_out import GetProgram
+from tests.hardware.topology.machines import h20
 from tests.nvml import machines
-from tests.programs.catalogue import NVIDIA_DRA_DRIVER
-from tests.programs.left_out import GetProgram
-from tests.topology.machines import h20
 
 pytestmark = pytest.mark.cluster
 

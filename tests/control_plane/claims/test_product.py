@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.cluster.claims.objects import claim_pod, of_template, template
-from tests.cluster.claims.product import ClaimsProduct
+from tests.control_plane.claims.objects import claim_pod, of_template, template
+from tests.control_plane.claims.product import ClaimsProduct
 
 pytestmark = pytest.mark.cluster
 

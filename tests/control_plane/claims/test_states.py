@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.cluster.claims.bindings import State
-from tests.cluster.claims.cluster import SCHEDULER, ClaimsCluster, ClaimsNamespace, reserved_for, results
-from tests.cluster.claims.drivers import NVIDIA, nvidia_slices
-from tests.cluster.claims.objects import (
+from tests.control_plane.claims.bindings import State
+from tests.control_plane.claims.cluster import SCHEDULER, ClaimsCluster, ClaimsNamespace, reserved_for, results
+from tests.control_plane.claims.drivers import NVIDIA, nvidia_slices
+from tests.control_plane.claims.objects import (
     claim,
     claim_pod,
     container,
@@ -18,7 +18,7 @@ from tests.cluster.claims.objects import (
     of_template,
     template,
 )
-from tests.topology.machines import a100_pcie_bridged
+from tests.hardware.topology.machines import a100_pcie_bridged
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("node")]
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from tests.cli.command import gpu_topology
-from tests.cluster.claims.cluster import ClaimsCluster, ClaimsNamespace, reserved_for, results
-from tests.cluster.claims.drivers import NVIDIA, Manifest, nvidia_devices, slices
-from tests.cluster.claims.objects import claim_pod, exactly, of_template, template
-from tests.cluster.test_explain import publish
-from tests.server.conftest import until
-from tests.topology.machines import dgx1_v100, hgx_h100, l40s
-from webhook.manifest.documents import parse_yaml
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology
+from tests.control_plane.claims.cluster import ClaimsCluster, ClaimsNamespace, reserved_for, results
+from tests.control_plane.claims.drivers import NVIDIA, Manifest, nvidia_devices, slices
+from tests.control_plane.claims.objects import claim_pod, exactly, of_template, template
+from tests.control_plane.test_explain import publish
+from tests.hardware.topology.machines import dgx1_v100, hgx_h100, l40s
+from tests.programs.server.conftest import until
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.manifest.yaml_parser import parse_yaml
 
 pytestmark = pytest.mark.cluster
 

@@ -1,4 +1,4 @@
-"""``python -m tests.cluster.hami [RELEASE]``: the cluster of the tests, for a person, until Ctrl-C."""
+"""``python -m tests.control_plane.hami [RELEASE]``: the cluster of the tests, for a person, until Ctrl-C."""
 
 import shutil
 import signal
@@ -12,16 +12,15 @@ from typing import Any
 import yaml
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.control_plane import Binaries, ControlPlane
-from tests.cluster.controller_manager import running_controller_manager
-from tests.cluster.hami.cluster import running_cluster
-from tests.cluster.hami.planning import placing
-from tests.cluster.hami.scheduler import USER, Programs
-from tests.cluster.installation import registered
-from tests.cluster.processes import NotRunningError
-from tests.nvml.stub import compile_stub
-from tests.programs.build import required
-from tests.programs.catalogue import (
+from tests.control_plane.control_plane import Binaries, ControlPlane
+from tests.control_plane.controller_manager import running_controller_manager
+from tests.control_plane.hami.cluster import running_cluster
+from tests.control_plane.hami.planning import placing
+from tests.control_plane.hami.scheduler import USER, Programs
+from tests.control_plane.installation import registered
+from tests.control_plane.processes import NotRunningError
+from tests.go_programs.build import required
+from tests.go_programs.catalogue import (
     ETCD,
     HAMI_SCHEDULERS,
     KUBE_APISERVER,
@@ -29,7 +28,8 @@ from tests.programs.catalogue import (
     KUBE_SCHEDULER,
     KUBECTL,
 )
-from tests.server.conftest import until
+from tests.nvml.stub import compile_stub
+from tests.programs.server.conftest import until
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"

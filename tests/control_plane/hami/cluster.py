@@ -7,16 +7,16 @@ from pathlib import Path
 
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
-from tests.cluster.hami.device_plugin import running_device_plugin
-from tests.cluster.hami.nodes import create_node
-from tests.cluster.hami.scheduler import Hami, Programs, running_hami
-from tests.cluster.hami.team import OPTED_IN, PERMISSIONS, create_namespace
-from tests.cluster.installation import PROBED, Installation, installed
-from tests.cluster.protection import protected
+from tests.control_plane.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
+from tests.control_plane.hami.device_plugin import running_device_plugin
+from tests.control_plane.hami.nodes import create_node
+from tests.control_plane.hami.scheduler import Hami, Programs, running_hami
+from tests.control_plane.hami.team import OPTED_IN, PERMISSIONS, create_namespace
+from tests.control_plane.installation import PROBED, Installation, installed
+from tests.control_plane.protection import protected
+from tests.hardware.topology.machines import a100_pcie_bridged, h20
 from tests.nvml import machines as played
-from tests.topology.machines import a100_pcie_bridged, h20
-from webhook.topology.model import NodeTopology
+from webhook.hardware.topology.model import NodeTopology
 
 H20, BRIDGED = "h20-node-1", "a100-bridged"
 Labels = frozenset[tuple[str, str]]

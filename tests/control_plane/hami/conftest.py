@@ -9,17 +9,17 @@ from typing import Any, TypeAlias
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.control_plane import Binaries
-from tests.cluster.hami.cluster import Cluster, Labels, running_cluster
-from tests.cluster.hami.scheduler import USER, Programs
-from tests.cluster.hami.team import Team, create_namespace
-from tests.cluster.installation import registered
-from tests.cluster.kubectl import Kubectl
-from tests.cluster.on_demand import started_on_demand
 from tests.compatibility.noting import Note
+from tests.control_plane.control_plane import Binaries
+from tests.control_plane.hami.cluster import Cluster, Labels, running_cluster
+from tests.control_plane.hami.scheduler import USER, Programs
+from tests.control_plane.hami.team import Team, create_namespace
+from tests.control_plane.installation import registered
+from tests.control_plane.kubectl import Kubectl
+from tests.control_plane.on_demand import started_on_demand
+from tests.go_programs.catalogue import HAMI_SCHEDULERS, KUBE_SCHEDULER, KUBECTL
+from tests.go_programs.left_out import GetProgram
 from tests.nvml.stub import nvml_library
-from tests.programs.catalogue import HAMI_SCHEDULERS, KUBE_SCHEDULER, KUBECTL
-from tests.programs.left_out import GetProgram
 
 __all__ = ["nvml_library"]
 

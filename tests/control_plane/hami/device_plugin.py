@@ -28,9 +28,9 @@ from kubernetes.client import (
 )
 from urllib3.exceptions import HTTPError
 
-from tests.cluster.accounts import RBAC
-from tests.cluster.control_plane import ControlPlane, wait_until_allowed
-from tests.cluster.hami.scheduler import NAMESPACE
+from tests.control_plane.accounts import RBAC
+from tests.control_plane.control_plane import ControlPlane, wait_until_allowed
+from tests.control_plane.hami.scheduler import NAMESPACE
 
 ACCOUNT, ROLE_NAME = "hami-device-plugin", "hami-device-plugin-monitor"
 ROLE = V1ClusterRole(

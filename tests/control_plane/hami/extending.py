@@ -17,20 +17,20 @@ from kubernetes.client import CoordinationV1Api, CoreV1Api
 from certs.certificate import encode
 from certs.issue import issue, new_authority
 from tests.certs.test_live_context import signed
-from tests.cluster.control_plane import CERTIFICATE_LIFETIME, ControlPlane
-from tests.cluster.hami.cluster import Cluster
-from tests.cluster.hami.nodes import node_manifest, untaint
-from tests.cluster.hami.planning import Planner, placing
-from tests.cluster.installation import NAMESPACE
-from tests.cluster.kube_scheduler import running_kube_scheduler
+from tests.control_plane.control_plane import CERTIFICATE_LIFETIME, ControlPlane
+from tests.control_plane.hami.cluster import Cluster
+from tests.control_plane.hami.nodes import node_manifest, untaint
+from tests.control_plane.hami.planning import Planner, placing
+from tests.control_plane.installation import NAMESPACE
+from tests.control_plane.kube_scheduler import running_kube_scheduler
 from tests.ports import reserved_port
-from webhook.model.lease import lease_spec
-from webhook.model.names import NODE
-from webhook.model.node_names import config_map_name, node_label
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.lease import lease_spec
+from webhook.words.names import NODE
+from webhook.words.node_names import config_map_name, node_label
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "extender.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "placement.md"
 PLAIN = {"example.org/device-plugin": "nvidia"}
 """The label of nodes with a plain device plugin."""
 

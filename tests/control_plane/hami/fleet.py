@@ -10,16 +10,16 @@ from typing import Any
 
 from kubernetes.client import CoordinationV1Api, CoreV1Api
 
-from tests.cluster.control_plane import Binaries, ControlPlane, running_control_plane
-from tests.cluster.hami.device_plugin import running_device_plugin
-from tests.cluster.hami.nodes import create_node
-from tests.cluster.hami.scheduler import USER, Hami, Programs, running_hami
-from tests.cluster.installation import NAMESPACE, Installation, installed, registered
-from tests.cluster.load.cluster import known_nodes
-from tests.server.conftest import until
-from tests.topology.machines import a100_pcie_bridged, h20, hgx_a100, l40s
-from webhook.agent.publication import config_map_manifest, lease_manifest
-from webhook.topology.model import NodeTopology
+from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane
+from tests.control_plane.hami.device_plugin import running_device_plugin
+from tests.control_plane.hami.nodes import create_node
+from tests.control_plane.hami.scheduler import USER, Hami, Programs, running_hami
+from tests.control_plane.installation import NAMESPACE, Installation, installed, registered
+from tests.control_plane.load.cluster import known_nodes
+from tests.hardware.topology.machines import a100_pcie_bridged, h20, hgx_a100, l40s
+from tests.programs.server.conftest import until
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.publication import config_map_manifest, lease_manifest
 
 KINDS = (("h20", h20(), 2), ("hgx", hgx_a100(), 2), ("pairs", a100_pcie_bridged(), 4), ("l40s", l40s(), 2))
 """Eight cards on NVSwitches, twice; four of which bridges join two and two; eight without NVLink."""

@@ -13,9 +13,9 @@ from typing import Any
 
 import grpc
 
-from tests.server.conftest import until
+from tests.programs.server.conftest import until
 
-API, SERVICES = grpc.protos_and_services("tests/cluster/hami/device_plugin_api.proto")
+API, SERVICES = grpc.protos_and_services("tests/control_plane/hami/device_plugin_api.proto")
 WAIT_S = 60.0
 
 

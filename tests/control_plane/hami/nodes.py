@@ -6,7 +6,7 @@ from typing import Any
 
 from kubernetes.client import CoreV1Api
 
-from webhook.topology.model import NVSWITCH, Gpu, NodeTopology
+from webhook.hardware.topology.model import NVSWITCH, Gpu, NodeTopology
 
 READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}
 SLOTS = 10

@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.cluster.hami.cluster import BRIDGED, topologies
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.team import Team, annotations_of, cards_of
-from tests.server.conftest import until
+from tests.control_plane.hami.cluster import BRIDGED, topologies
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.team import Team, annotations_of, cards_of
+from tests.programs.server.conftest import until
 
 UUIDS = [gpu.uuid for gpu in topologies()[1].gpus]
 """Bridges join the first two, and the last two."""

@@ -1,4 +1,4 @@
-"""``python -m tests.cluster.hami.placed_rush``: what HAMi alone makes of random pods, and what it makes with a planner.
+"""``python -m tests.control_plane.hami.placed_rush``: what HAMi makes of random pods, alone and with a planner.
 
 All runs get the same pods at the same moments, drawn with one seed; each lives as long after it is bound as was drawn.
 Prints a table in Markdown.
@@ -20,16 +20,16 @@ from typing import Any
 
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.control_plane import Binaries
-from tests.cluster.hami.fleet import Fleet, running_fleet
-from tests.cluster.hami.planning import Planner, placing
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.scheduler import Programs
-from tests.cluster.hami.team import Team, annotations_of, cards_of, create_namespace
-from tests.programs.build import required
-from tests.programs.catalogue import ETCD, HAMI_SCHEDULERS, KUBE_APISERVER, KUBE_SCHEDULER
-from webhook.topology.model import NodeTopology
-from webhook.topology.sets import GpuSet, LinkClass, assess
+from tests.control_plane.control_plane import Binaries
+from tests.control_plane.hami.fleet import Fleet, running_fleet
+from tests.control_plane.hami.planning import Planner, placing
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.scheduler import Programs
+from tests.control_plane.hami.team import Team, annotations_of, cards_of, create_namespace
+from tests.go_programs.build import required
+from tests.go_programs.catalogue import ETCD, HAMI_SCHEDULERS, KUBE_APISERVER, KUBE_SCHEDULER
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.sets import GpuSet, LinkClass, assess
 
 LOOK_S = 0.1
 PATIENCE_S = 150.0

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import httpx
 
-from tests.cluster.control_plane import REQUEST_TIMEOUT_S
-from tests.cluster.installation import NAMESPACE, Installation
-from tests.cluster.processes import DEADLINE_S, Program, running
+from tests.control_plane.control_plane import REQUEST_TIMEOUT_S
+from tests.control_plane.installation import NAMESPACE, Installation
+from tests.control_plane.processes import DEADLINE_S, Program, running
 from tests.ports import reserved_port
-from tests.server.conftest import until
+from tests.programs.server.conftest import until
 
 ALIVE = "gpu_topology_planner_alive"
 

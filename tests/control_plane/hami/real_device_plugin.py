@@ -11,18 +11,18 @@ from typing import Any
 
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.hami.cluster import Cluster
-from tests.cluster.hami.device_plugin import REAL_NODE
-from tests.cluster.hami.kubelet import Kubelet, running_kubelet
-from tests.cluster.hami.nodes import node_manifest, untaint
-from tests.cluster.installation import NAMESPACE
-from tests.cluster.processes import running
-from tests.cluster.test_explain import publish
+from tests.control_plane.hami.cluster import Cluster
+from tests.control_plane.hami.device_plugin import REAL_NODE
+from tests.control_plane.hami.kubelet import Kubelet, running_kubelet
+from tests.control_plane.hami.nodes import node_manifest, untaint
+from tests.control_plane.installation import NAMESPACE
+from tests.control_plane.processes import running
+from tests.control_plane.test_explain import publish
 from tests.nvml.driver_root import make_driver_root
 from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import LIBRARY, compile_stub, environment_of
-from tests.server.conftest import until
-from webhook.topology.model import NodeTopology
+from tests.programs.server.conftest import until
+from webhook.hardware.topology.model import NodeTopology
 
 RESOURCE = "nvidia.com/gpu"
 REGISTER = "hami.io/node-nvidia-register"

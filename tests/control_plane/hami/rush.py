@@ -10,7 +10,7 @@ from typing import Any
 
 from kubernetes.client import ApiException
 
-from tests.cluster.hami.team import Team, annotations_of
+from tests.control_plane.hami.team import Team, annotations_of
 
 CREATORS = 4
 IN_FLIGHT = 20

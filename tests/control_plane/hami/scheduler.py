@@ -32,10 +32,10 @@ from kubernetes.client import (
 
 from certs.issue import issue
 from tests.chart.registration import PATIENCE_S
-from tests.cluster.accounts import RBAC
-from tests.cluster.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane, wait_until_allowed
-from tests.cluster.kube_scheduler import running_kube_scheduler
-from tests.cluster.processes import Program, running
+from tests.control_plane.accounts import RBAC
+from tests.control_plane.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane, wait_until_allowed
+from tests.control_plane.kube_scheduler import running_kube_scheduler
+from tests.control_plane.processes import Program, running
 from tests.ports import reserved_port
 
 NAMESPACE, ACCOUNT = "hami-system", "hami-scheduler"

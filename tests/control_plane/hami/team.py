@@ -8,12 +8,12 @@ from typing import Any
 
 from kubernetes.client import CoreV1Api, V1ObjectMeta
 
-from tests.cluster.accounts import namespace_for_pods
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.registration import Answer, create_pod
-from tests.cluster.scheduling import stored_pod
-from tests.server.conftest import until
-from webhook.model.names import HAMI_DEVICES_ALLOCATED
+from tests.control_plane.accounts import namespace_for_pods
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.registration import Answer, create_pod
+from tests.control_plane.scheduling import stored_pod
+from tests.programs.server.conftest import until
+from webhook.words.names import HAMI_DEVICES_ALLOCATED
 
 WAITING = "spec.nodeName="
 """Field selector of pods without a node."""

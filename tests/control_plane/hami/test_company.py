@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.hami.cluster import H20, Cluster
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.scheduler import USER
-from tests.cluster.hami.team import Team, annotations_of, cards_of, variables_of
-from tests.cluster.installation import registered
-from tests.cluster.other_webhook import ADDED, running_other_webhook
-from tests.server.conftest import until
+from tests.control_plane.hami.cluster import H20, Cluster
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.scheduler import USER
+from tests.control_plane.hami.team import Team, annotations_of, cards_of, variables_of
+from tests.control_plane.installation import registered
+from tests.control_plane.other_webhook import ADDED, running_other_webhook
+from tests.programs.server.conftest import until
 
 pytestmark = pytest.mark.cluster
 

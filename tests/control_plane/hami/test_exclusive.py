@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.hami.cluster import H20, Cluster
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.scheduler import USER
-from tests.cluster.hami.team import annotations_of, cards_of, variables_of
-from tests.cluster.installation import registered
-from tests.topology.machines import H20_UUIDS
+from tests.control_plane.hami.cluster import H20, Cluster
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.scheduler import USER
+from tests.control_plane.hami.team import annotations_of, cards_of, variables_of
+from tests.control_plane.installation import registered
+from tests.hardware.topology.machines import H20_UUIDS
 
 pytestmark = pytest.mark.cluster
 

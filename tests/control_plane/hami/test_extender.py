@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.hami.cluster import BRIDGED, H20, Cluster, topologies
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.extending import (
+from tests.control_plane.hami.cluster import BRIDGED, H20, Cluster, topologies
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.extending import (
     PLAIN,
     ExtenderFiles,
     answered,
@@ -19,15 +19,15 @@ from tests.cluster.hami.extending import (
     plain_nodes,
     scheduling,
 )
-from tests.cluster.hami.planning import Planner, placing, running_planner
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.scheduler import extender_of
-from tests.cluster.hami.team import Team, annotations_of
-from tests.place.cluster import named
-from tests.programs.catalogue import KUBE_SCHEDULER
-from tests.programs.left_out import GetProgram
-from tests.server.conftest import until
-from tests.topology.machines import a100_pcie_bridged, h20
+from tests.control_plane.hami.planning import Planner, placing, running_planner
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.scheduler import extender_of
+from tests.control_plane.hami.team import Team, annotations_of
+from tests.decisions.place.cluster import named
+from tests.go_programs.catalogue import KUBE_SCHEDULER
+from tests.go_programs.left_out import GetProgram
+from tests.hardware.topology.machines import a100_pcie_bridged, h20
+from tests.programs.server.conftest import until
 
 pytestmark = [
     pytest.mark.cluster,

@@ -10,22 +10,22 @@ import pytest
 from kubernetes.client import CoordinationV1Api, CoreV1Api
 from kubernetes.client.exceptions import NotFoundException
 
-from tests.cluster.api_metrics import asked
-from tests.cluster.hami.cluster import Cluster, topologies
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.nodes import untaint
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.rush import CREATORS, Rush, rush_of
-from tests.cluster.hami.scheduler import USER
-from tests.cluster.hami.team import PERMISSIONS, Team, annotations_of
-from tests.cluster.hami.values import fault_of
-from tests.cluster.installation import NAMESPACE, registered
-from tests.cluster.load.cluster import known_nodes
-from tests.cluster.load.nodes import create_nodes, machines
+from tests.control_plane.api_metrics import asked
+from tests.control_plane.hami.cluster import Cluster, topologies
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.nodes import untaint
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.rush import CREATORS, Rush, rush_of
+from tests.control_plane.hami.scheduler import USER
+from tests.control_plane.hami.team import PERMISSIONS, Team, annotations_of
+from tests.control_plane.hami.values import fault_of
+from tests.control_plane.installation import NAMESPACE, registered
+from tests.control_plane.load.cluster import known_nodes
+from tests.control_plane.load.nodes import create_nodes, machines
 from tests.figures import ShowFigures
-from tests.server.conftest import until
-from webhook.model.node_names import config_map_name
-from webhook.topology.model import NodeTopology
+from tests.programs.server.conftest import until
+from webhook.hardware.topology.model import NodeTopology
+from webhook.words.node_names import config_map_name
 
 pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"], indirect=True)]
 

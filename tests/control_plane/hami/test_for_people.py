@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.hami.pods import CUDA
-from tests.cluster.hami.team import annotations_of, cards_of
-from tests.programs.catalogue import HAMI_SCHEDULERS, KUBERNETES
-from tests.programs.left_out import GetProgram
-from tests.server.conftest import until
-from tests.topology.machines import H20_UUIDS
+from tests.control_plane.hami.pods import CUDA
+from tests.control_plane.hami.team import annotations_of, cards_of
+from tests.go_programs.catalogue import HAMI_SCHEDULERS, KUBERNETES
+from tests.go_programs.left_out import GetProgram
+from tests.hardware.topology.machines import H20_UUIDS
+from tests.programs.server.conftest import until
 
 pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).parents[3]
-COMMAND = [sys.executable, "-m", "tests.cluster.hami"]
+COMMAND = [sys.executable, "-m", "tests.control_plane.hami"]
 DEADLINE_S = 120.0
 TAKEN = """\
 deployment.apps/pd-decode

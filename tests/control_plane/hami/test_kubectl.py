@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.hami.cluster import H20, Cluster
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.team import Team, annotations_of, variables_of
-from tests.cluster.installation import Installation
-from tests.cluster.kubectl import Kubectl
+from tests.control_plane.hami.cluster import H20, Cluster
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.team import Team, annotations_of, variables_of
+from tests.control_plane.installation import Installation
+from tests.control_plane.kubectl import Kubectl
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 

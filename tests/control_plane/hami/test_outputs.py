@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.hami.cluster import Cluster
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.team import Team, annotations_of, cards_of
-from tests.cluster.protection import Tenant, tenant, unprotected
-from webhook.model.options import is_output
+from tests.control_plane.hami.cluster import Cluster
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.team import Team, annotations_of, cards_of
+from tests.control_plane.protection import Tenant, tenant, unprotected
+from webhook.decisions.options import is_output
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.hami.cluster import H20, topologies
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.pods import CUDA, container, owned_by, pod
-from tests.cluster.hami.team import PERMISSIONS, annotations_of, cards_of, variables_of
-from tests.server.conftest import until
+from tests.control_plane.hami.cluster import H20, topologies
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.pods import CUDA, container, owned_by, pod
+from tests.control_plane.hami.team import PERMISSIONS, annotations_of, cards_of, variables_of
+from tests.programs.server.conftest import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.hami.cluster import Cluster
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.placed import DENY, given, placed_as, slice_of, train
-from tests.cluster.hami.planning import Planner, placing
-from tests.cluster.hami.team import annotations_of, cards_of
-from tests.server.conftest import until
+from tests.control_plane.hami.cluster import Cluster
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.placed import DENY, given, placed_as, slice_of, train
+from tests.control_plane.hami.planning import Planner, placing
+from tests.control_plane.hami.team import annotations_of, cards_of
+from tests.programs.server.conftest import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 

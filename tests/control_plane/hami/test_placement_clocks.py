@@ -12,9 +12,9 @@ import pytest
 from kubernetes.client import CoordinationV1Api
 
 from tests.clock.shifted import shifted, shifted_clock
-from tests.cluster.hami.cluster import Cluster
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.placed import (
+from tests.control_plane.hami.cluster import Cluster
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.placed import (
     choice,
     given,
     is_gated,
@@ -23,12 +23,12 @@ from tests.cluster.hami.placed import (
     train,
     waits_for_a_pair,
 )
-from tests.cluster.hami.planning import Planner, holds_pods_back, lets_pods_go, running_planner
-from tests.cluster.hami.team import Team
-from tests.cluster.installation import NAMESPACE, PLACEMENT, Installation
-from tests.server.conftest import until
-from webhook.model.names import PLANNER_LEASE
-from webhook.server.gates import ROUND_SECONDS
+from tests.control_plane.hami.planning import Planner, holds_pods_back, lets_pods_go, running_planner
+from tests.control_plane.hami.team import Team
+from tests.control_plane.installation import NAMESPACE, PLACEMENT, Installation
+from tests.programs.server.conftest import until
+from webhook.programs.server.gates import ROUND_SECONDS
+from webhook.words.names import PLANNER_LEASE
 
 __all__ = ["shifted_clock"]
 

@@ -12,11 +12,11 @@ from uuid import uuid4
 import pytest
 from kubernetes.client import CoordinationV1Api, CoreV1Api
 
-from tests.cluster.control_plane import REQUEST_TIMEOUT_S
-from tests.cluster.hami.cluster import BRIDGED, H20, Cluster, topologies
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.nodes import untaint
-from tests.cluster.hami.placed import (
+from tests.control_plane.control_plane import REQUEST_TIMEOUT_S
+from tests.control_plane.hami.cluster import BRIDGED, H20, Cluster, topologies
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.nodes import untaint
+from tests.control_plane.hami.placed import (
     DENY,
     UUIDS,
     choice,
@@ -33,14 +33,14 @@ from tests.cluster.hami.placed import (
     waits_for_a_pair,
     waits_for_better,
 )
-from tests.cluster.hami.planning import Planner, placing
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.team import Team, annotations_of, cards_of
-from tests.cluster.installation import NAMESPACE
-from tests.cluster.load.nodes import create_nodes, machines
-from tests.cluster.protection import Tenant, tenant, unprotected
-from tests.server.conftest import until
-from webhook.model.node_names import config_map_name
+from tests.control_plane.hami.planning import Planner, placing
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.team import Team, annotations_of, cards_of
+from tests.control_plane.installation import NAMESPACE
+from tests.control_plane.load.nodes import create_nodes, machines
+from tests.control_plane.protection import Tenant, tenant, unprotected
+from tests.programs.server.conftest import until
+from webhook.words.node_names import config_map_name
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.hami.cluster import Cluster
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.placed import (
+from tests.control_plane.hami.cluster import Cluster
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.placed import (
     DENY,
     choice,
     given,
@@ -20,11 +20,11 @@ from tests.cluster.hami.placed import (
     train,
     waits_for_a_pair,
 )
-from tests.cluster.hami.planning import Planner, holds_pods_back, lets_pods_go, placing, running_planner
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.team import Team, cards_of
-from tests.cluster.installation import PLACEMENT
-from tests.server.conftest import until
+from tests.control_plane.hami.planning import Planner, holds_pods_back, lets_pods_go, placing, running_planner
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.team import Team, cards_of
+from tests.control_plane.installation import PLACEMENT
+from tests.programs.server.conftest import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.hami.cluster import H20, topologies
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.pods import CUDA, container, pod
-from tests.cluster.hami.team import OPTED_IN, PERMISSIONS, annotations_of, cards_of
-from tests.cluster.hami.values import fault_of
-from tests.cluster.registration import ENFORCE, RESTRICTED
-from tests.topology.machines import H20_UUIDS
+from tests.control_plane.hami.cluster import H20, topologies
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.pods import CUDA, container, pod
+from tests.control_plane.hami.team import OPTED_IN, PERMISSIONS, annotations_of, cards_of
+from tests.control_plane.hami.values import fault_of
+from tests.control_plane.registration import ENFORCE, RESTRICTED
+from tests.hardware.topology.machines import H20_UUIDS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 

@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.hami.cluster import H20, Cluster
-from tests.cluster.hami.conftest import STRATEGY, NewTeam
-from tests.cluster.hami.device_plugin import LOCK, PHASE, REAL_NODE, TO_ALLOCATE
-from tests.cluster.hami.kubelet import Allocated
-from tests.cluster.hami.nodes import node_manifest
-from tests.cluster.hami.pods import container, owned_by, pod
-from tests.cluster.hami.real_device_plugin import (
+from tests.control_plane.hami.cluster import H20, Cluster
+from tests.control_plane.hami.conftest import STRATEGY, NewTeam
+from tests.control_plane.hami.device_plugin import LOCK, PHASE, REAL_NODE, TO_ALLOCATE
+from tests.control_plane.hami.kubelet import Allocated
+from tests.control_plane.hami.nodes import node_manifest
+from tests.control_plane.hami.pods import container, owned_by, pod
+from tests.control_plane.hami.real_device_plugin import (
     REGISTER,
     RESOURCE,
     SCORES,
@@ -29,16 +29,16 @@ from tests.cluster.hami.real_device_plugin import (
     annotations_of_node,
     real_node,
 )
-from tests.cluster.hami.team import PERMISSIONS, Team, annotations_of, cards_of
+from tests.control_plane.hami.team import PERMISSIONS, Team, annotations_of, cards_of
+from tests.go_programs.catalogue import HAMI_DEVICE_PLUGINS
+from tests.go_programs.left_out import GetProgram, LeaveOut
+from tests.go_programs.run_apart import ROOT
+from tests.hardware.topology.machines import hgx_h100
 from tests.nvml.machines import Machine
 from tests.nvml.machines import hgx_h100 as played
 from tests.nvml.stub import environment_of
-from tests.programs.catalogue import HAMI_DEVICE_PLUGINS
-from tests.programs.left_out import GetProgram, LeaveOut
-from tests.programs.run_apart import ROOT
-from tests.server.conftest import until
-from tests.topology.machines import hgx_h100
-from webhook.topology.model import NodeTopology
+from tests.programs.server.conftest import until
+from webhook.hardware.topology.model import NodeTopology
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 

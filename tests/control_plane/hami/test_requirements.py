@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.hami.cluster import BRIDGED, topologies
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.team import annotations_of, cards_of
+from tests.control_plane.hami.cluster import BRIDGED, topologies
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.team import annotations_of, cards_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 

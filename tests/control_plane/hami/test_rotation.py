@@ -11,19 +11,19 @@ import pytest
 
 from certs.certificate import load_authorities
 from certs.issue import issue
-from tests.cluster.api_metrics import asked
-from tests.cluster.control_plane import CERTIFICATE_LIFETIME
-from tests.cluster.hami.cluster import Cluster, topologies
-from tests.cluster.hami.conftest import NewTeam
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.rush import rush_of
-from tests.cluster.hami.scheduler import USER
-from tests.cluster.hami.values import fault_of
-from tests.cluster.installation import CONFIGURATION, NAMESPACE, registered
-from tests.cluster.managed import Site, managed_site, shown
-from tests.cluster.service import running_service
+from tests.control_plane.api_metrics import asked
+from tests.control_plane.control_plane import CERTIFICATE_LIFETIME
+from tests.control_plane.hami.cluster import Cluster, topologies
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.rush import rush_of
+from tests.control_plane.hami.scheduler import USER
+from tests.control_plane.hami.values import fault_of
+from tests.control_plane.installation import CONFIGURATION, NAMESPACE, registered
+from tests.control_plane.managed import Site, managed_site, shown
+from tests.control_plane.service import running_service
 from tests.figures import ShowFigures
-from tests.server.conftest import RunningServer, until
+from tests.programs.server.conftest import RunningServer, until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"], indirect=True)]
 
@@ -36,6 +36,7 @@ certificates:
   additionalNames: [127.0.0.1]
   checkSeconds: 1
   settleSeconds: 10
+  overlapSeconds: 10
 """
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.cluster.hami.pods import CUDA
-from tests.cluster.hami.team import annotations_of, cards_of
-from webhook.topology.model import NodeTopology
+from tests.control_plane.hami.pods import CUDA
+from tests.control_plane.hami.team import annotations_of, cards_of
+from webhook.hardware.topology.model import NodeTopology
 
 VALUES = {"exclusive": "gpu.topology/ring-order", "node-peers": f"{CUDA}.0"}
 """The annotation whose numbers are the cards of the container."""

@@ -1,4 +1,4 @@
-"""``python -m tests.cluster.load``: pods created at a rate, and what their admission costs.
+"""``python -m tests.control_plane.load``: pods created at a rate, and what their admission costs.
 
 The API server's own metrics tell how long it waits for our webhook. Its buckets are coarse, so our own are shown too,
 and what the client sees. The same pods go first to a namespace that has not opted in: that is the machine without us.
@@ -14,21 +14,21 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from tests.cluster.command import run_command
-from tests.cluster.control_plane import Binaries
-from tests.cluster.hami.planning import placing
-from tests.cluster.installation import registered
-from tests.cluster.load.cluster import running_cluster
-from tests.cluster.load.measure import measure
-from tests.cluster.load.nodes import make_ready
-from tests.cluster.load.plan import Plan
-from tests.cluster.load.report import report
+from tests.control_plane.command import run_command
+from tests.control_plane.control_plane import Binaries
+from tests.control_plane.hami.planning import placing
+from tests.control_plane.installation import registered
+from tests.control_plane.load.cluster import running_cluster
+from tests.control_plane.load.measure import measure
+from tests.control_plane.load.nodes import make_ready
+from tests.control_plane.load.plan import Plan
+from tests.control_plane.load.report import report
 
 
 def main(arguments: list[str]) -> int:
     """Returns the exit code."""
     usual = Plan()
-    parser = argparse.ArgumentParser(prog="python -m tests.cluster.load", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.control_plane.load", description=__doc__.partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=usual.nodes)
     parser.add_argument("--rate", type=float, default=usual.rate, help="pods a second")
     parser.add_argument("--seconds", type=float, default=usual.seconds)

@@ -12,7 +12,7 @@ from http.client import HTTPException, HTTPSConnection
 from multiprocessing import get_context
 from urllib.parse import urlsplit
 
-from tests.cluster.control_plane import ControlPlane
+from tests.control_plane.control_plane import ControlPlane
 
 TIMEOUT_S = 30.0
 THREADS = 24

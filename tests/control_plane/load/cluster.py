@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.proc import resident_mib
-from tests.cluster.control_plane import Binaries, running_control_plane
-from tests.cluster.installation import Installation, installed
-from tests.cluster.load.nodes import create_nodes, machines
-from tests.server.conftest import until
+from tests.control_plane.control_plane import Binaries, running_control_plane
+from tests.control_plane.installation import Installation, installed
+from tests.control_plane.load.nodes import create_nodes, machines
+from tests.programs.server.conftest import until
 
 KNOWN = 'gpu_topology_nodes{topology="fresh"} '
 

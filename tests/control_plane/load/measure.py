@@ -11,13 +11,13 @@ from typing import Any
 from kubernetes.client import CoreV1Api
 
 from bench.proc import busy_ns, cpu_ns
-from tests.cluster.api_metrics import Histogram, asked, histogram_of
-from tests.cluster.hami.planning import Planner
-from tests.cluster.hami.team import OPTED_IN, PERMISSIONS, create_namespace
-from tests.cluster.installation import Installation
-from tests.cluster.load.client import Sent, send
-from tests.cluster.load.cluster import Cluster, resident
-from tests.cluster.load.plan import Plan, is_prepared, pods_of
+from tests.control_plane.api_metrics import Histogram, asked, histogram_of
+from tests.control_plane.hami.planning import Planner
+from tests.control_plane.hami.team import OPTED_IN, PERMISSIONS, create_namespace
+from tests.control_plane.installation import Installation
+from tests.control_plane.load.client import Sent, send
+from tests.control_plane.load.cluster import Cluster, resident
+from tests.control_plane.load.plan import Plan, is_prepared, pods_of
 
 PODS_WEBHOOK = "pods.gpu.topology"
 OWN_DURATION = "gpu_topology_admission_seconds"

@@ -8,13 +8,13 @@ from typing import Any
 
 from kubernetes.client import CoreV1Api
 
-from tests.cluster.control_plane import ControlPlane
-from tests.cluster.hami.nodes import node_manifest, untaint
-from tests.cluster.installation import NAMESPACE
-from tests.cluster.load.client import Request, Sent, send
-from tests.topology.machines import h20
-from webhook.agent.publication import config_map_manifest, lease_manifest
-from webhook.topology.model import NodeTopology
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.hami.nodes import node_manifest, untaint
+from tests.control_plane.installation import NAMESPACE
+from tests.control_plane.load.client import Request, Sent, send
+from tests.hardware.topology.machines import h20
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.publication import config_map_manifest, lease_manifest
 
 AGENT_INTERVAL_S = 60.0
 

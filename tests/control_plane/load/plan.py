@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.cluster.hami.pods import container, pod
-from tests.cluster.hami.scheduler import USER
-from tests.cluster.installation import Installation
-from tests.cluster.load.client import Request
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.scheduler import USER
+from tests.control_plane.installation import Installation
+from tests.control_plane.load.client import Request
 
 SCHEDULER = "hami-scheduler"
 

@@ -5,10 +5,10 @@ import os
 from rich.console import Console
 from rich.table import Table
 
-from tests.cluster.api_metrics import Histogram
-from tests.cluster.load.client import Sent
-from tests.cluster.load.cluster import Cluster
-from tests.cluster.load.measure import Findings
+from tests.control_plane.api_metrics import Histogram
+from tests.control_plane.load.client import Sent
+from tests.control_plane.load.cluster import Cluster
+from tests.control_plane.load.measure import Findings
 
 FAULTS_SHOWN = 5
 

@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
+from tests.hardware.topology.machines import H20_UUIDS, h20
 from tests.judge import policy
 from tests.pods import SHARED_MEMORY, Manifest
-from tests.topology.machines import H20_UUIDS, h20
-from webhook.claims.objects import ClaimSpec
-from webhook.config import AdmitPolicy
-from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import Namespace
-from webhook.model.version import Version
-from webhook.resolve.node import KnownNode, Origin, Sources
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.resolve.node import KnownNode, Origin, Sources
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.pod import Namespace
+from webhook.words.version import Version
 
 H20_NODE = "h20-node-1"
 _H20 = Sources(published=KnownNode(h20(), origin=Origin.AGENT))

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
+from tests.hardware.topology.machines import H20_UUIDS, a100_pcie_bridged, bent, h20, uuid, without
 from tests.judge import HAMI_2_9, HAMI_2_10_0, TEAM_A, judge, policy
 from tests.pods import ALL_ALLOWED, Manifest, annotation_reference, container, effective_env, pod
-from tests.topology.machines import H20_UUIDS, a100_pcie_bridged, bent, h20, uuid, without
-from webhook.admit.allocated import Nodes
-from webhook.model.cluster import ClusterFacts
-from webhook.model.outcome import Kind
-from webhook.model.pod import Namespace
-from webhook.model.version import Version
-from webhook.resolve.node import KnownNode, Origin, Sources
-from webhook.topology.document import parse_topology
-from webhook.topology.model import MigMode, NodeTopology
+from webhook.decisions.admit.allocated import Nodes
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.resolve.node import KnownNode, Origin, Sources
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.objects.pod import Namespace
+from webhook.words.outcome import Kind
+from webhook.words.version import Version
 
 NODE = "hami.io/vgpu-node"
 DEVICES = "hami.io/vgpu-devices-allocated"

@@ -8,12 +8,12 @@ import pytest
 
 from tests.judge import HAMI_2_9, TEAM_A, judge, policy
 from tests.pods import ALL_ALLOWED, Manifest, find_container, pod, team_a
-from webhook.claims.objects import ClaimSpec
-from webhook.config import AdmitPolicy
-from webhook.model.cluster import ClusterFacts
-from webhook.model.outcome import Kind, Outcome, Reason
-from webhook.model.pod import Namespace
-from webhook.model.version import Version
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.pod import Namespace
+from webhook.words.outcome import Kind, Outcome, Reason
+from webhook.words.version import Version
 
 ENABLED = policy(claims={"enabled": True})
 SERVED = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 36), claimed=frozenset({"nvidia.com/gpu"}))

@@ -1,14 +1,15 @@
 """A container with our name, our command and more: it is brought to our form, or the pod is refused."""
 
 import copy
+from itertools import product
 from typing import Any
 
 import pytest
 
 from tests.judge import HAMI_2_9, HAMI_2_10_0, TEAM_A, judge
 from tests.pods import Manifest, container, pod
-from webhook.model.cluster import ClusterFacts
-from webhook.model.outcome import Kind, Reason
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.words.outcome import Kind, Reason
 
 CARRIERS = pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0], ids=["init", "sidecar"])
 SHELL = {"exec": {"command": ["sh", "-c", "sleep inf"]}}
@@ -101,25 +102,26 @@ def judged(manifest: Manifest, cluster: ClusterFacts) -> Manifest | None:
 
 
 @CARRIERS
-@pytest.mark.parametrize("extra", EXTRAS.values(), ids=EXTRAS)
-def test_what_our_container_does_not_have_goes(cluster: ClusterFacts, extra: Manifest) -> None:
-    wanted = injected(cluster)
-    manifest = copy.deepcopy(wanted)
-    ours(manifest).update(extra)
-    assert manifest != wanted
-    assert judged(manifest, cluster) in (None, wanted)
+def test_what_our_container_does_not_have_goes(cluster: ClusterFacts, subtests: pytest.Subtests) -> None:
+    for what, extra in EXTRAS.items():
+        with subtests.test(what):
+            wanted = injected(cluster)
+            manifest = copy.deepcopy(wanted)
+            ours(manifest).update(extra)
+            assert manifest != wanted
+            assert judged(manifest, cluster) in (None, wanted)
 
 
 @CARRIERS
-@pytest.mark.parametrize("place", ["first", "last"])
-@pytest.mark.parametrize("variable", VARIABLES, ids=str)
-def test_no_variable_of_the_users_stays_in_it(cluster: ClusterFacts, place: str, variable: Manifest) -> None:
-    wanted = injected(cluster)
-    manifest = copy.deepcopy(wanted)
-    env = ours(manifest)["env"]
-    env.insert(0 if place == "first" else len(env), variable)
-    after = judged(manifest, cluster)
-    assert after is None or after == wanted or variable in ours(wanted)["env"]
+def test_no_variable_of_the_users_stays_in_it(cluster: ClusterFacts, subtests: pytest.Subtests) -> None:
+    for place, variable in product(("first", "last"), VARIABLES):
+        with subtests.test(place=place, variable=variable):
+            wanted = injected(cluster)
+            manifest = copy.deepcopy(wanted)
+            env = ours(manifest)["env"]
+            env.insert(0 if place == "first" else len(env), variable)
+            after = judged(manifest, cluster)
+            assert after is None or after == wanted or variable in ours(wanted)["env"]
 
 
 @CARRIERS

@@ -8,12 +8,12 @@ import pytest
 
 from tests.judge import HAMI_2_9, TEAM_A, judge, load, load_optional, policy
 from tests.pods import Manifest
-from webhook.claims.objects import ClaimSpec
-from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import Namespace
-from webhook.model.version import Version
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.pod import Namespace
+from webhook.words.version import Version
 
-CASES = Path(__file__).parent.parent / "cases" / "pods"
+CASES = Path(__file__).parents[2] / "cases" / "pods"
 NAMES = sorted(path.name for path in CASES.iterdir())
 
 

@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from tests.judge import load, policy
-from webhook.state.directory import load_directory
-from webhook.workload import inject_manifest
+from webhook.cli.workload import inject_manifest
+from webhook.cluster.files.directory import load_directory
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WORKLOADS = ROOT / "examples" / "workloads"
 CASES = ROOT / "tests" / "cases" / "workloads"
 NAMES = sorted(path.stem for path in WORKLOADS.glob("*.yaml"))

@@ -6,9 +6,9 @@ import pytest
 
 from tests.judge import HAMI_2_9, HAMI_2_10_0, judge
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
-from webhook.model.cluster import ClusterFacts
-from webhook.model.outcome import Kind, Outcome, Reason
-from webhook.model.version import Version
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.words.outcome import Kind, Outcome, Reason
+from webhook.words.version import Version
 
 SETS: dict[str, Any] = {"command": ["bash", "-c", "sleep 30 && CUDA_VISIBLE_DEVICES=0,1 train"]}
 READS: dict[str, Any] = {"command": ["bash", "-c", "echo $CUDA_VISIBLE_DEVICES; train"]}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.judge import judge
 from tests.pods import container, pod, team_a
-from webhook.model.pod import Namespace
+from webhook.objects.pod import Namespace
 
 OWNED = {
     "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "1", "controller": True}]

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from tests.admit.generated import (
+from tests.decisions.admit.generated import (
     CLAIM_SPECS,
     GPU_RESOURCES,
     claim_pods,
@@ -27,18 +27,18 @@ from tests.judge import HAMI_2_9, NO_SPECS, TEAM_A, judge, policy
 from tests.laws import check_laws
 from tests.pods import SHARED_MEMORY, Manifest
 from tests.pods import pod as make_pod
-from webhook.admit.admission import admit
-from webhook.claims.objects import ClaimSpec
-from webhook.config import AdmitPolicy
-from webhook.manifest.pods import to_json
-from webhook.model.cluster import ClusterFacts
-from webhook.model.options import is_output
-from webhook.model.outcome import Kind, Outcome, Reason, Refused
-from webhook.model.pod import Namespace, Pod
-from webhook.model.review import encode_reply
-from webhook.request.claims import claim_view
-from webhook.request.observed import profile_if_observed
-from webhook.request.resources import read_requests
+from webhook.decisions.admit.admission import admit
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import is_output
+from webhook.decisions.request.claims import claim_view
+from webhook.decisions.request.observed import profile_if_observed
+from webhook.decisions.request.resources import read_requests
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import Namespace, Pod
+from webhook.objects.review import encode_reply
+from webhook.words.outcome import Kind, Outcome, Reason, Refused
 
 OUR_ANNOTATIONS = re.compile(
     r"gpu\.topology/(injected|visible-uuids|nccl-p2p-level|nccl-nvls|node-topology|cuda-visible-devices\.\d+"

@@ -8,11 +8,11 @@ import pytest
 
 from tests.judge import HAMI_2_9, TEAM_A, judge, policy
 from tests.pods import Manifest, container, pod, team_a
-from webhook.admit.admission import admit
-from webhook.manifest.pods import to_json
-from webhook.model.outcome import MESSAGE_LIMIT, Kind, Outcome, Reason
-from webhook.model.pod import MalformedPod, Namespace, Pod, PodSpec
-from webhook.model.review import encode_reply
+from webhook.decisions.admit.admission import admit
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import MalformedPod, Namespace, Pod, PodSpec
+from webhook.objects.review import encode_reply
+from webhook.words.outcome import MESSAGE_LIMIT, Kind, Outcome, Reason
 
 Limits = dict[str, int]
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.judge import judge
 from tests.pods import container, effective_env, pod, team_a
-from webhook.model.options import probably_meant
-from webhook.model.outcome import Kind, Reason
+from webhook.decisions.options import probably_meant
+from webhook.words.outcome import Kind, Reason
 
 BOOLEAN = '"true" or "false"'
 PROFILES = "one of exclusive, pod-peers, node-peers, observe"
@@ -47,20 +47,22 @@ def shown(value: str) -> str:
     return value.replace("\n", "\\n")
 
 
-@pytest.mark.parametrize(("option", "value", "expected"), BAD_VALUES)
-def test_a_value_that_does_not_parse_refuses_the_pod_and_says_where(option: str, value: str, expected: str) -> None:
-    outcome, _ = judge(pod(annotations={f"gpu.topology/{option}": value}))
-    assert (outcome.kind, outcome.reason) == (Kind.REFUSE, Reason.BAD_ANNOTATION)
-    source = f"annotation gpu.topology/{option} on pod team-a/train"
-    assert outcome.message == refusal(f'{source}: expected {expected}, found "{shown(value)}"')
+def test_a_value_that_does_not_parse_refuses_the_pod_and_says_where(subtests: pytest.Subtests) -> None:
+    for option, value, expected in BAD_VALUES:
+        with subtests.test(option=option, value=value):
+            outcome, _ = judge(pod(annotations={f"gpu.topology/{option}": value}))
+            assert (outcome.kind, outcome.reason) == (Kind.REFUSE, Reason.BAD_ANNOTATION)
+            source = f"annotation gpu.topology/{option} on pod team-a/train"
+            assert outcome.message == refusal(f'{source}: expected {expected}, found "{shown(value)}"')
 
 
-@pytest.mark.parametrize(("option", "value", "expected"), BAD_VALUES)
-def test_the_same_value_on_the_namespace_names_the_namespace(option: str, value: str, expected: str) -> None:
-    outcome, _ = judge(pod(), team_a({f"gpu.topology/{option}": value}))
-    assert (outcome.kind, outcome.reason) == (Kind.REFUSE, Reason.BAD_ANNOTATION)
-    source = f"annotation gpu.topology/{option} on namespace team-a"
-    assert outcome.message == refusal(f'{source}: expected {expected}, found "{shown(value)}"')
+def test_the_same_value_on_the_namespace_names_the_namespace(subtests: pytest.Subtests) -> None:
+    for option, value, expected in BAD_VALUES:
+        with subtests.test(option=option, value=value):
+            outcome, _ = judge(pod(), team_a({f"gpu.topology/{option}": value}))
+            assert (outcome.kind, outcome.reason) == (Kind.REFUSE, Reason.BAD_ANNOTATION)
+            source = f"annotation gpu.topology/{option} on namespace team-a"
+            assert outcome.message == refusal(f'{source}: expected {expected}, found "{shown(value)}"')
 
 
 OPTIONS = sorted({option for option, _, _ in BAD_VALUES})

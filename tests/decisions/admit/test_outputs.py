@@ -6,8 +6,8 @@ import pytest
 
 from tests.judge import TEAM_A, judge, policy
 from tests.pods import ALL_ALLOWED, Manifest, annotation_reference, container, pod, team_a
-from webhook.model.outcome import Kind, Reason
-from webhook.model.pod import Namespace
+from webhook.objects.pod import Namespace
+from webhook.words.outcome import Kind, Reason
 
 FORGED = {
     "gpu.topology/injected": "0.1.0 node-peers",

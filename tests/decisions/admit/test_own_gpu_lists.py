@@ -1,12 +1,13 @@
 """A list of GPUs of one's own, in every spelling: without ``allow-node-gpus`` it refuses the pod, or shows nothing."""
 
+from itertools import product
 from typing import Any
 
 import pytest
 
 from tests.judge import judge
 from tests.pods import ALL_ALLOWED, SHARED_MEMORY, Manifest, annotation_reference, container, effective_env, pod
-from webhook.model.outcome import Kind, Reason
+from webhook.words.outcome import Kind, Reason
 
 LIST = "NVIDIA_VISIBLE_DEVICES"
 
@@ -44,7 +45,7 @@ SOURCES: list[Manifest] = [
 ]
 SHOWING = [
     *(
-        pytest.param(own(value=value), id=f"value {value!r}")
+        own(value=value)
         for value in (
             "all",
             "ALL",
@@ -76,15 +77,15 @@ SHOWING = [
             "no-gpus",
         )
     ),
-    *(pytest.param(own(valueFrom=source), id=f"valueFrom {source}") for source in SOURCES),
-    pytest.param(own(value="none", valueFrom={"secretKeyRef": {"name": "s", "key": "k"}}), id="value and valueFrom"),
+    *(own(valueFrom=source) for source in SOURCES),
+    own(value="none", valueFrom={"secretKeyRef": {"name": "s", "key": "k"}}),
 ]
 HARMLESS = [
-    pytest.param(own(), id="nothing"),
-    pytest.param(own(value=""), id="the empty value"),
-    pytest.param(own(value=None, valueFrom=None), id="null"),
-    pytest.param(own(value="none"), id="none"),
-    pytest.param(own(value="void"), id="void"),
+    own(),
+    own(value=""),
+    own(value=None, valueFrom=None),
+    own(value="none"),
+    own(value="void"),
 ]
 HOLDERS = ["main", "helper", "setup", "proxy", "left-out"]
 
@@ -104,29 +105,27 @@ def with_entries(holder: str, *entries: Manifest, profile: str = "exclusive") ->
     )
 
 
-@pytest.mark.parametrize("entry", SHOWING)
-@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
-@pytest.mark.parametrize("holder", HOLDERS)
-def test_a_list_that_may_show_a_gpu_refuses_the_pod_in_any_container(
-    holder: str, profile: str, entry: Manifest
-) -> None:
-    outcome, _ = judge(with_entries(holder, entry, profile=profile))
-    assert outcome.reason == Reason.MISSING_PERMISSION
-    assert f"container {holder} sets {LIST} itself" in outcome.message
+def test_a_list_that_may_show_a_gpu_refuses_the_pod_in_any_container(subtests: pytest.Subtests) -> None:
+    for holder, profile, entry in product(HOLDERS, ("exclusive", "pod-peers"), SHOWING):
+        with subtests.test(holder=holder, profile=profile, entry=entry):
+            outcome, _ = judge(with_entries(holder, entry, profile=profile))
+            assert outcome.reason == Reason.MISSING_PERMISSION
+            assert f"container {holder} sets {LIST} itself" in outcome.message
 
 
-@pytest.mark.parametrize("entry", HARMLESS)
-@pytest.mark.parametrize("holder", HOLDERS)
-def test_a_list_that_shows_no_gpu_stays(holder: str, entry: Manifest) -> None:
-    outcome, after = judge(with_entries(holder, entry))
-    assert outcome.kind is Kind.PATCH
-    assert effective_env(after, holder)[LIST] == entry.get("value")
+def test_a_list_that_shows_no_gpu_stays(subtests: pytest.Subtests) -> None:
+    for holder, entry in product(HOLDERS, HARMLESS):
+        with subtests.test(holder=holder, entry=entry):
+            outcome, after = judge(with_entries(holder, entry))
+            assert outcome.kind is Kind.PATCH
+            assert effective_env(after, holder)[LIST] == entry.get("value")
 
 
-@pytest.mark.parametrize("entry", SHOWING)
-def test_the_permission_allows_all_of_them(entry: Manifest) -> None:
-    outcome, _ = judge(with_entries("helper", entry), ALL_ALLOWED)
-    assert outcome.kind is Kind.PATCH
+def test_the_permission_allows_all_of_them(subtests: pytest.Subtests) -> None:
+    for entry in SHOWING:
+        with subtests.test(entry=entry):
+            outcome, _ = judge(with_entries("helper", entry), ALL_ALLOWED)
+            assert outcome.kind is Kind.PATCH
 
 
 @pytest.mark.parametrize("first", [own(value="none"), own(), own(valueFrom=annotation_reference("gpu.topology/link"))])

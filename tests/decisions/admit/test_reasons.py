@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.model.outcome import SENTENCES, Reason
+from webhook.words.outcome import SENTENCES, Reason
 
 
 @pytest.mark.parametrize("reason", list(Reason))

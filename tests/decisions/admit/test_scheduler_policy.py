@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.judge import judge
-from webhook.model.cluster import ClusterFacts
-from webhook.model.version import Version
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.words.version import Version
 
 POLICY = "hami.io/gpu-scheduler-policy"
 FAULT = "GT240: topology-aware: HAMi before 2.10 gives the pod no GPUs on nodes without pair scores"

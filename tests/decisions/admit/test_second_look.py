@@ -17,11 +17,11 @@ from tests.pods import (
     find_container,
     pod,
 )
-from webhook.model.cluster import ClusterFacts
-from webhook.model.outcome import Kind, Outcome, Reason
-from webhook.model.pod import Namespace
-from webhook.model.review import encode_reply
-from webhook.model.version import Version
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.objects.pod import Namespace
+from webhook.objects.review import encode_reply
+from webhook.words.outcome import Kind, Outcome, Reason
+from webhook.words.version import Version
 
 PROFILES = ["exclusive", "pod-peers", "node-peers"]
 KUBERNETES_1_35 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 35))

@@ -14,7 +14,7 @@ from tests.pods import (
     pod,
     team_a,
 )
-from webhook.model.outcome import Kind, Reason
+from webhook.words.outcome import Kind, Reason
 
 
 def only(after: Manifest, section: str, name: str) -> Manifest:

@@ -1,13 +1,14 @@
 """Mounts and volumes of the user's in our places: theirs stay as they are, and ours are not theirs to write."""
 
 import posixpath
+from itertools import product
 from typing import Any
 
 import pytest
 
 from tests.judge import judge
 from tests.pods import SHARED_MEMORY, Manifest, container, find_container, pod
-from webhook.model.outcome import Kind, Reason
+from webhook.words.outcome import Kind, Reason
 
 FILES = "/run/gpu-topology"
 SOURCES: list[Manifest] = [
@@ -61,17 +62,17 @@ def writers(after: Manifest, volume: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=str)
-@pytest.mark.parametrize("name", ["gpu-topology", "gpu-topology-2"])
-def test_a_volume_with_our_name_and_another_source_stays_and_is_not_written(name: str, source: Manifest) -> None:
-    theirs = {"name": name, **source}
-    writer = container("writer", None, volumeMounts=[{"name": name, "mountPath": "/data"}])
-    _, after = judge(pod(container(), writer, volumes=[theirs]))
-    assert theirs in after["spec"]["volumes"]
-    volume = written_volume(after)
-    assert volume == {"name": volume["name"], "emptyDir": {"sizeLimit": "8Mi"}}
-    assert volume != theirs
-    assert writers(after, volume["name"]) == []
+def test_a_volume_with_our_name_and_another_source_stays_and_is_not_written(subtests: pytest.Subtests) -> None:
+    for name, source in product(("gpu-topology", "gpu-topology-2"), SOURCES):
+        with subtests.test(name=name, source=source):
+            theirs = {"name": name, **source}
+            writer = container("writer", None, volumeMounts=[{"name": name, "mountPath": "/data"}])
+            _, after = judge(pod(container(), writer, volumes=[theirs]))
+            assert theirs in after["spec"]["volumes"]
+            volume = written_volume(after)
+            assert volume == {"name": volume["name"], "emptyDir": {"sizeLimit": "8Mi"}}
+            assert volume != theirs
+            assert writers(after, volume["name"]) == []
 
 
 @pytest.mark.parametrize(
@@ -128,25 +129,25 @@ AROUND_MEMORY = [
 ]
 
 
-@pytest.mark.parametrize("path", [*AROUND_FILES, *AROUND_MEMORY])
-@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
-def test_a_mount_around_our_paths_stays_as_it_is_or_refuses_the_pod(profile: str, path: str) -> None:
-    theirs = {"name": "data", "mountPath": path}
-    manifest = pod(
-        container(volumeMounts=[theirs]),
-        container("other", 1),
-        annotations={"gpu.topology/profile": profile},
-        volumes=[{"name": "data", "emptyDir": {}}],
-    )
-    outcome, after = judge(manifest)
-    if not outcome.allowed:
-        assert outcome.reason == Reason.MOUNT_PATH_TAKEN
-        assert posixpath.normpath(path) == FILES
-        return
-    assert outcome.kind is Kind.PATCH
-    assert find_container(after, "train")["volumeMounts"][0] == theirs
-    assert written_volume(after)["name"] == "gpu-topology"
-    assert writers(after, "gpu-topology") == []
+def test_a_mount_around_our_paths_stays_as_it_is_or_refuses_the_pod(subtests: pytest.Subtests) -> None:
+    for profile, path in product(("exclusive", "pod-peers"), (*AROUND_FILES, *AROUND_MEMORY)):
+        with subtests.test(profile=profile, path=path):
+            theirs = {"name": "data", "mountPath": path}
+            manifest = pod(
+                container(volumeMounts=[theirs]),
+                container("other", 1),
+                annotations={"gpu.topology/profile": profile},
+                volumes=[{"name": "data", "emptyDir": {}}],
+            )
+            outcome, after = judge(manifest)
+            if not outcome.allowed:
+                assert outcome.reason == Reason.MOUNT_PATH_TAKEN
+                assert posixpath.normpath(path) == FILES
+                continue
+            assert outcome.kind is Kind.PATCH
+            assert find_container(after, "train")["volumeMounts"][0] == theirs
+            assert written_volume(after)["name"] == "gpu-topology"
+            assert writers(after, "gpu-topology") == []
 
 
 @pytest.mark.parametrize("field", ["subPath", "subPathExpr"])

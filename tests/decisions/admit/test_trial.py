@@ -4,14 +4,14 @@ import msgspec
 
 from tests.judge import HAMI_2_9, TEAM_A, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
-from webhook.admit.admission import admit
-from webhook.admit.prepare import pod_to_inject, prepare
-from webhook.admit.trial import StepTrial, try_steps
-from webhook.manifest.pods import to_json
-from webhook.model.choices import Profile
-from webhook.model.pod import Namespace, Pod
-from webhook.request.resources import read_requests
-from webhook.workload import apply_in_place
+from webhook.cli.workload import apply_in_place
+from webhook.decisions.admit.admission import admit
+from webhook.decisions.admit.prepare import pod_to_inject, prepare
+from webhook.decisions.admit.trial import StepTrial, try_steps
+from webhook.decisions.request.resources import read_requests
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import Namespace, Pod
+from webhook.words.choices import Profile
 
 
 def tried(

@@ -6,10 +6,10 @@ import pytest
 
 from tests.judge import HAMI_2_9, TEAM_A, judge, policy
 from tests.pods import container, pod, team_a
-from webhook.config import AdmitPolicy
-from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import Namespace
-from webhook.model.version import Version
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.objects.pod import Namespace
+from webhook.words.version import Version
 
 HAMI_2_6 = ClusterFacts(hami=Version(2, 6, 1), kubernetes=Version(1, 33))
 IGNORED = {"hami.io/webhook": "ignore"}

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from webhook.allocation.assignment import assign
-from webhook.allocation.model import Allocation, Device
+from webhook.decisions.allocation.assignment import assign
+from webhook.decisions.allocation.model import Allocation, Device
 
 A = "GPU-aaaaaaaa-e98b-a25b-5b0d-cf5c855d1448"
 B = "GPU-bbbbbbbb-e98b-a25b-5b0d-cf5c855d1448"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
-from tests.allocation.pods import A, B, C, Container, D, given, pod, whole
-from webhook.allocation.assignment import assign
-from webhook.allocation.model import Allocation, Device
-from webhook.model.errors import FormatError
+from tests.decisions.allocation.pods import A, B, C, Container, D, given, pod, whole
+from webhook.decisions.allocation.assignment import assign
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.words.errors import FormatError
 
 FIX = ". Was the pod changed after it was scheduled, or is its scheduler another one?"
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.allocation.pods import A, B
-from webhook.allocation.claim import DIALECT
-from webhook.allocation.limit import AllocationLimits
-from webhook.allocation.model import Allocation, Device
-from webhook.model.errors import FormatError, LimitError
+from tests.decisions.allocation.pods import A, B
+from webhook.decisions.allocation.claim import DIALECT
+from webhook.decisions.allocation.limit import AllocationLimits
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.words.errors import FormatError, LimitError
 
 NAMES = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 DEVICES = st.builds(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.allocation.pods import A, B
-from webhook.allocation.koordinator import DIALECT
-from webhook.allocation.model import Allocation, Device
-from webhook.model.errors import FormatError
+from tests.decisions.allocation.pods import A, B
+from webhook.decisions.allocation.koordinator import DIALECT
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.words.errors import FormatError
 
 WHOLE = {
     "koordinator.sh/gpu-core": "100",

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from webhook.allocation.limit import AllocationLimits
-from webhook.allocation.read import read_allocation
-from webhook.model import names
-from webhook.model.errors import FormatError, LimitError
+from webhook.decisions.allocation.limit import AllocationLimits
+from webhook.decisions.allocation.read import read_allocation
+from webhook.words import names
+from webhook.words.errors import FormatError, LimitError
 
 LIMITS = AllocationLimits(segments=3, devices=4)
 HAMI, VOLCANO, KOORDINATOR = (

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.allocation.pods import A, B, C, spelled, whole
-from webhook.allocation.hami import parse_mig_allocations
-from webhook.allocation.model import Allocation
-from webhook.allocation.read import read_allocation
-from webhook.model import names
-from webhook.model.errors import FormatError
+from tests.decisions.allocation.pods import A, B, C, spelled, whole
+from webhook.decisions.allocation.hami import parse_mig_allocations
+from webhook.decisions.allocation.model import Allocation
+from webhook.decisions.allocation.read import read_allocation
+from webhook.words import names
+from webhook.words.errors import FormatError
 
 FIX = "Delete the annotation if the pod's GPUs are not in MIG mode"
 WHERE = "annotation hami.io/vgpu-mig-allocations on pod team-a/train"

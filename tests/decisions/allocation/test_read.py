@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.allocation.pods import A, B, C, spelled
-from webhook.allocation.model import Allocation
-from webhook.allocation.read import DIALECTS, allocated_node, dialect_of, read_allocation
-from webhook.model import names
-from webhook.model.errors import FormatError
+from tests.decisions.allocation.pods import A, B, C, spelled
+from webhook.decisions.allocation.model import Allocation
+from webhook.decisions.allocation.read import DIALECTS, allocated_node, dialect_of, read_allocation
+from webhook.words import names
+from webhook.words.errors import FormatError
 
 KEYS = {
     "hami": "hami.io/vgpu-devices-allocated",

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.allocation.pods import A, B, C, spelled, whole
-from webhook.allocation import hami, volcano
-from webhook.allocation.dialect import Dialect
-from webhook.allocation.model import Allocation, Device
-from webhook.model.errors import FormatError
+from tests.decisions.allocation.pods import A, B, C, spelled, whole
+from webhook.decisions.allocation import hami, volcano
+from webhook.decisions.allocation.dialect import Dialect
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.words.errors import FormatError
 
 BOTH = pytest.mark.parametrize("dialect", [hami.DIALECT, volcano.DIALECT], ids=lambda dialect: dialect.family)
 

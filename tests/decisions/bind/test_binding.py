@@ -1,4 +1,4 @@
-"""The decision about a Binding: docs/binding.md, sentence by sentence."""
+"""The decision about a Binding: docs/injection.md, sections 6 to 11, sentence by sentence."""
 
 import copy
 import re
@@ -7,25 +7,25 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.hardware.topology import machines
 from tests.judge import TEAM_A, policy
 from tests.pods import ALL_ALLOWED, container, pod, team_a
-from tests.topology import machines
-from webhook.admit.admission import admit
-from webhook.allocation.model import Device
-from webhook.bind.binding import begin, finish, skip_outcome
-from webhook.bind.pod_to_bind import PodToBind
-from webhook.bind.resolution import peer_devices
-from webhook.config import AdmitPolicy
-from webhook.manifest.pods import to_json
-from webhook.model.binding import BIND_ENTRIES, Binding, BindOutcome, BindReason, Target
-from webhook.model.cluster import ClusterFacts
-from webhook.model.outcome import Kind
-from webhook.model.pod import Metadata, Namespace, Pod, PodStatus
-from webhook.model.version import Version
-from webhook.resolve.node import KnownNode, Origin, Sources
-from webhook.topology.model import NodeTopology
-from webhook.topology.readers.hami import read_hami
-from webhook.workload import apply_in_place
+from webhook.cli.workload import apply_in_place
+from webhook.decisions.admit.admission import admit
+from webhook.decisions.allocation.model import Device
+from webhook.decisions.bind.binding import begin, finish, skip_outcome
+from webhook.decisions.bind.pod_to_bind import PodToBind
+from webhook.decisions.bind.resolution import peer_devices
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.resolve.node import KnownNode, Origin, Sources
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.readers.hami import read_hami
+from webhook.objects.binding import BIND_ENTRIES, Binding, BindOutcome, BindReason, Target
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import Metadata, Namespace, Pod, PodStatus
+from webhook.words.outcome import Kind
+from webhook.words.version import Version
 
 U = machines.H20_UUIDS
 ON_NODE = "pod team-a/train on node h20-node-1"

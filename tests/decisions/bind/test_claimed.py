@@ -5,23 +5,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.bind.test_binding import H20, to
+from tests.decisions.bind.test_binding import H20, to
+from tests.hardware.topology import machines
 from tests.judge import TEAM_A, policy
 from tests.pods import container, pod
-from tests.topology import machines
-from webhook.allocation.model import Allocation, Device
-from webhook.bind.binding import begin, finish
-from webhook.bind.pod_to_bind import PodToBind
-from webhook.catalogue.claims import CLAIM_NOT_ALLOCATED
-from webhook.claims.asked import ClaimedGpus
-from webhook.claims.given import NOTHING_GIVEN, GivenGpus
-from webhook.claims.pod import EXTENDED, ClaimUse
-from webhook.config import ClaimSettings
-from webhook.manifest.pods import to_json
-from webhook.model.binding import BindOutcome, BindReason
-from webhook.model.outcome import Kind
-from webhook.model.pod import Namespace, Pod
-from webhook.resolve.resolve import Unresolved, UnresolvedError
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.bind.binding import begin, finish
+from webhook.decisions.bind.pod_to_bind import PodToBind
+from webhook.decisions.claims.asked import ClaimedGpus
+from webhook.decisions.claims.given import NOTHING_GIVEN, GivenGpus
+from webhook.decisions.claims.pod import EXTENDED, ClaimUse
+from webhook.decisions.configuration import ClaimSettings
+from webhook.decisions.resolve.resolve import Unresolved, UnresolvedError
+from webhook.objects.binding import BindOutcome, BindReason
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import Namespace, Pod
+from webhook.words.catalogue.claims import CLAIM_NOT_ALLOCATED
+from webhook.words.outcome import Kind
 
 U = machines.H20_UUIDS
 RULES = msgspec.structs.replace(policy(), claims=ClaimSettings(enabled=True))

@@ -1,17 +1,17 @@
-"""Jobs of several nodes on nodes that NVLink joins: docs/nccl-facts.md, NVLink between nodes."""
+"""Jobs of several nodes on nodes that NVLink joins: docs/nccl.md, NVLink between nodes."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.bind.test_binding import decide, injected, to
+from tests.decisions.bind.test_binding import decide, injected, to
+from tests.hardware.topology import machines
 from tests.pods import container
-from tests.topology import machines
-from webhook.model.binding import BindOutcome
-from webhook.model.outcome import Kind
-from webhook.resolve.node import KnownNode, Origin, Sources
-from webhook.topology.model import Fabric, NodeTopology
+from webhook.decisions.resolve.node import KnownNode, Origin, Sources
+from webhook.hardware.topology.model import Fabric, NodeTopology
+from webhook.objects.binding import BindOutcome
+from webhook.words.outcome import Kind
 
 TRAY = machines.gb200_tray()
 JOB = {"name": "MASTER_ADDR", "value": "train-0"}

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.bind.test_binding import U, decide, hami, injected, published
+from tests.decisions.bind.test_binding import U, decide, hami, injected, published
+from tests.hardware.topology import machines
 from tests.judge import policy
 from tests.pods import container
-from tests.topology import machines
-from webhook.model.binding import BIND_ENTRIES, BindReason
-from webhook.model.outcome import Kind
+from webhook.objects.binding import BIND_ENTRIES, BindReason
+from webhook.words.outcome import Kind
 
 LIMITED = [
     ("segments", 2, "at most 2 segments (limits.segments), found "),

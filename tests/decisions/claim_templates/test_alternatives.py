@@ -7,13 +7,21 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topology.machines import a100_pcie_bridged, bent, dgx1_v100, hgx_h100, l40s, with_switch_links, without
-from tests.topology.small_nodes import small_nodes
-from webhook.claim_templates.alternatives import Alternative, find_alternatives
-from webhook.claim_templates.selectors import MAX_BYTES, ByProduct, ByUuid
-from webhook.topology.model import MigMode, NodeTopology, NvLink
-from webhook.topology.selection.request import Constraints, Request
-from webhook.topology.sets import LinkClass, assess
+from tests.hardware.topology.machines import (
+    a100_pcie_bridged,
+    bent,
+    dgx1_v100,
+    hgx_h100,
+    l40s,
+    with_switch_links,
+    without,
+)
+from tests.hardware.topology.small_nodes import small_nodes
+from webhook.decisions.claim_templates.alternatives import Alternative, find_alternatives
+from webhook.decisions.claim_templates.selectors import MAX_BYTES, ByProduct, ByUuid
+from webhook.hardware.topology.model import MigMode, NodeTopology, NvLink
+from webhook.hardware.topology.selection.request import Constraints, Request
+from webhook.hardware.topology.sets import LinkClass, assess
 
 PRODUCTS = ("NVIDIA A", "NVIDIA B")
 

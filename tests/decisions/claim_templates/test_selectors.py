@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.claim_templates.selectors import ByProduct, ByUuid, literal
+from webhook.decisions.claim_templates.selectors import ByProduct, ByUuid, literal
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from webhook.claims.given import GivenGpus, given_gpus
-from webhook.claims.objects import ResourceClaim, decode_claim, decode_slice
-from webhook.claims.slices import Pools, slice_part
-from webhook.config import ClaimSettings
-from webhook.model.pod import Pod
+from webhook.decisions.claims.given import GivenGpus, given_gpus
+from webhook.decisions.claims.slices import Pools, slice_part
+from webhook.decisions.configuration import ClaimSettings
+from webhook.objects.claims import ResourceClaim, decode_claim, decode_slice
+from webhook.objects.pod import Pod
 
-CASES = Path(__file__).parents[1] / "cases" / "claims"
+CASES = Path(__file__).parents[2] / "cases" / "claims"
 SETTINGS = ClaimSettings(enabled=True)
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from webhook.claims.slices import Pools
-from webhook.model.errors import ClaimsUnreadable
+from webhook.decisions.claims.slices import Pools
+from webhook.words.errors import ClaimsUnreadable
 
 
 @dataclass

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from webhook.claims.asked import ClaimedGpus, ClaimView, claimed_by_specs
-from webhook.claims.objects import ClaimSpec
-from webhook.claims.pod import ClaimUse
-from webhook.config import ClaimSettings
-from webhook.model.pod import Pod
+from webhook.decisions.claims.asked import ClaimedGpus, ClaimView, claimed_by_specs
+from webhook.decisions.claims.pod import ClaimUse
+from webhook.decisions.configuration import ClaimSettings
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.pod import Pod
 
 SETTINGS = ClaimSettings(enabled=True)
 GPU, MIG, HAMI, NIC = "gpu.nvidia.com", "mig.nvidia.com", "hami-core-gpu.project-hami.io", "nic.example.com"

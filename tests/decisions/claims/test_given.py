@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from tests.claims.cases import CASES, SETTINGS, case
-from webhook.claims.given import NOTHING_GIVEN, given_gpus
-from webhook.claims.objects import Consumer, Owner
-from webhook.claims.slices import Pools
-from webhook.resolve.resolve import Unresolved
+from tests.decisions.claims.cases import CASES, SETTINGS, case
+from webhook.decisions.claims.given import NOTHING_GIVEN, given_gpus
+from webhook.decisions.claims.slices import Pools
+from webhook.decisions.resolve.resolve import Unresolved
+from webhook.objects.claims import Consumer, Owner
 
 UUID = "GPU-00000000-0000-0000-0000-00000000000{}"
 PART_OF_HAMI = (

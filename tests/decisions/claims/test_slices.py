@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.claims.objects import ResourceSlice, decode_slice
-from webhook.claims.slices import MissingDevice, Pools, PublishedDevice, SlicePart, slice_part
-from webhook.config import ClaimSettings
-from webhook.model.errors import FormatError
+from webhook.decisions.claims.slices import MissingDevice, Pools, PublishedDevice, SlicePart, slice_part
+from webhook.decisions.configuration import ClaimSettings
+from webhook.objects.claims import ResourceSlice, decode_slice
+from webhook.words.errors import FormatError
 
 SETTINGS = ClaimSettings(enabled=True)
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from tests.cli.command import gpu_topology
-from webhook.config import Config, admit_policy, parse_config
-from webhook.model.errors import ConfigError
+from webhook.decisions.configuration import Config, admit_policy, parse_config
+from webhook.words.errors import ConfigError
 
 DEFAULTS = {
     "defaults": {},
@@ -115,6 +115,7 @@ DEFAULTS = {
         "authorityLifetimeDays": 730,
         "checkSeconds": 15.0,
         "settleSeconds": 120.0,
+        "overlapSeconds": 3600.0,
     },
 }
 
@@ -253,116 +254,117 @@ def test_a_value_of_a_wrong_type_is_refused_by_its_name(document: Any, message: 
         parse_config(document)
 
 
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        ({"server": {"port": -1}}, r"^server\.port: expected a port between 0 and 65535, found -1$"),
-        ({"server": {"port": 65536}}, r"^server\.port: expected a port between 0 and 65535, found 65536$"),
-        ({"server": {"opsPort": 99999}}, r"^server\.opsPort: expected a port"),
-        ({"certificates": {"secret": "A"}}, r'^certificates\.secret: expected a name of at most 63.*, found "A"$'),
-        ({"certificates": {"service": "x" * 64}}, r"^certificates\.service: expected a name of at most 63"),
-        ({"certificates": {"webhookConfiguration": ""}}, r"^certificates\.webhookConfiguration: expected a name"),
-        ({"certificates": {"additionalNames": ["a b"]}}, r"^certificates\.additionalNames: expected DNS names and IP"),
-        ({"certificates": {"lifetimeDays": 0}}, r"^certificates: expected lifetimeDays >= 1"),
-        ({"certificates": {"authorityLifetimeDays": 269}}, r"at least three times as long.*found 90 and 269\."),
-        ({"certificates": {"authorityLifetimeDays": 10**6}}, r"at most 36500, found 90 and 1000000\."),
-        ({"certificates": {"checkSeconds": 0.5}}, r"^certificates: expected checkSeconds from 1 to 300"),
-        ({"certificates": {"settleSeconds": 10}}, r"and settleSeconds from that to 3600$"),
-        ({"cluster": {"defaultCount": 0}}, r"^cluster\.defaultCount: expected 1 or more, found 0$"),
-        ({"cluster": {"topologyNamespace": "a/b"}}, r"^cluster\.topologyNamespace: expected a name of at most 63"),
-        ({"server": {"maxReviewBytes": 10}}, r"maxReviewBytes >= 1024"),
-        ({"server": {"drainSeconds": -1}}, r"drainSeconds >= 0"),
-        ({"server": {"drainSeconds": float("nan")}}, r"drainSeconds"),
-        ({"server": {"drainSeconds": float("inf")}}, r"drainSeconds"),
-        ({"server": {"keepAliveSeconds": 0}}, r"keepAliveSeconds >= 1"),
-        ({"server": {"maxConnections": 7}}, r"^server\.maxConnections: expected 8 or more, found 7$"),
-        ({"server": {"maxOpsConnections": 0}}, r"^server\.maxOpsConnections: expected 8 or more, found 0$"),
-        ({"server": {"maxHeaderBytes": 1023}}, r"^server\.maxHeaderBytes: expected 1024 or more, found 1023$"),
-        ({"server": {"handshakeSeconds": 0}}, r"^server\.handshakeSeconds: expected 1 or more, found 0\.0$"),
-        ({"server": {"headerSeconds": float("nan")}}, r"^server\.headerSeconds: expected 1 or more, found nan$"),
-        ({"server": {"bodySeconds": float("inf")}}, r"^server\.bodySeconds: expected 1 or more, found inf$"),
-        ({"server": {"answerSeconds": 0.5}}, r"^server\.answerSeconds: expected 1 or more, found 0\.5$"),
-        ({"server": {"stallSeconds": 4}}, r"^server\.stallSeconds: expected 5 or more, found 4\.0$"),
+OUT_OF_RANGE: list[Any] = [
+    ({"server": {"port": -1}}, r"^server\.port: expected a port between 0 and 65535, found -1$"),
+    ({"server": {"port": 65536}}, r"^server\.port: expected a port between 0 and 65535, found 65536$"),
+    ({"server": {"opsPort": 99999}}, r"^server\.opsPort: expected a port"),
+    ({"certificates": {"secret": "A"}}, r'^certificates\.secret: expected a name of at most 63.*, found "A"$'),
+    ({"certificates": {"service": "x" * 64}}, r"^certificates\.service: expected a name of at most 63"),
+    ({"certificates": {"webhookConfiguration": ""}}, r"^certificates\.webhookConfiguration: expected a name"),
+    ({"certificates": {"additionalNames": ["a b"]}}, r"^certificates\.additionalNames: expected DNS names and IP"),
+    ({"certificates": {"lifetimeDays": 0}}, r"^certificates: expected lifetimeDays >= 1"),
+    ({"certificates": {"authorityLifetimeDays": 269}}, r"at least three times as long.*found 90 and 269\."),
+    ({"certificates": {"authorityLifetimeDays": 10**6}}, r"at most 36500, found 90 and 1000000\."),
+    ({"certificates": {"checkSeconds": 0.5}}, r"^certificates: expected checkSeconds from 1 to 300"),
+    ({"certificates": {"settleSeconds": 10}}, r"and settleSeconds from that to 3600$"),
+    ({"certificates": {"overlapSeconds": 100}}, r"^certificates: expected overlapSeconds from settleSec"),
+    ({"cluster": {"defaultCount": 0}}, r"^cluster\.defaultCount: expected 1 or more, found 0$"),
+    ({"cluster": {"topologyNamespace": "a/b"}}, r"^cluster\.topologyNamespace: expected a name of at most 63"),
+    ({"server": {"maxReviewBytes": 10}}, r"maxReviewBytes >= 1024"),
+    ({"server": {"drainSeconds": -1}}, r"drainSeconds >= 0"),
+    ({"server": {"drainSeconds": float("nan")}}, r"drainSeconds"),
+    ({"server": {"drainSeconds": float("inf")}}, r"drainSeconds"),
+    ({"server": {"keepAliveSeconds": 0}}, r"keepAliveSeconds >= 1"),
+    ({"server": {"maxConnections": 7}}, r"^server\.maxConnections: expected 8 or more, found 7$"),
+    ({"server": {"maxOpsConnections": 0}}, r"^server\.maxOpsConnections: expected 8 or more, found 0$"),
+    ({"server": {"maxHeaderBytes": 1023}}, r"^server\.maxHeaderBytes: expected 1024 or more, found 1023$"),
+    ({"server": {"handshakeSeconds": 0}}, r"^server\.handshakeSeconds: expected 1 or more, found 0\.0$"),
+    ({"server": {"headerSeconds": float("nan")}}, r"^server\.headerSeconds: expected 1 or more, found nan$"),
+    ({"server": {"bodySeconds": float("inf")}}, r"^server\.bodySeconds: expected 1 or more, found inf$"),
+    ({"server": {"answerSeconds": 0.5}}, r"^server\.answerSeconds: expected 1 or more, found 0\.5$"),
+    ({"server": {"stallSeconds": 4}}, r"^server\.stallSeconds: expected 5 or more, found 4\.0$"),
+    (
+        {"server": {"maxUnfinishedBytes": 6291455}},
+        r"^server\.maxUnfinishedBytes: expected at least maxReviewBytes \(6291456\), found 6291455: no review",
+    ),
+    ({"placement": {"pinSeconds": 0}}, r"^placement\.pinSeconds: expected a number from 1 to 86400, found 0$"),
+    ({"placement": {"attempts": 86401}}, r"^placement\.attempts: expected a number from 1 to 86400, found 86401$"),
+    (
+        {"placement": {"releaseSeconds": 29}},
+        r"^placement\.releaseSeconds: expected a number from 30 to 86400, found 29\. Another planner needs",
+    ),
+    ({"placement": {"releaseSeconds": 86401}}, r"^placement\.releaseSeconds: expected .* to 86400, found 86401$"),
+    (
+        {"placement": {"network": [{"label": "zone", "bandwidth": 0.0}]}},
+        r"^placement\.network\[0\]: expected a label, bandwidth > 0 and latency >= 0$",
+    ),
+    ({"binding": {"readSeconds": 0}}, r"^binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0$"),
+    ({"binding": {"readSeconds": float("inf")}}, r"^binding: expected readSeconds > 0"),
+    ({"binding": {"readSeconds": float("nan")}}, r"^binding: expected readSeconds > 0"),
+    ({"binding": {"topologyMaxAgeSeconds": -1.0}}, r"^binding: expected .* topologyMaxAgeSeconds > 0$"),
+    ({"binding": {"topologyMaxAgeSeconds": float("nan")}}, r"^binding: expected .* topologyMaxAgeSeconds > 0$"),
+    (
+        {"nccl": {"multinode": {"NCCL_ALGO": ""}}},
+        r"^nccl\.multinode\.NCCL_ALGO: expected a value, found an empty one",
+    ),
+    ({"nccl": {"nvlink": {"NCCL_ALGO": ""}}}, r"^nccl\.nvlink\.NCCL_ALGO: expected a value, found an empty one"),
+    ({"resources": []}, r"^resources: "),
+    *(
         (
-            {"server": {"maxUnfinishedBytes": 6291455}},
-            r"^server\.maxUnfinishedBytes: expected at least maxReviewBytes \(6291456\), found 6291455: no review",
-        ),
-        ({"placement": {"pinSeconds": 0}}, r"^placement\.pinSeconds: expected a number from 1 to 86400, found 0$"),
-        ({"placement": {"attempts": 86401}}, r"^placement\.attempts: expected a number from 1 to 86400, found 86401$"),
+            {"nccl": {"multinode": {"NCCL_ALGO": value}}},
+            r"^nccl\.multinode\.NCCL_ALGO: expected printable characters",
+        )
+        for value in ("it's", "a\\b", "$(HOME)", "a\nb", "a\tb", "\x1b[0m", " Ring", "Ring ", "\u200b")
+    ),
+    (
+        {"nccl": {"pcie": {"NCCL_ALGO": "x" * 1024}}},
+        r"^nccl\.pcie\.NCCL_ALGO: expected at most 1023 characters, found 1024$",
+    ),
+    *(
         (
-            {"placement": {"releaseSeconds": 29}},
-            r"^placement\.releaseSeconds: expected a number from 30 to 86400, found 29\. Another planner needs",
-        ),
-        ({"placement": {"releaseSeconds": 86401}}, r"^placement\.releaseSeconds: expected .* to 86400, found 86401$"),
+            {"nccl": {"nvlink": {name: "1"}}},
+            r"^nccl\.nvlink\..*: expected a name of at most 54 letters, digits and _",
+        )
+        for name in ("", "1A", "A B", "NCCL-ALGO", "NCCL.ALGO", "NCCL_", "A=B", "A\n", "\u00c4", "A" * 55)
+    ),
+    *(
         (
-            {"placement": {"network": [{"label": "zone", "bandwidth": 0.0}]}},
-            r"^placement\.network\[0\]: expected a label, bandwidth > 0 and latency >= 0$",
-        ),
-        ({"binding": {"readSeconds": 0}}, r"^binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0$"),
-        ({"binding": {"readSeconds": float("inf")}}, r"^binding: expected readSeconds > 0"),
-        ({"binding": {"readSeconds": float("nan")}}, r"^binding: expected readSeconds > 0"),
-        ({"binding": {"topologyMaxAgeSeconds": -1.0}}, r"^binding: expected .* topologyMaxAgeSeconds > 0$"),
-        ({"binding": {"topologyMaxAgeSeconds": float("nan")}}, r"^binding: expected .* topologyMaxAgeSeconds > 0$"),
-        (
-            {"nccl": {"multinode": {"NCCL_ALGO": ""}}},
-            r"^nccl\.multinode\.NCCL_ALGO: expected a value, found an empty one",
-        ),
-        ({"nccl": {"nvlink": {"NCCL_ALGO": ""}}}, r"^nccl\.nvlink\.NCCL_ALGO: expected a value, found an empty one"),
-        ({"resources": []}, r"^resources: "),
-        *(
-            (
-                {"nccl": {"multinode": {"NCCL_ALGO": value}}},
-                r"^nccl\.multinode\.NCCL_ALGO: expected printable characters",
-            )
-            for value in ("it's", "a\\b", "$(HOME)", "a\nb", "a\tb", "\x1b[0m", " Ring", "Ring ", "\u200b")
-        ),
-        (
-            {"nccl": {"pcie": {"NCCL_ALGO": "x" * 1024}}},
-            r"^nccl\.pcie\.NCCL_ALGO: expected at most 1023 characters, found 1024$",
-        ),
-        *(
-            (
-                {"nccl": {"nvlink": {name: "1"}}},
-                r"^nccl\.nvlink\..*: expected a name of at most 54 letters, digits and _",
-            )
-            for name in ("", "1A", "A B", "NCCL-ALGO", "NCCL.ALGO", "NCCL_", "A=B", "A\n", "\u00c4", "A" * 55)
-        ),
-        *(
-            (
-                {"nccl": {"nvswitch": {name: "1"}}},
-                rf"^nccl\.nvswitch\.{name}: the profile of a pod decides it\. Remove the setting$",
-            )
-            for name in ("NVIDIA_VISIBLE_DEVICES", "CUDA_DISABLE_CONTROL", "GPU_TOPOLOGY_PROFILE", "NCCL_TOPO_FILE")
-        ),
-        (
-            {"nccl": {"multinode": {"NCCL_P2P_LEVEL": "SYS"}}},
-            r"^nccl\.multinode\.NCCL_P2P_LEVEL: its value depends on the GPUs: .* the option nccl-p2p-level\. Remove",
-        ),
-        (
-            {"nccl": {"multinode": {"NCCL_NVLS_ENABLE": "0"}}},
-            r"^nccl\.multinode\.NCCL_NVLS_ENABLE: its value depends on the GPUs: .* or the option nvls\. Remove",
-        ),
-        (
-            {"nccl": {"nvlink": {"NCCL_P2P_LEVEL": "nvl"}}},
-            r"^nccl\.nvlink\.NCCL_P2P_LEVEL: expected one of NVL, PIX, PXB, PHB, SYS, found \"nvl\"$",
-        ),
-        (
-            {"nccl": {"nvswitch": {"NCCL_NVLS_ENABLE": "on"}}},
-            r"^nccl\.nvswitch\.NCCL_NVLS_ENABLE: expected one of 0, 1, 2, found \"on\"$",
-        ),
-        (
-            {"nccl": {"pcieP2PLevel": "PHB", "pcie": {"NCCL_P2P_LEVEL": "PHB"}}},
-            r"^nccl\.pcie\.NCCL_P2P_LEVEL: nccl\.pcieP2PLevel says the same\. Remove one of them$",
-        ),
-        ({"nccl": {"pcie": {"NCCL_CONF_FILE": "/a"}}}, r"^nccl\.pcie\.NCCL_CONF_FILE: .*Remove the setting$"),
-    ],
-)
-def test_a_value_out_of_its_range_is_refused(document: Any, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        parse_config(document)
+            {"nccl": {"nvswitch": {name: "1"}}},
+            rf"^nccl\.nvswitch\.{name}: the profile of a pod decides it\. Remove the setting$",
+        )
+        for name in ("NVIDIA_VISIBLE_DEVICES", "CUDA_DISABLE_CONTROL", "GPU_TOPOLOGY_PROFILE", "NCCL_TOPO_FILE")
+    ),
+    (
+        {"nccl": {"multinode": {"NCCL_P2P_LEVEL": "SYS"}}},
+        r"^nccl\.multinode\.NCCL_P2P_LEVEL: its value depends on the GPUs: .* the option nccl-p2p-level\. Remove",
+    ),
+    (
+        {"nccl": {"multinode": {"NCCL_NVLS_ENABLE": "0"}}},
+        r"^nccl\.multinode\.NCCL_NVLS_ENABLE: its value depends on the GPUs: .* or the option nvls\. Remove",
+    ),
+    (
+        {"nccl": {"nvlink": {"NCCL_P2P_LEVEL": "nvl"}}},
+        r"^nccl\.nvlink\.NCCL_P2P_LEVEL: expected one of NVL, PIX, PXB, PHB, SYS, found \"nvl\"$",
+    ),
+    (
+        {"nccl": {"nvswitch": {"NCCL_NVLS_ENABLE": "on"}}},
+        r"^nccl\.nvswitch\.NCCL_NVLS_ENABLE: expected one of 0, 1, 2, found \"on\"$",
+    ),
+    (
+        {"nccl": {"pcieP2PLevel": "PHB", "pcie": {"NCCL_P2P_LEVEL": "PHB"}}},
+        r"^nccl\.pcie\.NCCL_P2P_LEVEL: nccl\.pcieP2PLevel says the same\. Remove one of them$",
+    ),
+    ({"nccl": {"pcie": {"NCCL_CONF_FILE": "/a"}}}, r"^nccl\.pcie\.NCCL_CONF_FILE: .*Remove the setting$"),
+]
 
 
-# The table for four environments that people copy: docs/nccl-settings.md says what becomes of it, and why not to.
+def test_a_value_out_of_its_range_is_refused(subtests: pytest.Subtests) -> None:
+    for document, message in OUT_OF_RANGE:
+        with subtests.test(str(document)), pytest.raises(ConfigError, match=message):
+            parse_config(document)
+
+
+# The table for four environments that people copy: docs/nccl.md says what becomes of it, and why not to.
 FOUR_ENVIRONMENTS = {
     "nvswitch": {
         "NCCL_NVLS_ENABLE": "1",

@@ -11,15 +11,15 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from tests.cluster.hami.nodes import node_manifest
-from webhook.config import admit_policy, parse_config
-from webhook.model.pod import Namespace
-from webhook.place.node import NodeRecord, read_node
-from webhook.place.planner import Planner
-from webhook.place.pod import PodRecord, read_pod
-from webhook.place.world import World
-from webhook.place.write import Write
-from webhook.topology.model import NodeTopology
+from tests.control_plane.hami.nodes import node_manifest
+from webhook.decisions.configuration import admit_policy, parse_config
+from webhook.decisions.node_record import NodeRecord, read_node
+from webhook.decisions.place.planner import Planner
+from webhook.decisions.place.pod import PodRecord, read_pod
+from webhook.decisions.place.world import World
+from webhook.decisions.place.write import Write
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.pod import Namespace
 
 GATE = "gpu.topology/place"
 BEGIN = datetime(2026, 11, 22, 12, tzinfo=UTC)

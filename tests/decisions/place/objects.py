@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from tests.cluster.hami.nodes import node_manifest
-from tests.place.cluster import named
-from tests.topology.machines import a100_pcie_bridged, h20, l40s
-from webhook.model import names
-from webhook.model.patch import Operation
-from webhook.place.pod import PodRecord, read_pod
-from webhook.place.world import World
-from webhook.topology.model import NodeTopology
+from tests.control_plane.hami.nodes import node_manifest
+from tests.decisions.place.cluster import named
+from tests.hardware.topology.machines import a100_pcie_bridged, h20, l40s
+from webhook.decisions.place.pod import PodRecord, read_pod
+from webhook.decisions.place.world import World
+from webhook.hardware.topology.model import NodeTopology
+from webhook.words import names
+from webhook.words.patch import Operation
 
 Object = dict[str, Any]
 NODES = ("a", "b", "c")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.model.pod import Quantity
-from webhook.place.amounts import MOST_RESOURCES, greatest, read_amounts, total
+from webhook.objects.amounts import MOST_RESOURCES, greatest, read_amounts, total
+from webhook.objects.pod import Quantity
 
 
 @pytest.mark.parametrize(

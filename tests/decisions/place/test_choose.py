@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.place.cluster import Object, PlacedCluster, named
-from tests.topology.machines import a100_pcie_bridged, bent, h20, l40s
-from webhook.topology.model import MigMode, NodeTopology
+from tests.decisions.place.cluster import Object, PlacedCluster, named
+from tests.hardware.topology.machines import a100_pcie_bridged, bent, h20, l40s
+from webhook.hardware.topology.model import MigMode, NodeTopology
 
 
 def free(**nodes: tuple[NodeTopology, str]) -> PlacedCluster:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.place.cluster import PlacedCluster, named
-from tests.topology.machines import a100_pcie_bridged, h20
-from webhook.config import admit_policy, parse_config
-from webhook.model.pod import Namespace
-from webhook.place.extender import LeftAlone, Question, Verdict, judge, read_question, scores
+from tests.decisions.place.cluster import PlacedCluster, named
+from tests.hardware.topology.machines import a100_pcie_bridged, h20
+from webhook.decisions.configuration import admit_policy, parse_config
+from webhook.decisions.place.extender import LeftAlone, Question, Verdict, judge, read_question, scores
+from webhook.objects.pod import Namespace
 
 POLICY = admit_policy(parse_config({}), version="1.0.0")
 PAIRS, WHOLE = "pairs", "whole"

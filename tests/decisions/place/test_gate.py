@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pods import pod
-from webhook.model.choices import Placement
-from webhook.model.pod import MalformedPod, Pod
-from webhook.place.gate import Gate, find_gate, open_gate
+from webhook.decisions.place.gate import Gate, find_gate, open_gate
+from webhook.objects.pod import MalformedPod, Pod
+from webhook.words.choices import Placement
 
 OURS, KUEUE = "gpu.topology/place", "kueue.x-k8s.io/admission"
 

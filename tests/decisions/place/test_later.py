@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.place.cluster import PlacedCluster, named
-from tests.topology.machines import a100_pcie_bridged, h20
-from webhook.place.placed import (
+from tests.decisions.place.cluster import PlacedCluster, named
+from tests.hardware.topology.machines import a100_pcie_bridged, h20
+from webhook.decisions.place.placed import (
     MOST_CARDS,
     MOST_CHARACTERS,
     CardsHeld,

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.place.cluster import BEGIN, Object, PlacedCluster, named
-from tests.topology.machines import a100_pcie_bridged, bent, h20, l40s
-from webhook.place.write import Write
-from webhook.topology.model import MigMode
+from tests.decisions.place.cluster import BEGIN, Object, PlacedCluster, named
+from tests.hardware.topology.machines import a100_pcie_bridged, bent, h20, l40s
+from webhook.decisions.place.write import Write
+from webhook.hardware.topology.model import MigMode
 
 MACHINES = {
     "bridged": a100_pcie_bridged(),

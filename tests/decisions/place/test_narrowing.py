@@ -6,11 +6,11 @@ import jsonpatch
 import msgspec
 import pytest
 
-from tests.place.cluster import PlacedCluster, named
+from tests.decisions.place.cluster import PlacedCluster, named
+from tests.hardware.topology.machines import h20
 from tests.pods import pod
-from tests.topology.machines import h20
-from webhook.model.pod import Pod
-from webhook.place.narrowing import narrow
+from webhook.decisions.place.narrowing import narrow
+from webhook.objects.pod import Pod
 
 OURS = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["a", "b"]}
 ZONE = {"key": "zone", "operator": "In", "values": ["x"]}

@@ -8,9 +8,9 @@ import pytest
 
 from tests.judge import TEAM_A, policy
 from tests.pods import pod
-from webhook.config import AdmitPolicy
-from webhook.model.pod import Namespace, Pod
-from webhook.place.overdue import is_overdue
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.place.overdue import is_overdue
+from webhook.objects.pod import Namespace, Pod
 
 CREATED = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
 DENY, WARN = {"gpu.topology/on-violation": "deny"}, {"gpu.topology/on-violation": "warn"}

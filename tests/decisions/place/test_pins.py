@@ -6,13 +6,13 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from tests.place.objects import Object, as_json, plain_pod, record_of
-from webhook.model.choices import Placement
-from webhook.model.patch import Operation
-from webhook.place.pinned import pin_of, pinned_cards, placement_of, written_pin
-from webhook.place.pins import pin, release, rest
-from webhook.place.placed import Placed, format_placed
-from webhook.place.pod import PodRecord
+from tests.decisions.place.objects import Object, as_json, plain_pod, record_of
+from webhook.decisions.place.pinned import pin_of, pinned_cards, placement_of, written_pin
+from webhook.decisions.place.pins import pin, release, rest
+from webhook.decisions.place.placed import Placed, format_placed
+from webhook.decisions.place.pod import PodRecord
+from webhook.words.choices import Placement
+from webhook.words.patch import Operation
 
 PIN, PLACED, LABEL, GATE = (
     "nvidia.com/use-gpuuuid",

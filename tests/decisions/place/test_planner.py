@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.place.cluster import BEGIN, PlacedCluster, named
-from tests.topology.machines import a100_pcie_bridged, h20
+from tests.decisions.place.cluster import BEGIN, PlacedCluster, named
+from tests.hardware.topology.machines import a100_pcie_bridged, h20
 
 
 def bridged(**settings: object) -> PlacedCluster:

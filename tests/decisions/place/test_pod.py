@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.place.objects import Object, plain_pod, record_of
-from webhook.model.errors import ManifestError
-from webhook.place.pod import read_pod
+from tests.decisions.place.objects import Object, plain_pod, record_of
+from webhook.decisions.place.pod import read_pod
+from webhook.words.errors import ManifestError
 
 HELD = {"hami.io/vgpu-node": "n1", "hami.io/vgpu-devices-allocated": "GPU-a,NVIDIA,1024,10:;GPU-b,NVIDIA,1024,10:;"}
 INJECTED = {"gpu.topology/injected": "1.0.0/exclusive"}

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from webhook.place.scheduling import MOST_EXPRESSIONS, NodeNeeds, Shortage, Taint, node_needs, shortage
+from webhook.decisions.place.scheduling import MOST_EXPRESSIONS, NodeNeeds, Shortage, node_needs, shortage
+from webhook.objects.node import Taint
 
 LABELS = {"zone": "a", "cards": "8", "spare": "", "odd": "1_000", "huge": "9" * 40}
 NOTHING = msgspec.Raw()

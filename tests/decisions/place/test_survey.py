@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.place.cluster import PlacedCluster, named
-from tests.topology.machines import a100_pcie_bridged, h20, l40s
-from webhook.draw.occupancy import survey_text
-from webhook.model.choices import NodePolicy
-from webhook.place.survey import MOST_NODES, Job, NodeView, Survey, survey, take
-from webhook.topology.planning.plan import PlanRequest
-from webhook.topology.selection.request import UNCONSTRAINED, Constraints, Policy
+from tests.decisions.place.cluster import PlacedCluster, named
+from tests.hardware.topology.machines import a100_pcie_bridged, h20, l40s
+from webhook.decisions.place.survey import MOST_NODES, Job, NodeView, Survey, survey, take
+from webhook.hardware.topology.planning.plan import PlanRequest
+from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, Policy
+from webhook.insight.drawings.occupancy import survey_text
+from webhook.words.choices import NodePolicy
 
 LINKED = Constraints(require_nvlink=True)
 

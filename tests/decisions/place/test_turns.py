@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.place.cluster import BEGIN, PlacedCluster, named
-from tests.topology.machines import a100_pcie_bridged, h20
-from webhook.place.write import Write
+from tests.decisions.place.cluster import BEGIN, PlacedCluster, named
+from tests.hardware.topology.machines import a100_pcie_bridged, h20
+from webhook.decisions.place.write import Write
 
 LET_GO = {"gpu.topology/placement": "released"}
 

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.place.objects import described, encoded, nodes, pods, record_of, world_of
-from webhook.place.node import NodeRecord, read_node
-from webhook.place.pinned import pin_of
-from webhook.place.pod import PodRecord
-from webhook.place.world import World
-from webhook.topology.model import NodeTopology
+from tests.decisions.place.objects import described, encoded, nodes, pods, record_of, world_of
+from webhook.decisions.node_record import NodeRecord, read_node
+from webhook.decisions.place.pinned import pin_of
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.world import World
+from webhook.hardware.topology.model import NodeTopology
 
 changes = st.lists(st.one_of(pods(), nodes(), st.sampled_from(["one", "two", "three"])), max_size=24)
 

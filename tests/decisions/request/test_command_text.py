@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from tests.pods import container
-from webhook.model.pod import Container, MalformedPod
-from webhook.request.command_text import MENTIONS, assigned_lists
+from webhook.decisions.request.command_text import MENTIONS, assigned_lists
+from webhook.objects.pod import Container, MalformedPod
 
 CUDA, NVIDIA = "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"
 

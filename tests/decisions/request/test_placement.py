@@ -7,13 +7,13 @@ import pytest
 
 from tests.judge import HAMI_2_9, TEAM_A, judge, policy
 from tests.pods import container, pod
-from webhook.config import AdmitPolicy
-from webhook.model.cluster import ClusterFacts
-from webhook.model.options import resolve_options
-from webhook.model.pod import Namespace, Pod
-from webhook.model.version import Version
-from webhook.request.placement import Hindrance, PodToPlace, not_waiting, unplaced
-from webhook.request.resources import read_requests
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import resolve_options
+from webhook.decisions.request.placement import Hindrance, PodToPlace, not_waiting, unplaced
+from webhook.decisions.request.resources import read_requests
+from webhook.objects.pod import Namespace, Pod
+from webhook.words.version import Version
 
 ON = policy(placement={"mode": "on"})
 ALIVE = msgspec.structs.replace(HAMI_2_9, has_planner=True)

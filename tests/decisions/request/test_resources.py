@@ -7,11 +7,11 @@ import pytest
 
 from tests.judge import judge
 from tests.pods import ALL_ALLOWED, Manifest, container, effective_env, pod
-from webhook.config import HAMI_RESOURCES, VOLCANO_RESOURCES
-from webhook.manifest.pods import to_json
-from webhook.model.outcome import Kind, Reason, Refused
-from webhook.model.pod import Pod
-from webhook.request.resources import family_of, read_requests
+from webhook.decisions.configuration import HAMI_RESOURCES, VOLCANO_RESOURCES
+from webhook.decisions.request.resources import family_of, read_requests
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import Pod
+from webhook.words.outcome import Kind, Reason, Refused
 
 FAMILIES = (HAMI_RESOURCES, VOLCANO_RESOURCES)
 

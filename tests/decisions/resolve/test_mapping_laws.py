@@ -5,12 +5,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.topology import machines
-from webhook.allocation.model import Allocation, Device
-from webhook.model.choices import Profile
-from webhook.resolve.demand import GpuContainer, GpuDemand
-from webhook.resolve.node import KnownNode, Origin
-from webhook.resolve.resolve import resolve
+from tests.hardware.topology import machines
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.resolve.demand import GpuContainer, GpuDemand
+from webhook.decisions.resolve.node import KnownNode, Origin
+from webhook.decisions.resolve.resolve import resolve
+from webhook.words.choices import Profile
 
 NODES = {name: KnownNode(topology, origin=Origin.AGENT) for name, topology in machines.MACHINES.items()}
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.topology import machines
-from webhook.allocation.model import Allocation, Device
-from webhook.model.choices import Policy, Profile
-from webhook.resolve.demand import GpuContainer, GpuDemand, NcclTables, Requirements
-from webhook.resolve.node import KnownNode, Origin
-from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
-from webhook.topology.model import LostGpu, MigMode, NodeTopology
+from tests.hardware.topology import machines
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.resolve.demand import GpuContainer, GpuDemand, NcclTables, Requirements
+from webhook.decisions.resolve.node import KnownNode, Origin
+from webhook.decisions.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
+from webhook.hardware.topology.model import LostGpu, MigMode, NodeTopology
+from webhook.words.choices import Policy, Profile
 
 U = machines.H20_UUIDS
 

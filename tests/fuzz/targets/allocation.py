@@ -10,13 +10,13 @@ from contextlib import suppress
 from tests.fuzz import effort
 from tests.fuzz.laws import check_message
 from tests.fuzz.scenes import written
-from tests.topology.machines import H20_UUIDS
-from webhook.allocation.assignment import assign
-from webhook.allocation.model import Allocation
-from webhook.allocation.read import DIALECTS, allocated_node, read_allocation
-from webhook.model import names
-from webhook.model.errors import FormatError
-from webhook.resolve.demand import GpuContainer
+from tests.hardware.topology.machines import H20_UUIDS
+from webhook.decisions.allocation.assignment import assign
+from webhook.decisions.allocation.model import Allocation
+from webhook.decisions.allocation.read import DIALECTS, allocated_node, read_allocation
+from webhook.decisions.resolve.demand import GpuContainer
+from webhook.words import names
+from webhook.words.errors import FormatError
 
 FIXED_CALLS, CALLS_EACH = 1500, 6.0
 """All dialects read the input."""

@@ -13,17 +13,17 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from tests.claims.kept import KeptClaims
+from tests.decisions.claims.kept import KeptClaims
 from tests.fuzz import effort
 from tests.fuzz.laws import check_log_line, check_message, check_response, check_written, patch_of
 from tests.fuzz.permissions import outputs
 from tests.fuzz.scenes import Manifest, Scene, binding_review, golden_scenes, kept_log, read_scene, written
-from tests.topology.machines import H20_UUIDS
-from webhook.model.binding import PodEvent
-from webhook.model.envelope import MalformedReview
-from webhook.model.pod import MalformedPod
-from webhook.server.bindings import BindingReviews
-from webhook.server.counts import Counts
+from tests.hardware.topology.machines import H20_UUIDS
+from webhook.objects.binding import PodEvent
+from webhook.objects.envelope import MalformedReview
+from webhook.objects.pod import MalformedPod
+from webhook.programs.server.bindings import BindingReviews
+from webhook.programs.server.counts import Counts
 
 NODE = "h20-node-1"
 EVENT_LIMIT = 1024

@@ -8,12 +8,12 @@ import msgspec
 from tests.fuzz import effort
 from tests.fuzz.laws import check_message
 from tests.pods import container, pod
-from webhook.admit.admission import admit
-from webhook.config import AdmitPolicy, admit_policy, parse_config
-from webhook.manifest.documents import parse_yaml
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import GpuTopologyError
-from webhook.model.pod import Namespace, Pod
+from webhook.decisions.admit.admission import admit
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy, admit_policy, parse_config
+from webhook.objects.manifest.yaml_parser import parse_yaml
+from webhook.objects.pod import Namespace, Pod
+from webhook.words.errors import GpuTopologyError
 
 FIXED_CALLS, CALLS_EACH = 1_500_000, 250.0
 """Reading YAML takes up to 200 calls for each byte, and more the deeper brackets are nested, until Python ends it."""

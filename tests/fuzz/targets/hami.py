@@ -10,10 +10,10 @@ from itertools import permutations
 from tests.fuzz import effort
 from tests.fuzz.laws import check_message, check_topology
 from tests.fuzz.scenes import written
-from tests.topology.machines import H20_UUIDS
-from webhook.model.errors import GpuTopologyError
-from webhook.state.published import topology_of_node
-from webhook.topology.model import NodeTopology
+from tests.hardware.topology.machines import H20_UUIDS
+from webhook.cluster.state.published import topology_of_node
+from webhook.hardware.topology.model import NodeTopology
+from webhook.words.errors import GpuTopologyError
 
 FIXED_CALLS, CALLS_EACH = 3000, 8.0
 _PRODUCTS = (

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from tests.fuzz import effort
 from tests.fuzz.laws import check_message, check_topology
-from tests.topology.machines import MACHINES
-from webhook.model.errors import GpuTopologyError
-from webhook.state.published import read_published
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology
-from webhook.topology.readers.recognise import read_topology
+from tests.hardware.topology.machines import MACHINES
+from webhook.cluster.state.published import read_published
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.readers.recognise import read_topology
+from webhook.words.errors import GpuTopologyError
 
 FIXED_CALLS, CALLS_EACH = 3000, 6.0
 _STATE = Path(__file__).parents[3] / "examples" / "state" / "nodes"

@@ -21,10 +21,10 @@ from tests.fuzz.scenes import (
     read_scene,
     written,
 )
-from webhook.model.envelope import MalformedReview
-from webhook.server.body import BadRequest
-from webhook.server.counts import Counts
-from webhook.server.pods import PodReviews
+from webhook.objects.envelope import MalformedReview
+from webhook.programs.http.body import BadRequest
+from webhook.programs.server.counts import Counts
+from webhook.programs.server.pods import PodReviews
 
 FIXED_CALLS, CALLS_EACH = 150_000, 4.0
 """All variables that a namespace may ask for, in as many containers as are allowed, take 75,000 for 12 KiB."""

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from tests.fuzz import effort
 from tests.fuzz.laws import check_message, check_topology
-from webhook.model.errors import GpuTopologyError
-from webhook.topology.readers.recognise import read_topology
+from webhook.hardware.topology.readers.recognise import read_topology
+from webhook.words.errors import GpuTopologyError
 
 FIXED_CALLS, CALLS_EACH = 10_000, 20.0
-_TEXTS = Path(__file__).parents[2] / "topology" / "texts"
+_TEXTS = Path(__file__).parents[2] / "hardware" / "topology" / "texts"
 
 
 def seeds() -> Iterator[bytes]:

@@ -10,18 +10,18 @@ from typing import Any
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 import pytest
 
+from tests.go_programs.run_apart import ROOT
+from tests.hardware.topology.nccl_rules import faults
 from tests.nvml.any_driver import AnyMachine
-from tests.programs.run_apart import ROOT
-from webhook.discovery.discover import discover
-from webhook.discovery.field_values import read_fields
-from webhook.topology.connections import Connections
-from webhook.topology.document import format_topology, parse_topology
-from webhook.topology.health import node_health
-from webhook.topology.matrix import format_matrix, matrix
-from webhook.topology.model import MigMode, NodeTopology
-from webhook.topology.nccl.check import check
-from webhook.topology.nccl.writer import format_nccl_topology
-from webhook.topology.sets import assess
+from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.field_values import read_fields
+from webhook.hardware.topology.connections import Connections
+from webhook.hardware.topology.document import format_topology, parse_topology
+from webhook.hardware.topology.health import node_health
+from webhook.hardware.topology.matrix import format_matrix, matrix
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.hardware.topology.nccl_file import format_nccl_topology
+from webhook.hardware.topology.sets import assess
 
 pytestmark = pytest.mark.any_driver
 
@@ -148,8 +148,7 @@ def test_a_node_is_as_well_as_it_is_known_to_be(any_machine: AnyMachine, seen: N
 
 
 def test_nccl_takes_the_file_that_is_written_for_it(seen: NodeTopology) -> None:
-    report = check(format_nccl_topology(seen))
-    assert report.clean, "\n".join(map(str, report.findings))
+    assert faults(format_nccl_topology(seen)) == []
 
 
 def test_every_gpu_stands_in_the_matrix(seen: NodeTopology) -> None:
@@ -190,7 +189,7 @@ def test_gpus_are_found_in_sysfs_at_the_bus_ids_of_nvml(any_machine: AnyMachine,
 
 def test_a_process_of_its_own_finds_the_library_by_its_path(any_machine: AnyMachine, seen: NodeTopology) -> None:
     program = (
-        "import sys; from pathlib import Path; from webhook.discovery.discover import discover; "
+        "import sys; from pathlib import Path; from webhook.hardware.discovery.discover import discover; "
         "print(len(discover(node='n', root=Path(sys.argv[1])).gpus))"
     )
     command = [sys.executable, "-c", program, str(any_machine.root)]

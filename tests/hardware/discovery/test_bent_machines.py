@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hardware.topology import machines as topologies
 from tests.nvml.machines import (
     Link,
     Machine,
@@ -18,9 +19,8 @@ from tests.nvml.machines import (
     l40s,
 )
 from tests.nvml.stub import Play
-from tests.topology import machines as topologies
-from webhook.discovery.discover import discover
-from webhook.topology.model import C2c, Cpu, Fabric, Gpu, LostGpu, MigMode, NodeTopology, NvLink, Pcie
+from webhook.hardware.discovery.discover import discover
+from webhook.hardware.topology.model import C2c, Cpu, Fabric, Gpu, LostGpu, MigMode, NodeTopology, NvLink, Pcie
 
 NO_LINKS: tuple[NvLink, ...] = ()
 

@@ -10,18 +10,24 @@ from typing import Any
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 import pytest
 
-import webhook.discovery.counters
-import webhook.discovery.each_card
-import webhook.discovery.field_values
-import webhook.discovery.nvml
-import webhook.discovery.usage
+import webhook.hardware.discovery.counters
+import webhook.hardware.discovery.each_card
+import webhook.hardware.discovery.field_values
+import webhook.hardware.discovery.nvml
+import webhook.hardware.discovery.usage
 from tests.nvml.machines import Machine, dgx1_v100, gb200_tray, h20, hgx_a100, l40s, write_machine
 from tests.nvml.stub import Play
 
-SOURCES = Path(webhook.discovery.nvml.__file__).parents[1]
-STARTERS = [Path(module.__file__ or "") for module in (webhook.discovery.each_card, webhook.discovery.nvml)]
+SOURCES = Path(webhook.hardware.discovery.nvml.__file__).parents[2]
+STARTERS = [
+    Path(module.__file__ or "") for module in (webhook.hardware.discovery.each_card, webhook.hardware.discovery.nvml)
+]
 """The modules that may start NVML."""
-READERS = (webhook.discovery.counters, webhook.discovery.field_values, webhook.discovery.usage)
+READERS = (
+    webhook.hardware.discovery.counters,
+    webhook.hardware.discovery.field_values,
+    webhook.hardware.discovery.usage,
+)
 LOADERS = sorted([*STARTERS, *(Path(module.__file__ or "") for module in READERS)])
 """The modules that may load the bindings."""
 

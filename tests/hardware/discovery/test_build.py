@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.discovery.build import build_topology
-from webhook.discovery.facts import (
+from webhook.hardware.discovery.build import build_topology
+from webhook.hardware.discovery.facts import (
     CpuFacts,
     GpuFacts,
     LinkFacts,
@@ -18,9 +18,9 @@ from webhook.discovery.facts import (
     Remote,
     SysfsFacts,
 )
-from webhook.discovery.links import links_of
-from webhook.topology.document import format_topology, parse_topology
-from webhook.topology.model import Fabric, LostGpu, NodeTopology, NvLink, Pcie
+from webhook.hardware.discovery.links import links_of
+from webhook.hardware.topology.document import format_topology, parse_topology
+from webhook.hardware.topology.model import Fabric, LostGpu, NodeTopology, NvLink, Pcie
 
 
 def built(*gpus: GpuFacts, sysfs: SysfsFacts | None = None, **nvml: object) -> NodeTopology:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.nvml.machines import Machine, h20, hgx_a100, hgx_b200, hgx_h100, l40s
 from tests.nvml.stub import LIBRARY, Play
-from webhook.discovery.counters import CounterReader
-from webhook.discovery.facts import ByteCounter, CardCounters, Direction
+from webhook.hardware.discovery.counters import CounterReader
+from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
 
 TX, RX = Direction.TX, Direction.RX
 KIB = 1024

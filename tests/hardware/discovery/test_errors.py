@@ -3,20 +3,22 @@
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.hardware.topology import machines as topologies
 from tests.nvml.machines import a100_pcie_bridged, gb200_tray, h20, write_machine
 from tests.nvml.stub import LIBRARY, Play, environment_of, without_library
-from tests.topology import machines as topologies
-from webhook.discovery.discover import discover
-from webhook.topology.model import Gpu, MigMode, NodeTopology, NvLink, Pcie
+from webhook.hardware.discovery.discover import discover
+from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology, NvLink, Pcie
 
 PROGRAM = """
 import ctypes, sys
 from pathlib import Path
-from webhook.discovery.discover import discover
+from webhook.hardware.discovery.discover import discover
 
 def show():
     topology = discover(node="n", root=Path(sys.argv[1]))
@@ -123,33 +125,34 @@ def test_a_process_of_its_own_finds_the_library_by_its_path(tmp_path: Path, nvml
 EVERY_ERROR = (1, 2, 3, 4, 13, 999)
 
 
-@pytest.mark.parametrize("code", EVERY_ERROR)
-@pytest.mark.parametrize(
-    ("function", "changes"),
-    [
-        ("nvmlDeviceGetName", {"name": ""}),
-        ("nvmlDeviceGetMinorNumber", {"minor": None}),
-        ("nvmlDeviceGetMemoryInfo", {"memory_mib": 0}),
-        ("nvmlDeviceGetMigMode", {"mig_mode": MigMode.UNSUPPORTED}),
-        ("nvmlDeviceGetMaxPcieLinkGeneration", {}),
-        ("nvmlDeviceGetMaxPcieLinkWidth", {}),
-        ("nvmlDeviceGetCpuAffinity", {}),
-        ("nvmlDeviceGetNumaNodeId", {}),
-        ("nvmlDeviceGetGpuFabricInfoV", {}),
-        ("nvmlDeviceGetFieldValues", {"c2c": None}),
-        ("nvmlDeviceGetNvLinkState", {}),
-        ("nvmlDeviceGetNvLinkRemoteDeviceType", {}),
-        ("nvmlDeviceGetNvLinkRemotePciInfo_v2", {}),
-        ("nvmlDeviceGetCudaComputeCapability", {"compute_capability": "", "c2c": None}),
-        ("nvmlDeviceGetP2PStatus", {}),
-        ("nvmlDeviceGetTopologyCommonAncestor", {}),
-    ],
-)
+FUNCTIONS: list[tuple[str, dict[str, Any]]] = [
+    ("nvmlDeviceGetName", {"name": ""}),
+    ("nvmlDeviceGetMinorNumber", {"minor": None}),
+    ("nvmlDeviceGetMemoryInfo", {"memory_mib": 0}),
+    ("nvmlDeviceGetMigMode", {"mig_mode": MigMode.UNSUPPORTED}),
+    ("nvmlDeviceGetMaxPcieLinkGeneration", {}),
+    ("nvmlDeviceGetMaxPcieLinkWidth", {}),
+    ("nvmlDeviceGetCpuAffinity", {}),
+    ("nvmlDeviceGetNumaNodeId", {}),
+    ("nvmlDeviceGetGpuFabricInfoV", {}),
+    ("nvmlDeviceGetFieldValues", {"c2c": None}),
+    ("nvmlDeviceGetNvLinkState", {}),
+    ("nvmlDeviceGetNvLinkRemoteDeviceType", {}),
+    ("nvmlDeviceGetNvLinkRemotePciInfo_v2", {}),
+    ("nvmlDeviceGetCudaComputeCapability", {"compute_capability": "", "c2c": None}),
+    ("nvmlDeviceGetP2PStatus", {}),
+    ("nvmlDeviceGetTopologyCommonAncestor", {}),
+]
+"""What each function tells of a card, as the topology without it."""
+
+
 def test_a_function_that_fails_for_one_gpu_costs_only_what_it_would_have_told(
-    function: str, changes: dict[str, object], code: int, play: Play
+    play: Play, subtests: pytest.Subtests
 ) -> None:
-    found = discover(node="gb200-tray", root=play(gb200_tray().with_error(2, function, code)))
-    assert found == topologies.bent(topologies.gb200_tray(), 2, **changes)
+    for (function, changes), code in product(FUNCTIONS, EVERY_ERROR):
+        with subtests.test(function, code=code):
+            found = discover(node="gb200-tray", root=play(gb200_tray().with_error(2, function, code)))
+            assert found == topologies.bent(topologies.gb200_tray(), 2, **changes)
 
 
 @pytest.mark.parametrize("code", [2, 3])

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.hardware.topology.nccl_rules import faults
 from tests.nvml import machines
 from tests.nvml.machines import Machine
 from tests.nvml.stub import Play
-from webhook.discovery.discover import discover
-from webhook.model.errors import FormatError
-from webhook.topology.connections import Connections
-from webhook.topology.document import format_topology, parse_topology
-from webhook.topology.health import node_health
-from webhook.topology.matrix import format_matrix, matrix
-from webhook.topology.model import NodeTopology, NvLink
-from webhook.topology.nccl.check import check
-from webhook.topology.nccl.writer import format_nccl_topology
-from webhook.topology.sets import assess
+from webhook.hardware.discovery.discover import discover
+from webhook.hardware.topology.connections import Connections
+from webhook.hardware.topology.document import format_topology, parse_topology
+from webhook.hardware.topology.health import node_health
+from webhook.hardware.topology.matrix import format_matrix, matrix
+from webhook.hardware.topology.model import NodeTopology, NvLink
+from webhook.hardware.topology.nccl_file import format_nccl_topology
+from webhook.hardware.topology.sets import assess
+from webhook.words.errors import FormatError
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,7 @@ def seen(root: Path) -> NodeTopology:
     assert parse_topology(format_topology(found), source="itself") == found
     assert format_matrix(matrix(found))
     if found.gpus:
-        report = check(format_nccl_topology(found))
-        assert report.clean, "\n".join(map(str, report.findings))
+        assert faults(format_nccl_topology(found)) == []
         assert assess(found, [gpu.index for gpu in found.gpus]).gpus
     return found
 

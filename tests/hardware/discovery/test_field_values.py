@@ -7,8 +7,8 @@ import pytest
 
 from tests.nvml.machines import h20
 from tests.nvml.stub import Play
-from webhook.discovery.facts import FieldValue, ValueType
-from webhook.discovery.field_values import read_fields
+from webhook.hardware.discovery.facts import FieldValue, ValueType
+from webhook.hardware.discovery.field_values import read_fields
 
 TIME = 1_700_000_000_000_000
 DATA_TX, DATA_RX = 138, 139

@@ -1,32 +1,19 @@
-"""Each machine, read through the real bindings and its files, is the topology that somebody else typed."""
+"""Each machine, read through the real bindings and its files, is the topology that was typed by hand."""
 
 import pytest
 
+from tests.hardware.topology import machines as topologies
 from tests.nvml import machines
-from tests.nvml.machines import Machine
 from tests.nvml.stub import Play
-from tests.topology import machines as topologies
-from webhook.discovery.discover import discover
-from webhook.topology.document import format_topology, parse_topology
-from webhook.topology.model import NodeTopology
-
-KNOWN = [
-    (machines.hgx_a100(), topologies.hgx_a100()),
-    (machines.hgx_h100(), topologies.hgx_h100()),
-    (machines.h20(), topologies.h20()),
-    (machines.hgx_b200(), topologies.hgx_b200()),
-    (machines.dgx1_v100(), topologies.dgx1_v100()),
-    (machines.a100_pcie_bridged(), topologies.a100_pcie_bridged()),
-    (machines.l40s(), topologies.l40s()),
-    (machines.gb200_tray(), topologies.gb200_tray()),
-    (machines.hidden_switches(), topologies.hidden_switches()),
-]
+from webhook.hardware.discovery.discover import discover
+from webhook.hardware.topology.document import format_topology, parse_topology
 
 
-@pytest.mark.parametrize(("machine", "expected"), KNOWN, ids=[machine.name for machine, _ in KNOWN])
-def test_a_machine_is_seen_as_it_is(machine: Machine, expected: NodeTopology, play: Play) -> None:
+@pytest.mark.parametrize("name", machines.MACHINES)
+def test_a_machine_is_seen_as_it_is(name: str, play: Play) -> None:
+    machine = machines.MACHINES[name]()
     found = discover(node=machine.name, root=play(machine))
-    assert found == expected
+    assert found == topologies.MACHINES[machine.name]
     assert parse_topology(format_topology(found), source="itself") == found
 
 
@@ -39,3 +26,7 @@ def test_one_process_sees_one_machine_after_another_as_after_a_change_of_the_dri
     assert len(discover(node="n", root=play(machines.h20())).gpus) == 8
     assert len(discover(node="n", root=play(machines.gb200_tray())).gpus) == 4
     assert len(discover(node="n", root=play(machines.l40s())).gpus) == 8
+
+
+def test_every_machine_that_was_typed_is_seen() -> None:
+    assert sorted(make().name for make in machines.MACHINES.values()) == sorted(topologies.MACHINES)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.nvml.machines import ARM, BRIDGE, GPU, NIC, Device, Machine, Rdma, link_to, write_machine
-from webhook.discovery.facts import CpuFacts, NicFacts, PciFacts, SysfsFacts
-from webhook.discovery.sysfs import read_sysfs
+from webhook.hardware.discovery.facts import CpuFacts, NicFacts, PciFacts, SysfsFacts
+from webhook.hardware.discovery.sysfs import read_sysfs
 
 NESTED = "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0/0000:19:00.0/0000:1a:00.0"
 

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from tests.nvml import machines
 from tests.nvml.stub import Play
-from webhook.discovery.counters import CounterReader
-from webhook.discovery.nvml import read_nvml
+from webhook.hardware.discovery.counters import CounterReader
+from webhook.hardware.discovery.nvml import read_nvml
 
 ROUNDS = 200
 Answer = TypeVar("Answer")

@@ -2,7 +2,7 @@
 
 from tests.nvml.machines import hgx_h100
 from tests.nvml.stub import Play
-from webhook.discovery.usage import read_usage
+from webhook.hardware.discovery.usage import read_usage
 
 
 def test_a_card_tells_its_processes_and_memory_without_what_the_driver_keeps(play: Play) -> None:

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model.errors import FormatError, GpuTopologyError, ManifestError
-from webhook.verify.comparison import compare
-from webhook.verify.document import format_report, parse_report
-from webhook.verify.expected import Expected
-from webhook.verify.judged import judged_pair, judged_set
-from webhook.verify.messages import PairMeasured, SetMeasured
-from webhook.verify.report import BandwidthReport, Card, How, Omission, Skipped, Versions
+from webhook.hardware.measurement.comparison import compare
+from webhook.hardware.measurement.document import format_report, parse_report
+from webhook.hardware.measurement.expected import Expected
+from webhook.hardware.measurement.judged import judged_pair, judged_set
+from webhook.hardware.measurement.messages import PairMeasured, SetMeasured
+from webhook.hardware.measurement.report import BandwidthReport, Card, How, Omission, Skipped, Versions
+from webhook.words.errors import FormatError, GpuTopologyError, ManifestError
 
 ONE, OTHER = "GPU-00000000-0000-0000-0000-000000000000", "GPU-00000000-0000-0000-0000-000000000001"
 NV18 = Expected("NV18", 370.8, True, 48.0)

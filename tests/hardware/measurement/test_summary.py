@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench
 from tests.nvml import machines
-from tests.verify.test_run import BenchOf, h100, measured
-from webhook.model.errors import FormatError
-from webhook.verify.report import MAX_CARDS, Verdict
-from webhook.verify.summary import (
+from tests.programs.verify.test_run import BenchOf, h100, measured
+from webhook.hardware.measurement.report import MAX_CARDS, Verdict
+from webhook.hardware.measurement.summary import (
     MOST_CHARACTERS,
     AllReduce,
     SlowestPair,
@@ -22,6 +21,7 @@ from webhook.verify.summary import (
     parse_summary,
     summary,
 )
+from webhook.words.errors import FormatError
 
 AT = "2026-11-23T04:00:00Z"
 GOOD: dict[str, Any] = {

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.discovery.facts import ByteCounter, CardCounters, Direction
-from webhook.verify.expected import Expected
-from webhook.verify.moved import moved
-from webhook.verify.report import Verdict, Warn
-from webhook.verify.samples import is_unsteady, middle, spread
-from webhook.verify.verdict import Evidence, judge
+from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
+from webhook.hardware.measurement.expected import Expected
+from webhook.hardware.measurement.moved import moved
+from webhook.hardware.measurement.report import Verdict, Warn
+from webhook.hardware.measurement.samples import is_unsteady, middle, spread
+from webhook.hardware.measurement.verdict import Evidence, judge
 
 NV18 = Expected("NV18", 370.8, True, 48.0)
 NV1_ON_GEN4 = Expected("NV1", 20.0, True, 24.0)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from webhook.topology.model import (
+from webhook.hardware.topology.model import (
     NVSWITCH,
     Cpu,
     Fabric,

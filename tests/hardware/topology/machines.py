@@ -1,5 +1,7 @@
 """Machines whose links are known, as topologies typed by hand; a test bends one property of one of them.
 
+This is the only place where they are typed: ``tests/nvml/machines.py`` makes of each what a driver and a kernel show.
+
 PCI buses, NUMA nodes and link counts follow public dumps and vendors' diagrams; what lies between (switch ports, host
 bridges) is made up and plausible.
 """
@@ -7,7 +9,7 @@ bridges) is made up and plausible.
 from dataclasses import replace
 from typing import Any
 
-from webhook.topology.model import (
+from webhook.hardware.topology.model import (
     NVSWITCH,
     C2c,
     Cpu,

@@ -4,8 +4,8 @@ from itertools import combinations
 
 from hypothesis import strategies as st
 
-from webhook.topology.consistency import checked
-from webhook.topology.model import NVSWITCH, Cpu, Gpu, MigMode, Nic, NodeTopology, NvLink, Pcie, PciSwitch
+from webhook.hardware.topology.consistency import checked
+from webhook.hardware.topology.model import NVSWITCH, Cpu, Gpu, MigMode, Nic, NodeTopology, NvLink, Pcie, PciSwitch
 
 SWITCHES = ("", "0000:10:00.0", "0000:20:00.0", "0000:30:00.0")
 

@@ -9,7 +9,7 @@ from itertools import permutations
 
 import pytest
 
-from tests.topology.machines import (
+from tests.hardware.topology.machines import (
     CUBE_MESH,
     a100_pcie_bridged,
     bent,
@@ -24,9 +24,9 @@ from tests.topology.machines import (
     l40s,
     with_switch_links,
 )
-from webhook.topology.connections import Connection, Connections
-from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, NvLink, Pcie, PciSwitch
-from webhook.topology.pcie import PciePath, PcieTree, link_bandwidth, socket_bandwidth
+from webhook.hardware.topology.connections import Connection, Connections
+from webhook.hardware.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, NvLink, Pcie, PciSwitch
+from webhook.hardware.topology.pcie import PciePath, PcieTree, link_bandwidth, socket_bandwidth
 
 
 def seen(topology: NodeTopology, one: int, other: int, members: Sequence[int] | None = None) -> str:

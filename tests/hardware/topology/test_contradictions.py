@@ -5,10 +5,22 @@ from dataclasses import replace
 
 import pytest
 
-from tests.topology.machines import MACHINES, bent, dgx1_v100, h20, l40s, without
-from webhook.model.errors import FormatError
-from webhook.topology.consistency import checked
-from webhook.topology.model import NVSWITCH, UNKNOWN, C2c, Cpu, Fabric, Gpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
+from tests.hardware.topology.machines import MACHINES, bent, dgx1_v100, h20, l40s, without
+from webhook.hardware.topology.consistency import checked
+from webhook.hardware.topology.model import (
+    NVSWITCH,
+    UNKNOWN,
+    C2c,
+    Cpu,
+    Fabric,
+    Gpu,
+    Nic,
+    NodeTopology,
+    NvLink,
+    Pcie,
+    PciSwitch,
+)
+from webhook.words.errors import FormatError
 
 H20_NIC = h20().nics[1]
 

@@ -9,14 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topology.generated import topologies
-from tests.topology.machines import CUDA, DRIVER, MACHINES, bent, gb200_tray, h20, without
-from webhook.model.errors import FormatError
-from webhook.topology.document import format_topology, parse_topology
-from webhook.topology.model import (
-    Gpu,
-    NodeTopology,
-)
+from tests.hardware.topology.generated import topologies
+from tests.hardware.topology.machines import CUDA, DRIVER, MACHINES, bent, gb200_tray, h20, without
+from webhook.hardware.topology.document import format_topology, parse_topology
+from webhook.hardware.topology.model import Gpu, NodeTopology
+from webhook.words.errors import FormatError
 
 SOURCE = "ConfigMap gpu-topology-node-1"
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.topology.machines import CUBE_MESH, GEN3, GEN4
-from webhook.model.errors import FormatError
-from webhook.topology.model import Gpu, LostGpu, MigMode, NodeTopology, NvLink
-from webhook.topology.readers.hami import read_hami
-from webhook.topology.readers.hami_register import RegisteredGpu, parse_register
+from tests.hardware.topology.machines import CUBE_MESH, GEN3, GEN4
+from webhook.hardware.topology.model import Gpu, LostGpu, MigMode, NodeTopology, NvLink
+from webhook.hardware.topology.readers.hami import read_hami
+from webhook.hardware.topology.readers.hami_register import RegisteredGpu, parse_register
+from webhook.words.errors import FormatError
 
 H100 = "NVIDIA H100 80GB HBM3"
 A, B, C = (f"GPU-{letter * 8}-e98b-a25b-5b0d-cf5c855d1448" for letter in "abc")

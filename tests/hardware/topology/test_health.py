@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.topology.machines import (
+from tests.hardware.topology.machines import (
     a100_pcie_bridged,
     bent,
     dgx1_v100,
@@ -15,8 +15,8 @@ from tests.topology.machines import (
     with_switch_links,
     without,
 )
-from webhook.topology.health import HealthState, node_health
-from webhook.topology.model import UNKNOWN, Fabric, LostGpu, MigMode, NodeTopology, NvLink
+from webhook.hardware.topology.health import HealthState, node_health
+from webhook.hardware.topology.model import UNKNOWN, Fabric, LostGpu, MigMode, NodeTopology, NvLink
 
 
 @pytest.mark.parametrize("topology", [hgx_h100(), dgx1_v100(), a100_pcie_bridged(), gb200_tray()], ids=lambda t: t.node)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from tests.topology.generated import topologies
-from tests.topology.machines import (
+from tests.hardware.topology.generated import topologies
+from tests.hardware.topology.machines import (
     MACHINES,
     bent,
     dgx1_v100,
@@ -19,9 +19,9 @@ from tests.topology.machines import (
     with_switch_links,
     without,
 )
-from webhook.topology.matrix import format_matrix, matrix
-from webhook.topology.model import Gpu, MigMode, Nic, NodeTopology, NvLink
-from webhook.topology.readers.recognise import read_topology
+from webhook.hardware.topology.matrix import format_matrix, matrix
+from webhook.hardware.topology.model import Gpu, MigMode, Nic, NodeTopology, NvLink
+from webhook.hardware.topology.readers.recognise import read_topology
 
 TEXTS = Path(__file__).parent / "texts"
 

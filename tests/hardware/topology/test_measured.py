@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.topology.generated import topologies
-from tests.topology.machines import bent, dgx1_v100, hgx_h100, l40s, uuid, with_switch_links
-from webhook.topology.connections import Connections
-from webhook.topology.health import HealthState, node_health
-from webhook.topology.measured import (
+from tests.hardware.topology.generated import topologies
+from tests.hardware.topology.machines import bent, dgx1_v100, hgx_h100, l40s, uuid, with_switch_links
+from webhook.hardware.topology.connections import Connections
+from webhook.hardware.topology.health import HealthState, node_health
+from webhook.hardware.topology.measured import (
     MeasuredPair,
     Measurements,
     has_unmeasured_pair,
     measurements_of,
     with_measurements,
 )
-from webhook.topology.model import MigMode, NodeTopology
-from webhook.topology.planning.fleet import Builds
-from webhook.topology.selection.request import Request
-from webhook.topology.selection.select import NoChoice, select
-from webhook.topology.sets import assess
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.hardware.topology.planning.fleet import Builds
+from webhook.hardware.topology.selection.request import Request
+from webhook.hardware.topology.selection.select import NoChoice, select
+from webhook.hardware.topology.sets import assess
 
 AT = "2026-11-23T04:00:00Z"
 

@@ -1,4 +1,4 @@
-"""The file for NCCL: by hand for one machine, and by NCCL's own rules for all."""
+"""The file for NCCL: by hand for three machines, and by NCCL's own rules for all."""
 
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 
-from tests.topology.generated import topologies
-from tests.topology.machines import (
+from tests.hardware.topology.generated import topologies
+from tests.hardware.topology.machines import (
     MACHINES,
     a100_pcie_bridged,
     bent,
@@ -19,10 +19,11 @@ from tests.topology.machines import (
     l40s,
     with_switch_links,
 )
-from webhook.model.errors import FormatError
-from webhook.topology.model import NVSWITCH, Gpu, MigMode, Nic, NodeTopology, NvLink, Pcie
-from webhook.topology.nccl.check import check
-from webhook.topology.nccl.writer import cpu_mask, format_nccl_topology
+from tests.hardware.topology.nccl_files import BRIDGED, GRACE, SWITCHED
+from tests.hardware.topology.nccl_rules import faults
+from webhook.hardware.topology.model import NVSWITCH, Gpu, MigMode, Nic, NodeTopology, NvLink, Pcie
+from webhook.hardware.topology.nccl_file import cpu_mask, format_nccl_topology
+from webhook.words.errors import FormatError
 
 
 def parsed(topology: NodeTopology, *, host_indices: bool = False) -> ElementTree.Element:
@@ -33,34 +34,23 @@ def gpus(root: ElementTree.Element) -> dict[str, ElementTree.Element]:
     return {pci.attrib["busid"]: gpu for pci in root.iter("pci") if (gpu := pci.find("gpu")) is not None}
 
 
-def test_a_machine_with_bridges_is_written_like_this() -> None:
-    two = replace(a100_pcie_bridged(), gpus=a100_pcie_bridged().gpus[:2])
-    assert (
-        format_nccl_topology(two)
-        == """\
-<system version="1">
-  <cpu numaid="0" affinity="000fffff,ff000000,0fffffff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="106">
-    <pci busid="0000:17:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
-      <gpu sm="80">
-        <nvlink target="0000:65:00.0" count="12" tclass="0x030200"/>
-      </gpu>
-    </pci>
-    <pci busid="0000:65:00.0" class="0x030200" link_speed="16.0 GT/s PCIe" link_width="16">
-      <gpu sm="80">
-        <nvlink target="0000:17:00.0" count="12" tclass="0x030200"/>
-      </gpu>
-    </pci>
-  </cpu>
-</system>
-"""
-    )
+def only(topology: NodeTopology, *indices: int) -> NodeTopology:
+    """The topology with these of its GPUs, and the NICs whose switch has one of them or that have none."""
+    chosen = tuple(topology.gpus[index] for index in indices)
+    parents = {"", *(gpu.parent for gpu in chosen)}
+    return replace(topology, gpus=chosen, nics=tuple(nic for nic in topology.nics if nic.parent in parents))
+
+
+def test_machines_are_written_as_by_hand() -> None:
+    assert format_nccl_topology(only(a100_pcie_bridged(), 0, 1)) == BRIDGED
+    assert format_nccl_topology(only(h20(), 0, 4), host_indices=True) == SWITCHED
+    assert format_nccl_topology(only(gb200_tray(), 0, 2)) == GRACE
 
 
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("host_indices", [False, True])
 def test_nccl_takes_the_file_of_each_machine_as_it_is_written(name: str, host_indices: bool) -> None:
-    report = check(format_nccl_topology(MACHINES[name], host_indices=host_indices))
-    assert report.clean, "\n".join(map(str, report.findings))
+    assert faults(format_nccl_topology(MACHINES[name], host_indices=host_indices)) == []
 
 
 @given(topologies())
@@ -73,7 +63,7 @@ def test_nccl_takes_any_file_that_we_write(topology: NodeTopology) -> None:
         placeless = any(not gpu.root and not gpu.parent for gpu in whole)
         assert not topology.cpus or not whole or unread or (len(whole) > 1 and placeless)
     else:
-        assert check(text).accepted
+        assert faults(text) == []
 
 
 def test_gpus_and_nics_hang_where_they_are_plugged() -> None:

@@ -4,9 +4,9 @@ from itertools import combinations
 
 import pytest
 
-from webhook.model.errors import FormatError
-from webhook.topology.model import NvLink
-from webhook.topology.readers.pair_links import links_by_gpu
+from webhook.hardware.topology.model import NvLink
+from webhook.hardware.topology.readers.pair_links import links_by_gpu
+from webhook.words.errors import FormatError
 
 V100, A100, H100 = 70, 80, 90
 

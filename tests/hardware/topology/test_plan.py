@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.topology.machines import (
+from tests.hardware.topology.machines import (
     a100_pcie_bridged,
     bent,
     dgx1_v100,
@@ -20,13 +20,13 @@ from tests.topology.machines import (
     l40s,
     with_switch_links,
 )
-from tests.topology.small_nodes import small_nodes
-from webhook.model.choices import NodePolicy
-from webhook.model.errors import FormatError
-from webhook.topology.model import Fabric, MigMode, NodeTopology
-from webhook.topology.planning.plan import NoPlan, Plan, PlanRequest, plan
-from webhook.topology.selection.request import Constraint, Constraints, NodeFree
-from webhook.topology.selection.score import LINK_VALUES
+from tests.hardware.topology.small_nodes import small_nodes
+from webhook.hardware.topology.model import Fabric, MigMode, NodeTopology
+from webhook.hardware.topology.planning.plan import NoPlan, Plan, PlanRequest, plan
+from webhook.hardware.topology.selection.request import Constraint, Constraints, NodeFree
+from webhook.hardware.topology.selection.score import LINK_VALUES
+from webhook.words.choices import NodePolicy
+from webhook.words.errors import FormatError
 
 PACK, SPREAD, BEST_FIT = NodePolicy.PACK, NodePolicy.SPREAD, NodePolicy.BEST_FIT
 

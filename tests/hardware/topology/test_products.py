@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.topology.machines import GEN3, GEN4, GEN5, MACHINES
-from webhook.topology.model import Pcie
-from webhook.topology.readers.products import Product, product
+from tests.hardware.topology.machines import GEN3, GEN4, GEN5, MACHINES
+from webhook.hardware.topology.model import Pcie
+from webhook.hardware.topology.readers.products import Product, product
 
 
 @pytest.mark.parametrize(

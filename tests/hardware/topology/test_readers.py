@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.topology.machines import MACHINES, h20
-from webhook.model.errors import FormatError
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology
-from webhook.topology.readers.recognise import read_topology
+from tests.hardware.topology.machines import MACHINES, h20
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.readers.recognise import read_topology
+from webhook.words.errors import FormatError
 
 TEXTS = Path(__file__).parent / "texts"
 MATRIX = "\tGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPIX\t0-9\t0\nNIC0\tPIX\t X \n\n"

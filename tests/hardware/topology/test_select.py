@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.topology.machines import (
+from tests.hardware.topology.machines import (
     a100_pcie_bridged,
     bent,
     dgx1_v100,
@@ -23,13 +23,16 @@ from tests.topology.machines import (
     l40s,
     uuid,
 )
-from tests.topology.small_nodes import small_nodes
-from webhook.model.errors import FormatError
-from webhook.topology.connections import Connections, PathType
-from webhook.topology.model import Gpu, LostGpu, MigMode, NodeTopology, NvLink, Pcie, PciSwitch
-from webhook.topology.selection.request import Constraint, Constraints, Policy, Request, Weights
-from webhook.topology.selection.select import Choice, NoChoice, Selector, select
-from webhook.topology.sets import assess
+from tests.hardware.topology.small_nodes import small_nodes
+from webhook.hardware.topology.connections import Connections, PathType
+from webhook.hardware.topology.model import Gpu, LostGpu, MigMode, NodeTopology, NvLink, Pcie, PciSwitch
+from webhook.hardware.topology.selection.domains import Domains
+from webhook.hardware.topology.selection.pair_table import PairTable
+from webhook.hardware.topology.selection.request import Constraint, Constraints, Policy, Request, Weights
+from webhook.hardware.topology.selection.score import Scale
+from webhook.hardware.topology.selection.select import Choice, NoChoice, Selector, select
+from webhook.hardware.topology.sets import assess
+from webhook.words.errors import FormatError
 
 POLICIES = list(Policy)
 
@@ -722,3 +725,29 @@ def test_spread_takes_the_most_parts_and_the_fewest_gpus_of_each(
     if isinstance(choice, Choice):
         widest = min([spread_over(gpus, part) for part in parts] for gpus in combinations(free, count))
         assert [spread_over(choice.gpus, part) for part in parts] == widest
+
+
+@given(
+    small_nodes(),
+    st.integers(1, 4),
+    st.frozensets(st.integers(0, 6), max_size=2),
+    st.sampled_from([Policy.PACK, Policy.SPREAD]),
+)
+def test_no_set_that_lies_like_the_one_of_pack_or_spread_is_better(
+    topology: NodeTopology, count: int, busy: frozenset[int], policy: Policy
+) -> None:
+    request = Request(count=count, policy=policy, busy=busy)
+    choice, free, parts = select(topology, request), free_gpus(topology, request), parts_of(topology)
+    if not isinstance(choice, Choice):
+        return
+
+    def lies(gpus: Sequence[int]) -> list[object]:
+        if policy is Policy.PACK:
+            return [left_free(gpus, free, part) for part in parts]
+        return [spread_over(gpus, part) for part in parts[:2]]
+
+    table = PairTable(topology, Connections(topology))
+    scale = Scale(table, Domains(topology, table), request.scored_by, count)
+    alike = [gpus for gpus in combinations(free, count) if lies(gpus) == lies(choice.gpus)]
+    best = max(scale.score(scale.measure(table.mask(gpus))) for gpus in alike)
+    assert choice.score == pytest.approx(best)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topology.machines import (
+from tests.hardware.topology.machines import (
     GEN4,
     GEN5,
     MACHINES,
@@ -23,11 +23,11 @@ from tests.topology.machines import (
     l40s,
     with_switch_links,
 )
-from webhook.model.errors import FormatError
-from webhook.topology.model import Cpu, MigMode, NodeTopology, NvLink, Pcie
-from webhook.topology.pcie import PciePath
-from webhook.topology.ring import ring_order, weakest_hop
-from webhook.topology.sets import LinkClass, NicAffinity, assess
+from webhook.hardware.topology.model import Cpu, MigMode, NodeTopology, NvLink, Pcie
+from webhook.hardware.topology.pcie import PciePath
+from webhook.hardware.topology.ring import ring_order, weakest_hop
+from webhook.hardware.topology.sets import LinkClass, NicAffinity, assess
+from webhook.words.errors import FormatError
 
 EIGHT = range(8)
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.topology.machines import CUBE_MESH, GEN4, GEN5, H20_UUIDS, distance, h20
-from webhook.model.errors import FormatError
-from webhook.topology.matrix import format_matrix, matrix
-from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, NvLink
-from webhook.topology.readers.smi import read_smi
-from webhook.topology.sets import assess
+from tests.hardware.topology.machines import CUBE_MESH, GEN4, GEN5, H20_UUIDS, distance, h20
+from webhook.hardware.topology.matrix import format_matrix, matrix
+from webhook.hardware.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, NvLink
+from webhook.hardware.topology.readers.smi import read_smi
+from webhook.hardware.topology.sets import assess
+from webhook.words.errors import FormatError
 
 TEXTS = Path(__file__).parent / "texts"
 MATRICES = [

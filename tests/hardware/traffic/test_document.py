@@ -9,11 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.traffic.windows import AT, both, steady
-from webhook.model.errors import FormatError
-from webhook.traffic.document import LONGEST_SECONDS, MOST_CARDS, MOST_CHARACTERS, format_traffic, parse_traffic
-from webhook.traffic.judgement import pod_traffic, unused
-from webhook.traffic.model import Traffic, Window
+from tests.hardware.traffic.windows import AT, both, steady
+from webhook.hardware.traffic.document import (
+    LONGEST_SECONDS,
+    MOST_CARDS,
+    MOST_CHARACTERS,
+    format_traffic,
+    parse_traffic,
+)
+from webhook.hardware.traffic.judgement import pod_traffic, unused
+from webhook.hardware.traffic.model import Traffic, Window
+from webhook.words.errors import FormatError
 
 SOURCE = "Lease gpu-topology/gpu-topology-n1"
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.traffic.windows import AT, MB, A, B, ago, both, of, steady
-from webhook.traffic.judgement import Sign, pod_traffic, unused
-from webhook.traffic.model import Traffic, Window
+from tests.hardware.traffic.windows import AT, MB, A, B, ago, both, of, steady
+from webhook.hardware.traffic.judgement import Sign, pod_traffic, unused
+from webhook.hardware.traffic.model import Traffic, Window
 
 HOURS_AGO = ago(7200)
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from webhook.traffic.model import Traffic, Window
+from webhook.hardware.traffic.model import Traffic, Window
 
 AT = datetime(2026, 11, 23, 3, 20, 10, tzinfo=UTC)
 A, B = "GPU-a", "GPU-b"

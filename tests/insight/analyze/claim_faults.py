@@ -2,11 +2,11 @@
 
 import msgspec
 
-from tests.analyze.clusters import Cluster, Object, cards, h20, pairs
+from tests.insight.analyze.clusters import Cluster, Object, cards, h20, pairs
 from tests.judge import judge, policy
 from tests.pods import pod
-from webhook.claims.objects import ClaimSpec
-from webhook.topology.model import NodeTopology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.claims import ClaimSpec
 
 DRIVER = "gpu.nvidia.com"
 RULES = policy(claims={"enabled": True})

@@ -12,20 +12,20 @@ import yaml
 
 from certs.bundle import TlsBundle
 from certs.issue import issue
-from tests.cluster.hami.nodes import node_manifest
-from tests.explain.situations import injected, on
+from tests.control_plane.hami.nodes import node_manifest
+from tests.decisions.place.cluster import named
+from tests.decisions.test_detected import deployment
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import injected, on
 from tests.judge import policy
-from tests.place.cluster import named
 from tests.pods import container, pod
-from tests.state.test_detected import deployment
-from tests.topology import machines
-from webhook.analyze.analyzers import analyze
-from webhook.analyze.diagnosis import Diagnosis
-from webhook.analyze.snapshot import Setting, Snapshot, read_snapshot
-from webhook.cli.snapshot.documents import Documents
-from webhook.model.lease import lease_spec, micro_time
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology
+from webhook.cluster.snapshot.documents import Documents
+from webhook.cluster.snapshot.model import Setting, Snapshot, read_snapshot
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.insight.analyze.analyzers import analyze
+from webhook.insight.analyze.diagnosis import Diagnosis
+from webhook.objects.lease import lease_spec, micro_time
 
 Object = dict[str, Any]
 AT = datetime(2026, 11, 22, 12, tzinfo=UTC)

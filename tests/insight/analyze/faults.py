@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from tests.analyze import claim_faults
-from tests.analyze.clusters import (
+from tests.decisions.place.cluster import named
+from tests.hardware.topology import machines
+from tests.insight.analyze import claim_faults
+from tests.insight.analyze.clusters import (
     AT,
     CONFIGURATION,
     Cluster,
@@ -23,10 +25,8 @@ from tests.analyze.clusters import (
     scheduler,
     secret,
 )
-from tests.explain.situations import injected
-from tests.place.cluster import named
+from tests.insight.explain.situations import injected
 from tests.pods import container, pod
-from tests.topology import machines
 
 Expected = frozenset[tuple[str, str]]
 OURS = f"{CONFIGURATION} gpu-topology-webhook"

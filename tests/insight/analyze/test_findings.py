@@ -5,20 +5,20 @@ from datetime import timedelta
 
 import pytest
 
-from tests.analyze import claim_faults
-from tests.analyze.clusters import AT, CONFIGURATION, Cluster, Object, cards, h20, node, pairs, running
-from tests.analyze.faults import FAULTS, MOST, Fault, mixture, worse_cards
-from tests.catalogue.every import entries
-from tests.explain.situations import injected, on
+from tests.insight.analyze import claim_faults
+from tests.insight.analyze.clusters import AT, CONFIGURATION, Cluster, Object, cards, h20, node, pairs, running
+from tests.insight.analyze.faults import FAULTS, MOST, Fault, mixture, worse_cards
+from tests.insight.explain.situations import injected, on
 from tests.pods import container, pod
-from webhook.analyze.analyzers import analyze
-from webhook.analyze.diagnosis import Severity
-from webhook.analyze.rows import counts, rows
-from webhook.catalogue import cluster_findings
-from webhook.catalogue.cluster_findings import NOT_READ
-from webhook.catalogue.entry import Entry
-from webhook.catalogue.links import AGE_NOT_KNOWN
-from webhook.catalogue.peers import GROUP_ON_OTHER_NODES
+from webhook.insight.analyze.analyzers import analyze
+from webhook.insight.analyze.diagnosis import Severity
+from webhook.insight.analyze.rows import counts, rows
+from webhook.words.catalogue import cluster_findings
+from webhook.words.catalogue.cluster_findings import NOT_READ
+from webhook.words.catalogue.entry import Entry
+from webhook.words.catalogue.index import entries
+from webhook.words.catalogue.links import AGE_NOT_KNOWN
+from webhook.words.catalogue.peers import GROUP_ON_OTHER_NODES
 
 MIXTURES = 20
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.analyze.clusters import AT, Cluster, Object, cards, running
 from tests.cli.command import gpu_topology
-from tests.traffic.windows import MB, steady
-from webhook.analyze.diagnosis import Severity
-from webhook.analyze.kept import kept
-from webhook.model import names
-from webhook.traffic.document import format_traffic
-from webhook.traffic.model import Traffic, Window
+from tests.hardware.traffic.windows import MB, steady
+from tests.insight.analyze.clusters import AT, Cluster, Object, cards, running
+from webhook.cluster.redaction.objects import kept
+from webhook.hardware.traffic.document import format_traffic
+from webhook.hardware.traffic.model import Traffic, Window
+from webhook.insight.analyze.diagnosis import Severity
+from webhook.words import names
 
 STARTED = (AT - timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
 

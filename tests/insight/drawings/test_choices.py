@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.topology.machines import dgx1_v100, h20, l40s
-from webhook.draw.choices import chosen_text, plan_text, ranges
-from webhook.topology.planning.plan import Plan, PlanRequest, plan
-from webhook.topology.selection.request import Constraints, NodeFree, Request
-from webhook.topology.selection.select import Choice, select
+from tests.hardware.topology.machines import dgx1_v100, h20, l40s
+from webhook.hardware.topology.planning.plan import Plan, PlanRequest, plan
+from webhook.hardware.topology.selection.request import Constraints, NodeFree, Request
+from webhook.hardware.topology.selection.select import Choice, select
+from webhook.insight.drawings.choices import chosen_text, plan_text
+from webhook.words.listing import ranges
 
 
 def chosen(request: Request) -> Choice:

@@ -4,10 +4,10 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from tests.draw.test_svg import HOSTILE
-from tests.verify.test_document import report
-from webhook.draw.bandwidth import lines, measured_matrix
-from webhook.draw.heat import heat_matrix
+from tests.hardware.measurement.test_document import report
+from tests.insight.drawings.test_svg import HOSTILE
+from webhook.insight.drawings.bandwidth import lines, measured_matrix
+from webhook.insight.drawings.heat import heat_matrix
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.topology.machines import MACHINES
-from webhook.draw.terminal import picture
-from webhook.topology.readers.smi import read_smi
+from tests.hardware.topology.machines import MACHINES
+from webhook.hardware.topology.readers.smi import read_smi
+from webhook.insight.drawings.terminal import picture
 
 SIXTEEN = 16
 

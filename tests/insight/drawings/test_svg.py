@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 
-from tests.topology.generated import topologies
-from tests.topology.machines import (
+from tests.hardware.topology.generated import topologies
+from tests.hardware.topology.machines import (
     MACHINES,
     a100_pcie_bridged,
     bent,
@@ -23,9 +23,9 @@ from tests.topology.machines import (
     with_switch_links,
     without,
 )
-from webhook.draw.svg import draw
-from webhook.topology.model import Gpu, LostGpu, MigMode, Nic, NodeTopology, NvLink, PciSwitch
-from webhook.topology.sets import assess
+from webhook.hardware.topology.model import Gpu, LostGpu, MigMode, Nic, NodeTopology, NvLink, PciSwitch
+from webhook.hardware.topology.sets import assess
+from webhook.insight.drawings.svg import draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = """</text></svg><script>alert("x")</script>&<!--]]>'" onload="alert(1)"""

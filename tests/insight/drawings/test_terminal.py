@@ -9,8 +9,8 @@ from hypothesis import given
 from rich.console import Console
 from rich.text import Text
 
-from tests.topology.generated import topologies
-from tests.topology.machines import (
+from tests.hardware.topology.generated import topologies
+from tests.hardware.topology.machines import (
     MACHINES,
     a100_pcie_bridged,
     bent,
@@ -20,10 +20,10 @@ from tests.topology.machines import (
     with_switch_links,
     without,
 )
-from webhook.draw.terminal import picture, plain, worth
-from webhook.topology.model import Gpu, MigMode, NodeTopology
-from webhook.topology.pcie import PciePath
-from webhook.topology.sets import NicAffinity, assess
+from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology
+from webhook.hardware.topology.pcie import PciePath
+from webhook.hardware.topology.sets import NicAffinity, assess
+from webhook.insight.drawings.terminal import picture, plain, worth
 
 ESCAPE = "\x1b"
 

@@ -4,22 +4,22 @@ from typing import Any
 
 import msgspec
 
+from tests.hardware.topology import machines
 from tests.judge import HAMI_2_9, policy
 from tests.pods import ALL_ALLOWED, Manifest
-from tests.topology import machines
-from webhook.admit.admission import admit
-from webhook.config import AdmitPolicy
-from webhook.explain.evidence import Evidence, containers_with_env_from, node_of
-from webhook.explain.explain import explain
-from webhook.explain.findings import Finding, Report
-from webhook.explain.standing import standing_of
-from webhook.manifest.pods import to_json
-from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import Namespace, Pod
-from webhook.model.version import Version
-from webhook.resolve.node import KnownNode, Origin, Sources
-from webhook.topology.model import NodeTopology
-from webhook.workload import apply_in_place
+from webhook.cli.workload import apply_in_place
+from webhook.decisions.admit.admission import admit
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.request.assigned_node import node_of
+from webhook.decisions.resolve.node import KnownNode, Origin, Sources
+from webhook.hardware.topology.model import NodeTopology
+from webhook.insight.explain.evidence import Evidence
+from webhook.insight.explain.explain import explain
+from webhook.insight.explain.findings import Finding, Report
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import Namespace, Pod
+from webhook.words.version import Version
 
 H20 = machines.H20_UUIDS
 HAMI_2_8 = ClusterFacts(hami=Version(2, 8), kubernetes=Version(1, 33))
@@ -84,8 +84,6 @@ def told(
             sources=sources or known(machines.h20()),
             node=node_of(found),
             others=None if others is None else tuple(map(decoded, others)),
-            env_from=containers_with_env_from(to_json(manifest)),
-            standing=standing_of(to_json(manifest)),
             **more,
         )
     )

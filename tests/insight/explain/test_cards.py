@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.explain.situations import H20, HAMI_2_8, UNKNOWN_HAMI, finding, injected, on, said, told
+from tests.insight.explain.situations import H20, HAMI_2_8, UNKNOWN_HAMI, finding, injected, on, said, told
 from tests.judge import HAMI_2_9, HAMI_2_10_0
 from tests.pods import Manifest, container, pod
-from webhook.model.cluster import ClusterFacts
-from webhook.model.version import Version
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.words.version import Version
 
 OFF = [{"name": "CUDA_DISABLE_CONTROL", "value": "true"}]
 

@@ -7,18 +7,29 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.admit.generated import CLAIM_SPECS, claim_pods, claim_policies, clusters, namespaces
-from tests.explain.situations import H20, decoded, known
-from tests.explain.test_laws import marked, marks
+from tests.decisions.admit.generated import CLAIM_SPECS, claim_pods, claim_policies, clusters, namespaces
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import H20, decoded, known
+from tests.insight.explain.test_laws import marked, marks
 from tests.laws import check_laws
 from tests.pods import Manifest
-from tests.topology import machines
-from webhook.admit.admission import admit
-from webhook.bind.binding import begin, may_be_opted_in
-from webhook.bind.pod_to_bind import PodToBind
-from webhook.claims.given import NOTHING_GIVEN, given_gpus
-from webhook.claims.known import KnownClaims
-from webhook.claims.objects import (
+from webhook.cli.explain.output import as_json, as_text
+from webhook.cli.workload import apply_in_place
+from webhook.decisions.admit.admission import admit
+from webhook.decisions.bind.binding import begin, may_be_opted_in
+from webhook.decisions.bind.pod_to_bind import PodToBind
+from webhook.decisions.claims.given import NOTHING_GIVEN, given_gpus
+from webhook.decisions.claims.known import KnownClaims
+from webhook.decisions.claims.slices import Pools, PublishedDevice, SlicePart
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.resolve.node import Sources
+from webhook.insight.explain.evidence import Evidence
+from webhook.insight.explain.examined import examine
+from webhook.insight.explain.explain import explain
+from webhook.insight.explain.findings import Report
+from webhook.objects.binding import Binding, BindReason, Target
+from webhook.objects.claims import (
     AllocatedDevices,
     ClaimAllocation,
     ClaimStatus,
@@ -29,20 +40,9 @@ from webhook.claims.objects import (
     Result,
     TemplateSpec,
 )
-from webhook.claims.slices import Pools, PublishedDevice, SlicePart
-from webhook.cli.explain.output import as_json, as_text
-from webhook.config import AdmitPolicy
-from webhook.explain.evidence import Evidence
-from webhook.explain.examined import examine
-from webhook.explain.explain import explain
-from webhook.explain.findings import Report
-from webhook.manifest.pods import to_json
-from webhook.model.binding import Binding, BindReason, Target
-from webhook.model.cluster import ClusterFacts
-from webhook.model.outcome import Kind, Reason
-from webhook.model.pod import Namespace
-from webhook.resolve.node import Sources
-from webhook.workload import apply_in_place
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import Namespace
+from webhook.words.outcome import Kind, Reason
 
 NODE = "h20-node-1"
 UID = "0b1c"

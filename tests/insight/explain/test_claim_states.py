@@ -7,20 +7,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.claims.cases import CASES, case
-from tests.explain.situations import finding, said
+from tests.decisions.claims.cases import CASES, case
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import finding, said
 from tests.judge import policy
-from tests.topology import machines
-from webhook.claims.known import KnownClaims
-from webhook.claims.objects import ResourceClaim
-from webhook.claims.slices import Pools
-from webhook.config import AdmitPolicy
-from webhook.explain.evidence import Evidence
-from webhook.explain.explain import explain
-from webhook.explain.findings import Finding, Reach, Report
-from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import EnvVar, Namespace, Pod, PodSpec, PodStatus
-from webhook.resolve.node import KnownNode, Origin, Sources
+from webhook.decisions.claims.known import KnownClaims
+from webhook.decisions.claims.slices import Pools
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.resolve.node import KnownNode, Origin, Sources
+from webhook.insight.explain.evidence import Evidence
+from webhook.insight.explain.explain import explain
+from webhook.insight.explain.findings import Finding, Reach, Report
+from webhook.objects.claims import ResourceClaim
+from webhook.objects.pod import EnvVar, Namespace, Pod, PodSpec, PodStatus
 
 NODE = "a100-bridged"
 TOPOLOGY = dataclasses.replace(machines.a100_pcie_bridged(), node=NODE)

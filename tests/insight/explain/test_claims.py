@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.explain.situations import failing, finding, injected, on, said, told
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import failing, finding, injected, on, said, told
 from tests.judge import HAMI_2_9
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
-from tests.topology import machines
-from webhook.explain.findings import Reach
-from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import Namespace
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.insight.explain.findings import Reach
+from webhook.objects.pod import Namespace
 
 CLAIMED = ClusterFacts(hami=HAMI_2_9.hami, kubernetes=HAMI_2_9.kubernetes, claimed=frozenset({"nvidia.com/gpu"}))
 HAMI_DRA = ClusterFacts(claimed=frozenset({"nvidia.com/gpu"}), has_hami_dra=True)

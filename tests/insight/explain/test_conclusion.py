@@ -1,14 +1,11 @@
 """The one sentence at the end claims what follows from the conditions, and no more."""
 
-import pytest
-
-from tests.explain.situations import H20, annotated, decoded, finding, injected, known, on, said, told
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import H20, annotated, decoded, finding, injected, known, on, said, told
 from tests.judge import policy
 from tests.pods import Manifest, container, pod, team_a
-from tests.topology import machines
-from webhook.explain.evidence import containers_with_env_from, group_of
-from webhook.explain.findings import Reach
-from webhook.model.pod import MalformedPod
+from webhook.insight.explain.evidence import group_of
+from webhook.insight.explain.findings import Reach
 
 DGX1 = known(machines.dgx1_v100())
 OFF = [{"name": "CUDA_DISABLE_CONTROL", "value": "true"}]
@@ -114,12 +111,6 @@ def test_a_group_is_found_in_spite_of_a_bad_option() -> None:
     assert finding(told(manifest), "prepared").verdict == "fails"
     labelled = pod(labels={"gpu.topology/group": "g"}, annotations={"gpu.topology/shm-size": "big"})
     assert finding(told(labelled), "same-node").evidence == "the other pods of group g are not known here"
-
-
-@pytest.mark.parametrize("document", [b"[]", b'{"spec": 1}', b'{"spec": {"containers": [{}]}}'])
-def test_what_is_no_pod_is_malformed(document: bytes) -> None:
-    with pytest.raises(MalformedPod, match=r"Expected|Object missing"):
-        containers_with_env_from(document)
 
 
 def test_the_configured_version_of_hami_overrules_the_detected_one() -> None:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.explain.situations import HAMI_2_8, UNKNOWN_HAMI, finding, injected, said, told
+from tests.insight.explain.situations import HAMI_2_8, UNKNOWN_HAMI, finding, injected, said, told
 from tests.judge import HAMI_2_9, HAMI_2_10_0
 from tests.pods import container, pod
-from webhook.model.cluster import ClusterFacts
+from webhook.decisions.cluster_facts import ClusterFacts
 
 SETUP = pod(initContainers=[container("setup", gpus=None)])
 SIDECAR = pod(initContainers=[container("setup", gpus=None), container("proxy", gpus=None, restartPolicy="Always")])

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.explain.situations import annotated, failing, finding, injected, said, told
+from tests.insight.explain.situations import annotated, failing, finding, injected, said, told
 from tests.judge import TEAM_A, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod, team_a
-from webhook.explain.findings import Finding, Report
-from webhook.model.pod import Namespace
+from webhook.insight.explain.findings import Finding, Report
+from webhook.objects.pod import Namespace
 
 UNPREPARED = (
     "no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal, NCCL_P2P_LEVEL and NCCL_NVLS_ENABLE: the "

@@ -7,28 +7,29 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.admit.generated import clusters, namespaces, pods, policies
-from tests.explain.situations import H20, decoded, known, on
+from tests.decisions.admit.generated import clusters, namespaces, pods, policies
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import H20, decoded, known, on
 from tests.laws import check_laws
 from tests.pods import Manifest
-from tests.topology import machines
-from webhook.admit.admission import admit
-from webhook.bind.binding import begin, may_be_opted_in
-from webhook.bind.pod_to_bind import PodToBind
 from webhook.cli.explain.output import as_json, as_text
-from webhook.config import AdmitPolicy
-from webhook.explain.evidence import Evidence, containers_with_env_from, node_of
-from webhook.explain.examined import examine
-from webhook.explain.explain import explain
-from webhook.explain.findings import Report
-from webhook.manifest.pods import to_json
-from webhook.model.binding import Binding, BindReason, Target
-from webhook.model.cluster import ClusterFacts
-from webhook.model.names import INJECTED
-from webhook.model.outcome import Kind, Reason
-from webhook.model.pod import Namespace
-from webhook.resolve.node import Sources
-from webhook.workload import apply_in_place
+from webhook.cli.workload import apply_in_place
+from webhook.decisions.admit.admission import admit
+from webhook.decisions.bind.binding import begin, may_be_opted_in
+from webhook.decisions.bind.pod_to_bind import PodToBind
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.request.assigned_node import node_of
+from webhook.decisions.resolve.node import Sources
+from webhook.insight.explain.evidence import Evidence
+from webhook.insight.explain.examined import examine
+from webhook.insight.explain.explain import explain
+from webhook.insight.explain.findings import Report
+from webhook.objects.binding import Binding, BindReason, Target
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import Namespace
+from webhook.words.names import INJECTED
+from webhook.words.outcome import Kind, Reason
 
 
 def report(
@@ -43,7 +44,6 @@ def report(
             cluster=cluster,
             sources=sources,
             node=node_of(pod),
-            env_from=containers_with_env_from(to_json(manifest)),
         )
     )
 

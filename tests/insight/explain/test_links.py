@@ -4,18 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.explain.situations import H20, annotated, decoded, failing, finding, injected, known, on, said, told
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import H20, annotated, decoded, failing, finding, injected, known, on, said, told
 from tests.judge import TEAM_A, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
-from tests.topology import machines
-from webhook.bind.binding import begin, finish
-from webhook.bind.pod_to_bind import PodToBind
-from webhook.explain.evidence import Evidence, Reading
-from webhook.explain.explain import explain
-from webhook.model.binding import Binding, Target
-from webhook.model.pod import Metadata, Namespace
-from webhook.resolve.node import KnownNode, Origin, Sources
-from webhook.topology.model import Fabric, MigMode
+from webhook.decisions.bind.binding import begin, finish
+from webhook.decisions.bind.pod_to_bind import PodToBind
+from webhook.decisions.resolve.node import KnownNode, Origin, Sources
+from webhook.hardware.topology.model import Fabric, MigMode
+from webhook.insight.explain.evidence import Evidence, Reading
+from webhook.insight.explain.explain import explain
+from webhook.objects.binding import Binding, Target
+from webhook.objects.pod import Metadata, Namespace
 
 DGX1 = known(machines.dgx1_v100())
 L40S = known(machines.l40s())

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.explain.situations import H20, annotated, finding, on, told
+from tests.insight.explain.situations import H20, annotated, finding, on, told
 from tests.pods import Manifest, container, pod
-from webhook.explain.findings import Report
+from webhook.insight.explain.findings import Report
 
 
 def tells(cards: list[str], **changes: Any) -> str:

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.explain.situations import H20, failing, finding, injected, known, on, said, told
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import H20, failing, finding, injected, known, on, said, told
 from tests.judge import policy
 from tests.pods import SHARED_MEMORY, Manifest, container, pod
-from tests.topology import machines
-from webhook.explain.findings import Finding
+from webhook.insight.explain.findings import Finding
 
 POD_PEERS = {"gpu.topology/profile": "pod-peers"}
 NODE_PEERS = {"gpu.topology/profile": "node-peers", "gpu.topology/group": "serving"}

@@ -5,19 +5,19 @@ from typing import Any
 
 import pytest
 
-from tests.explain.situations import H20, annotated, finding, injected, known, on, said, told
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import H20, annotated, finding, injected, known, on, said, told
 from tests.judge import HAMI_2_9
 from tests.pods import Manifest, container, pod
-from tests.topology import machines
-from webhook.catalogue import waiting
-from webhook.catalogue.entry import Entry
-from webhook.config import AdmitPolicy, admit_policy, parse_config
-from webhook.explain.evidence import Reading
-from webhook.explain.findings import Finding, Reach, Report
-from webhook.explain.placement import PLACEMENT
-from webhook.explain.standing import PlannerSigns, duration, planner_signs, standing_of
-from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import MalformedPod
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy, admit_policy, parse_config
+from webhook.insight.explain.evidence import Reading
+from webhook.insight.explain.findings import Finding, Reach, Report
+from webhook.insight.explain.placement import PLACEMENT
+from webhook.objects.planner_signs import PlannerSigns, planner_signs
+from webhook.words.catalogue import waiting
+from webhook.words.catalogue.entry import Entry
+from webhook.words.duration import duration
 
 GATE = "gpu.topology/place"
 NODE = "h20-node-1"
@@ -364,9 +364,3 @@ def test_a_planner_that_renews_its_lease_is_alive_even_if_clocks_differ_a_little
 )
 def test_durations_are_as_long_as_people_say_them(seconds: float, words: str) -> None:
     assert duration(seconds) == words
-
-
-@pytest.mark.parametrize("status", ['"x"', '{"conditions": 1}', '{"conditions": [{"type": 1}]}'])
-def test_a_status_that_is_none_is_a_sentence(status: str) -> None:
-    with pytest.raises(MalformedPod, match="Expected"):
-        standing_of(f'{{"status": {status}}}'.encode())

@@ -5,13 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.explain.situations import H20, decoded, failing, finding, injected, known, on
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import H20, decoded, failing, finding, injected, known, on
 from tests.judge import HAMI_2_9, TEAM_A, policy
 from tests.pods import Manifest, pod
-from tests.topology import machines
-from webhook.explain.evidence import BindingReviews, Evidence, node_of
-from webhook.explain.explain import explain
-from webhook.explain.findings import Reach, Report
+from webhook.decisions.request.assigned_node import node_of
+from webhook.insight.explain.evidence import BindingReviews, Evidence
+from webhook.insight.explain.explain import explain
+from webhook.insight.explain.findings import Reach, Report
 
 HERE = "system:serviceaccount:hami-system:hami-scheduler"
 ELSEWHERE = "system:serviceaccount:system-gpu:hami-scheduler"

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.explain.situations import H20, annotated, failing, finding, known, on, told
+from tests.hardware.topology import machines
+from tests.hardware.traffic.windows import AT, MB, ago, steady
+from tests.insight.explain.situations import H20, annotated, failing, finding, known, on, told
 from tests.pods import Manifest, container, pod
-from tests.topology import machines
-from tests.traffic.windows import AT, MB, ago, steady
-from webhook.explain.findings import Finding, Report
-from webhook.traffic.model import Traffic, Window
+from webhook.hardware.traffic.model import Traffic, Window
+from webhook.insight.explain.findings import Finding, Report
 
 STARTED = "2026-11-23T01:20:00Z"
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.explain.situations import H20, UNKNOWN_HAMI, injected, on, told
+from tests.insight.explain.situations import H20, UNKNOWN_HAMI, injected, on, told
 from tests.judge import HAMI_2_9
 from tests.pods import Manifest, container, pod
-from webhook.explain.findings import Report
-from webhook.model.cluster import ClusterFacts
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.insight.explain.findings import Report
 
 
 def found(report: Report) -> list[tuple[str, str]]:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.explain.situations import H20, injected, on, told
+from tests.insight.explain.situations import H20, injected, on, told
 from tests.pods import Manifest, container, pod
-from webhook.explain.findings import Report
+from webhook.insight.explain.findings import Report
 
 NODE_PEERS = {"gpu.topology/profile": "node-peers", "gpu.topology/group": "serving"}
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.explain.situations import H20, annotated, finding, injected, known, on, said, told
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import H20, annotated, finding, injected, known, on, said, told
 from tests.judge import HAMI_2_9, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod, team_a
-from tests.topology import machines
-from webhook.explain.findings import Finding
-from webhook.model.cluster import ClusterFacts
-from webhook.model.version import Version
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.insight.explain.findings import Finding
+from webhook.words.version import Version
 
 
 def of_pod(name: str, value: str, **fields: Any) -> Finding:
@@ -135,7 +135,7 @@ def test_an_empty_host_id_makes_all_nodes_one() -> None:
 def test_a_topology_file_of_ones_own_is_believed_and_not_known() -> None:
     found = of_pod("NCCL_TOPO_FILE", "/etc/topo.xml")
     assert found.verdict == "unknown"
-    assert found.remedy == "Look what NCCL makes of it: gpu-topology topology check FILE"
+    assert found.remedy == "Look what NCCL makes of it: NCCL_DEBUG=INFO, and NCCL_TOPO_DUMP_FILE=COPY.xml"
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.analyze.clusters import AT, Cluster, Object, cards, pairs, running
-from tests.analyze.faults import FAULTS
-from tests.explain.situations import injected
+from tests.insight.analyze.clusters import AT, Cluster, Object, cards, pairs, running
+from tests.insight.analyze.faults import FAULTS
+from tests.insight.explain.situations import injected
 from tests.pods import container, pod
-from webhook.analyze.analyzers import analyze
-from webhook.overview.build import overview
-from webhook.overview.model import Node, Overview, Pod
-from webhook.topology.model import MigMode, NvLink
+from webhook.hardware.topology.model import MigMode, NvLink
+from webhook.insight.analyze.analyzers import analyze
+from webhook.insight.overview.build import overview
+from webhook.insight.overview.model import Node, Overview, Pod
 
 PROGRAM = "gpu-topology-remap"
 

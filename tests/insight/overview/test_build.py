@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.analyze.clusters import Cluster, running
-from tests.analyze.faults import FAULTS, mixture
-from tests.overview.scenes import (
+from tests.insight.analyze.clusters import Cluster, running
+from tests.insight.analyze.faults import FAULTS, mixture
+from tests.insight.overview.scenes import (
     annotate_node,
     claims,
     cordoned,
@@ -21,11 +21,11 @@ from tests.overview.scenes import (
     seen,
     states,
 )
-from webhook.analyze.diagnosis import Diagnosis, Holder, Severity
-from webhook.overview.build import overview
-from webhook.overview.findings import sort_findings
-from webhook.overview.groups import Joined, groups
-from webhook.overview.model import CardState, Health, Level, Overview, Verified
+from webhook.insight.analyze.diagnosis import Diagnosis, Holder, Severity
+from webhook.insight.overview.build import overview
+from webhook.insight.overview.findings import sort_findings
+from webhook.insight.overview.groups import Joined, groups
+from webhook.insight.overview.model import CardState, Health, Level, Overview, Verified
 
 
 def test_in_a_healthy_cluster_cards_are_held_or_free_and_pods_have_the_best() -> None:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.analyze.clusters import Cluster
-from tests.analyze.test_traffic import quiet
 from tests.cli.test_status import NARROW, WIDE, drawn
-from tests.overview.scenes import pod_of, seen
-from tests.traffic.windows import MB, steady
+from tests.hardware.traffic.windows import MB, steady
+from tests.insight.analyze.clusters import Cluster
+from tests.insight.analyze.test_traffic import quiet
+from tests.insight.overview.scenes import pod_of, seen
 
 SECONDS = 300
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.page.browser import Browser, Programs, browser, find_programs
-from tests.programs.left_out import LeaveOut
+from tests.go_programs.left_out import LeaveOut
+from tests.insight.page.browser import Browser, Programs, browser, find_programs
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,12 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.analyze.clusters import Cluster
-from webhook.overview.model import Overview
-from webhook.page.details import Known
-from webhook.page.feed import Feed
-from webhook.page.serving import Place, find_place, serve
-from webhook.page.sheet import Standing
+from tests.insight.analyze.clusters import Cluster
+from webhook.cluster.snapshot.standing import Standing
+from webhook.insight.overview.model import Overview
+from webhook.insight.page.details import Known
+from webhook.insight.page.feed import Feed
+from webhook.insight.page.serving import Place, find_place, serve
 
 LIVE = Standing(live=True, at="12:00:00 UTC")
 _SECONDS = 30.0

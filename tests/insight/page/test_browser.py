@@ -6,17 +6,17 @@ import msgspec
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.analyze.clusters import Cluster
-from tests.page.browser import Browser, Programs, browser
-from tests.page.overviews import HOSTILE, hostile, overview
-from tests.page.served import LIVE, Served, served
-from webhook.overview import build
-from webhook.overview.model import Overview
-from webhook.page.blocks import blocks
-from webhook.page.details import Known, of_file
-from webhook.page.document import whole
-from webhook.page.sheet import Standing
-from webhook.page.words import Language, words
+from tests.insight.analyze.clusters import Cluster
+from tests.insight.page.browser import Browser, Programs, browser
+from tests.insight.page.overviews import HOSTILE, hostile, overview
+from tests.insight.page.served import LIVE, Served, served
+from webhook.cluster.snapshot.standing import Standing
+from webhook.insight.overview import build
+from webhook.insight.overview.model import Overview
+from webhook.insight.page.blocks import blocks
+from webhook.insight.page.details import Known, of_file
+from webhook.insight.page.document import whole
+from webhook.insight.page.words import Language, words
 
 
 def opened(window: Browser, page: Served, query: str = "") -> None:

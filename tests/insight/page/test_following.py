@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.analyze.clusters import Cluster
-from tests.analyze.faults import FAULTS
-from tests.page.browser import Programs, find_programs
-from webhook.analyze.snapshot import Snapshot
-from webhook.model.errors import GpuTopologyError
-from webhook.page.feed import Feed
-from webhook.page.following import Following
-from webhook.page.sheet import Standing
-from webhook.page.words import Language
+from tests.insight.analyze.clusters import Cluster
+from tests.insight.analyze.faults import FAULTS
+from tests.insight.page.browser import Programs, find_programs
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.cluster.snapshot.standing import Standing
+from webhook.insight.page.feed import Feed
+from webhook.insight.page.following import Following
+from webhook.insight.page.words import Language
+from webhook.words.errors import GpuTopologyError
 
 _SECONDS = 60.0
 
@@ -44,7 +44,7 @@ class Given:
 async def heard_until(feed: Feed, holds: Callable[[dict[str, object]], bool]) -> dict[str, object]:
     """The first message of which that is true."""
     async with asyncio.timeout(_SECONDS):
-        async for message in feed.listen(Language.ENGLISH, 0):
+        async for message in feed.listen(Language.ENGLISH):
             found: dict[str, object] = msgspec.json.decode(message)
             if holds(found):
                 return found
@@ -108,7 +108,7 @@ def test_findings_of_before_do_not_make_the_page_live_again(monkeypatch: pytest.
         found.wait(_SECONDS)
         return ()
 
-    monkeypatch.setattr("webhook.page.following.analyze", analyze)
+    monkeypatch.setattr("webhook.insight.page.following.analyze", analyze)
 
     async def check(feed: Feed) -> None:
         await heard_until(feed, lambda _: True)
@@ -116,7 +116,7 @@ def test_findings_of_before_do_not_make_the_page_live_again(monkeypatch: pytest.
         source.changed.set()
         await heard_until(feed, lambda told: not told["standing"]["live"])  # type: ignore[index]
         async with asyncio.timeout(_SECONDS):
-            heard = feed.listen(Language.ENGLISH, 0)
+            heard = feed.listen(Language.ENGLISH)
             await anext(heard)
             found.set()
             assert msgspec.json.decode(await anext(heard))["standing"]["live"] is False

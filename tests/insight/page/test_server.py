@@ -7,13 +7,12 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.page.overviews import overview
-from tests.page.served import LIVE, Served, served
-from webhook.model.errors import GpuTopologyError
-from webhook.page import connections
-from webhook.page.document import ASSETS
-from webhook.page.feed import MOST_LISTENERS
-from webhook.page.serving import find_place
+from tests.insight.page.overviews import overview
+from tests.insight.page.served import LIVE, Served, served
+from webhook.insight.page.document import ASSETS
+from webhook.insight.page.feed import MOST_LISTENERS
+from webhook.insight.page.serving import LIMITS, find_place
+from webhook.words.errors import GpuTopologyError
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +38,9 @@ def test_the_owner_gets_answers(client: httpx.Client) -> None:
     answer = client.get(DETAIL)
     assert answer.status_code == 200
     assert "Cards of node gpu-00-00" in answer.text
-    with client.stream("GET", "/events?since=0") as stream:
+    with client.stream("GET", "/events") as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
-        assert next(stream.iter_lines()).startswith('data: {"number":')
+        assert next(stream.iter_lines()).startswith('data: {"whole":true,')
 
 
 @pytest.mark.parametrize("path", [DETAIL, "/events", "/no-such", "/docs", "/openapi.json"])
@@ -83,9 +82,7 @@ def test_two_marks_of_where_a_request_comes_from_are_refused_if_one_is_elsewhere
     assert client.get(DETAIL, headers=headers[:1]).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "path", ["/?lang=<b>", "/events?since=<b>", "/events?lang=<b>", "/detail", "/detail?key={long}"]
-)
+@pytest.mark.parametrize("path", ["/?lang=<b>", "/events?lang=<b>", "/detail", "/detail?key={long}"])
 def test_an_answer_to_a_wrong_parameter_does_not_repeat_it(client: httpx.Client, path: str) -> None:
     answer = client.get(path.format(long="x" * 2000))
     assert (answer.status_code, answer.content) == (400, b"")
@@ -155,7 +152,7 @@ def test_so_many_pages_follow_at_a_time_and_no_more(client: httpx.Client) -> Non
     streams = []
     try:
         for _ in range(MOST_LISTENERS):
-            request = client.build_request("GET", "/events?since=0")
+            request = client.build_request("GET", "/events")
             stream = client.send(request, stream=True)
             assert stream.status_code == 200
             streams.append(stream)
@@ -168,7 +165,7 @@ def test_so_many_pages_follow_at_a_time_and_no_more(client: httpx.Client) -> Non
 def test_the_end_of_the_server_ends_a_stream() -> None:
     with served(overview(2)) as page:
         headers = {"Authorization": f"Bearer {page.place.token}"}
-        url = f"http://127.0.0.1:{page.place.port}/events?since=0"
+        url = f"http://127.0.0.1:{page.place.port}/events"
         with httpx.stream("GET", url, headers=headers, timeout=30, trust_env=False) as stream:
             lines = stream.iter_lines()
             assert next(lines).startswith("data:")
@@ -181,7 +178,7 @@ def test_a_listener_that_comes_late_hears_the_newest_alone() -> None:
         for number in range(3, 6):
             page.tell(overview(number), LIVE)
         headers = {"Authorization": f"Bearer {page.place.token}"}
-        url = f"http://127.0.0.1:{page.place.port}/events?since=0"
+        url = f"http://127.0.0.1:{page.place.port}/events"
         with httpx.stream("GET", url, headers=headers, timeout=30, trust_env=False) as stream:
             first = next(stream.iter_lines())
     assert first.count('"data-key":"nodes/gpu-') == 5
@@ -194,12 +191,25 @@ def connected(page: Served, said: bytes = b"") -> socket.socket:
 
 
 def test_connections_that_ask_nothing_do_not_keep_the_owner_out(page: Served, client: httpx.Client) -> None:
-    idle = [connected(page, b"GET / HTTP/1.1\r\nHo" if number % 2 else b"") for number in range(2 * connections.MOST)]
+    idle = [connected(page, b"GET / HTTP/1.1\r\nHo" if number % 2 else b"") for number in range(2 * LIMITS.connections)]
     try:
         assert client.get(DETAIL).status_code == 200
     finally:
         for each in idle:
             each.close()
+
+
+def test_connections_that_ask_nothing_do_not_end_what_the_owner_follows(page: Served, client: httpx.Client) -> None:
+    with client.stream("GET", "/events") as stream:
+        lines = stream.iter_lines()
+        assert next(lines).startswith("data:")
+        idle = [connected(page) for _ in range(2 * LIMITS.connections)]
+        try:
+            page.tell(overview(3))
+            assert next(line for line in lines if line.startswith("data:"))
+        finally:
+            for each in idle:
+                each.close()
 
 
 def test_headers_without_end_are_refused(page: Served) -> None:

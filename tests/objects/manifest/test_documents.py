@@ -2,9 +2,9 @@
 
 import pytest
 
-from webhook.manifest.documents import parse_yaml
-from webhook.manifest.manifest import Manifest
-from webhook.model.errors import ManifestError
+from webhook.objects.manifest.manifest import Manifest
+from webhook.objects.manifest.yaml_parser import parse_yaml
+from webhook.words.errors import ManifestError
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from webhook.manifest.documents import parse_yaml
-from webhook.manifest.extent import MAX_COPIES, MAX_DEPTH, check_depth, check_extent
-from webhook.manifest.json_text import read_json
-from webhook.model.errors import ManifestError
+from webhook.objects.manifest.extent import MAX_COPIES, MAX_DEPTH, check_depth, check_extent
+from webhook.objects.manifest.json_text import read_json
+from webhook.objects.manifest.yaml_parser import parse_yaml
+from webhook.words.errors import ManifestError
 
 
 def doubling(levels: int, item: str = "[{}]") -> str:

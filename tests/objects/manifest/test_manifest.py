@@ -1,6 +1,7 @@
 """What is not changed comes back byte for byte; what is changed has every other value as it was."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,9 +9,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.manifest.manifest import MAX_YAML, Manifest
-from webhook.manifest.pods import to_json
-from webhook.model.errors import ManifestError
+from webhook.objects.manifest.documents import read_yaml
+from webhook.objects.manifest.extent import MAX_YAML
+from webhook.objects.manifest.manifest import Manifest
+from webhook.objects.manifest.pods import to_json
+from webhook.words.errors import ManifestError
 
 TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=12) | st.sampled_from(
     ["a b", "yes", "*x", "a\nb"]
@@ -60,18 +63,15 @@ def test_a_change_of_one_document_leaves_the_others_byte_for_byte(
     assert to_json(again[number].value) == to_json(before)
 
 
-@given(DOCUMENTS, st.sampled_from([None, 1, 4, "\t"]), st.sampled_from([(", ", ": "), (",", ":"), (",", ": ")]))
-def test_json_stays_json_in_the_form_of_its_author(
-    value: Any, indent: int | str | None, separators: tuple[str, str]
-) -> None:
-    separators = separators if indent is None and separators != (",", ": ") else (", " if indent is None else ",", ": ")
-    text = json.dumps(value, indent=indent, separators=separators, ensure_ascii=False)
+@given(DOCUMENTS, st.sampled_from([None, 1, 4, "\t"]))
+def test_json_stays_json_with_the_indentation_of_its_author(value: Any, indent: int | str | None) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
     (document,) = Manifest(text, "it").documents
     assert document.is_json
     after = document.changed(add)
     expected = {**value, "added by us": {"list": [1, "yes"]}}
     assert json.loads(after) == expected
-    assert after == json.dumps(expected, indent=indent, separators=separators, ensure_ascii=text.isascii())
+    assert after == json.dumps(expected, indent=indent, ensure_ascii=text.isascii())
 
 
 REFUSED = [
@@ -115,3 +115,23 @@ def test_a_stream_of_json_is_no_yaml_and_a_mixture_is() -> None:
 def test_what_is_null_is_no_document() -> None:
     assert Manifest("null\n---\n~\n---\n", "it").documents == []
     assert Manifest("null {}", "it").documents != []
+
+
+def test_the_limits_of_a_text_hold_for_all_its_documents_together() -> None:
+    with pytest.raises(ManifestError, match=r"^it: expected at most 8 MiB of YAML, found more"):
+        Manifest(f"a: {'x' * 9000}\n---\nb: {'x' * (MAX_YAML - 9000)}\n", "it")
+    merging = f"a: &a {{{', '.join(f'k{number}: 1' for number in range(600))}}}\nb:\n" + "- <<: *a\n" * 100
+    with pytest.raises(ManifestError, match=r"^it line \d+: .*merge keys that stand for more than 100000 keys"):
+        Manifest(f"{merging}---\n{merging}", "it")
+
+
+def test_files_of_others_have_the_limits_of_a_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    for text, said in (
+        ('{"a": ' + "[" * 300 + "]" * 300 + "}", "nested too deep"),
+        ("a: " + "x" * MAX_YAML, "expected at most 8 MiB of YAML"),
+        ("a: !Ref b\n", "expected YAML"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ManifestError, match=f"^{path}.*{said}"):
+            read_yaml(path)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.manifest.stream import split
+from webhook.objects.manifest.stream import split
 
 LINES = st.sampled_from(
     ["---", "--- # c", "--- {a: b}", "...", "%YAML 1.1", "# c", "", "a: b", "a: |+", "  x", "\ufeff", "---a", "-", "\t"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.manifest.templates import find_templates
+from webhook.objects.manifest.templates import find_templates
 
 POD: dict[str, Any] = {"containers": [{"name": "a"}]}
 

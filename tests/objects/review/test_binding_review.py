@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pods import Manifest
-from webhook.model.binding import Binding, BindOutcome, BindReason, Target
-from webhook.model.binding_review import BindingRequest, decode_binding_review, encode_binding_reply
-from webhook.model.choices import Profile
-from webhook.model.envelope import MalformedReview
-from webhook.model.outcome import Kind
-from webhook.model.pod import Metadata
-from webhook.model.review import decode_review
+from webhook.objects.binding import Binding, BindOutcome, BindReason, Target
+from webhook.objects.binding_review import BindingRequest, decode_binding_review, encode_binding_reply
+from webhook.objects.envelope import MalformedReview
+from webhook.objects.pod import Metadata
+from webhook.objects.review import decode_review
+from webhook.words.choices import Profile
+from webhook.words.outcome import Kind
 
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 LINK = {"gpu.topology/link": "NVLink"}

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from webhook.model.envelope import MalformedReview
-from webhook.model.review import decode_review
+from webhook.objects.envelope import MalformedReview
+from webhook.objects.review import decode_review
 
 Manifest = dict[str, Any]
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.judge import TEAM_A, judge
 from tests.pods import container, pod
-from webhook.model.outcome import Kind, Outcome, Reason, fit_all
-from webhook.model.pod import Namespace
-from webhook.model.review import encode_reply
+from webhook.objects.pod import Namespace
+from webhook.objects.review import encode_reply
+from webhook.words.outcome import Kind, Outcome, Reason, fit_all
 
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 

@@ -1,4 +1,4 @@
-"""The table of ``docs/acceptance.md``: every run of which there is a ``RESULT.json`` in ``docs/acceptance``."""
+"""The table of ``docs/acceptance/results.md``: every run of which that folder has the ``RESULT.json``."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,13 +7,14 @@ from pathlib import Path
 import msgspec
 
 from tests.docs.parts import Part, row
-from webhook.acceptance.judge import CLAIMS
-from webhook.acceptance.model import API_VERSION, KIND, Result, Word
-from webhook.printable import fitted
+from webhook.programs.acceptance.judge import CLAIMS
+from webhook.programs.acceptance.model import API_VERSION, KIND, Result, Word
+from webhook.words.printable import fitted
 
-DOCS = Path(__file__).parents[2] / "docs"
-PAGE, RESULTS = DOCS / "acceptance.md", DOCS / "acceptance"
-PART = Part("tests.acceptance")
+DOCS = Path(__file__).parents[3] / "docs"
+RESULTS = DOCS / "acceptance"
+PAGE = RESULTS / "results.md"
+PART = Part("tests.programs.acceptance")
 MACHINES = ("V100", "A100 with bridges", "A100 with NVSwitches", "H100", "H20", "H200", "B200", "GB200", "L40S")
 """The kinds of machines on which the project should be tried; a result names the one that it is of by its file."""
 _MARKUP = re.compile(r"([\\|*_<>\[\]`&])")

@@ -14,8 +14,8 @@ import pytest
 from tests.nvml.machines import h20, write_machine
 from tests.nvml.stub import environment_of
 
-ROOT = Path(__file__).parents[2]
-MATRIX = ROOT / "tests/topology/texts/h20.txt"
+ROOT = Path(__file__).parents[3]
+MATRIX = ROOT / "tests/hardware/topology/texts/h20.txt"
 
 
 class Machine:

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.acceptance.logs import BROKEN, UNREAD, WITH_LINKS, WITHOUT_LINKS
-from tests.topology.machines import a100_pcie_bridged
-from webhook.acceptance import steps
-from webhook.acceptance.judge import Seen, verdicts
-from webhook.acceptance.machine import machine_of
-from webhook.acceptance.model import Ran, Verdict, Word
-from webhook.acceptance.pods import CONTROL, EXCLUSIVE, HAMI, KUBERNETES, NODE_PEERS, POD_PEERS, PodCase
-from webhook.topology.document import format_topology
-from webhook.topology.matrix import format_matrix, matrix
+from tests.hardware.topology.machines import a100_pcie_bridged
+from tests.programs.acceptance.logs import BROKEN, UNREAD, WITH_LINKS, WITHOUT_LINKS
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.matrix import format_matrix, matrix
+from webhook.programs.acceptance import steps
+from webhook.programs.acceptance.judge import Seen, verdicts
+from webhook.programs.acceptance.machine import machine_of
+from webhook.programs.acceptance.model import Ran, Verdict, Word
+from webhook.programs.acceptance.pods import CONTROL, EXCLUSIVE, HAMI, KUBERNETES, NODE_PEERS, POD_PEERS, PodCase
 
 TOPOLOGY = format_topology(a100_pcie_bridged())
 TEXT = format_matrix(matrix(a100_pcie_bridged()))

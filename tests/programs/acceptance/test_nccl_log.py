@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.acceptance.logs import BROKEN, UNREAD, WITH_LINKS, WITHOUT_LINKS
-from webhook.acceptance.nccl_log import NcclLog, read_nccl_log
+from tests.programs.acceptance.logs import BROKEN, UNREAD, WITH_LINKS, WITHOUT_LINKS
+from webhook.programs.acceptance.nccl_log import NcclLog, read_nccl_log
 
 
 def read(text: str) -> NcclLog:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.state.test_detected import deployment
-from webhook.acceptance.pods import CASES, CONTROL, EXCLUSIVE, Cluster, manifest_of
+from tests.decisions.test_detected import deployment
+from webhook.programs.acceptance.pods import CASES, CONTROL, EXCLUSIVE, Cluster, manifest_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CLUSTER = Cluster(namespace="gpu-trial", image="registry.corp.example/gpu-topology-webhook:0.1.0")
 KUBECTL = """#!/bin/sh
 echo "$*" >> "$NOTES"

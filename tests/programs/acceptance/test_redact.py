@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.acceptance.model import Machine, Ran, Result, Verdict, Word
-from webhook.acceptance.redact import Redactor
-from webhook.acceptance.result import result
+from webhook.programs.acceptance.model import Machine, Ran, Result, Verdict, Word
+from webhook.programs.acceptance.redact import Redactor
+from webhook.programs.acceptance.result import result
 
 
 def redacted(text: str, **named: str) -> str:

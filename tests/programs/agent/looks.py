@@ -4,10 +4,10 @@ import copy
 from dataclasses import replace
 from typing import Any
 
-from tests.topology.machines import bent
-from webhook.agent.look import Look
-from webhook.topology.health import node_health
-from webhook.topology.model import UNKNOWN, NodeTopology, NvLink
+from tests.hardware.topology.machines import bent
+from webhook.hardware.topology.health import node_health
+from webhook.hardware.topology.model import UNKNOWN, NodeTopology, NvLink
+from webhook.programs.agent.look import Look
 
 NO_DRIVER = "libnvidia-ml.so.1 is not here"
 

@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.agent.looks import look, node_object, stored
 from tests.nvml.any_driver import AnyMachine
-from webhook.agent.metrics import families
-from webhook.agent.publication import Memory, Object, Observed, Publication, PublishOptions, decide, sound
-from webhook.agent.status import Status
-from webhook.discovery.discover import discover
-from webhook.exposition import Exposition
-from webhook.topology.document import parse_topology
-from webhook.topology.model import NodeTopology
+from tests.programs.agent.looks import look, node_object, stored
+from webhook.hardware.discovery.discover import discover
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.metrics import families
+from webhook.programs.agent.publication import Memory, Object, Observed, Publication, PublishOptions, decide, sound
+from webhook.programs.agent.status import Status
+from webhook.programs.exposition import Exposition
 
 pytestmark = pytest.mark.any_driver
 

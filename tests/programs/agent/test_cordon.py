@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agent.looks import all_links_down, driver_away, look, unlisted
-from tests.topology.machines import (
+from tests.hardware.topology.machines import (
     a100_pcie_bridged,
     bent,
     dgx1_v100,
@@ -17,8 +16,9 @@ from tests.topology.machines import (
     with_switch_links,
     without,
 )
-from webhook.agent.cordon import CordonChange, cordon_change
-from webhook.topology.model import UNKNOWN, LostGpu, MigMode, NodeTopology, NvLink
+from tests.programs.agent.looks import all_links_down, driver_away, look, unlisted
+from webhook.hardware.topology.model import UNKNOWN, LostGpu, MigMode, NodeTopology, NvLink
+from webhook.programs.agent.cordon import CordonChange, cordon_change
 
 UUID_0, UUID_2, UUID_3 = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in (0, 2, 3))
 ADMINISTRATORS = "GPU-of-an-admin, GPU-of-another"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agent.slices import HAMI, NVIDIA, a_device, a_slice
-from webhook.agent.devices import Device, DeviceId, NodeDevices, Pool, node_devices, normal_bus_id
+from tests.programs.agent.slices import HAMI, NVIDIA, a_device, a_slice
+from webhook.programs.agent.devices import Device, DeviceId, NodeDevices, Pool, node_devices, normal_bus_id
 
 POOL = Pool(NVIDIA, "n1")
 

@@ -6,11 +6,11 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.agent.looks import look
-from tests.topology.machines import hgx_h100
-from webhook.agent.endpoints import agent_endpoints
-from webhook.agent.log import AgentLog
-from webhook.agent.status import Status
+from tests.hardware.topology.machines import hgx_h100
+from tests.programs.agent.looks import look
+from webhook.programs.agent.endpoints import agent_endpoints
+from webhook.programs.agent.log import AgentLog
+from webhook.programs.agent.status import Status
 
 WELL = Status(confirmed_at=0.0, look=look(hgx_h100()), in_step=True, failure="")
 

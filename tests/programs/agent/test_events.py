@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.agent.looks import all_links_down, driver_away, look, unlisted
-from tests.topology.machines import (
+from tests.hardware.topology.machines import (
     a100_pcie_bridged,
     bent,
     dgx1_v100,
@@ -16,8 +15,9 @@ from tests.topology.machines import (
     with_switch_links,
     without,
 )
-from webhook.agent.events import ENTRIES, EventReason, NodeEvent, changes, cordon_events
-from webhook.topology.model import UNKNOWN, Fabric, LostGpu, MigMode, NodeTopology, NvLink
+from tests.programs.agent.looks import all_links_down, driver_away, look, unlisted
+from webhook.hardware.topology.model import UNKNOWN, Fabric, LostGpu, MigMode, NodeTopology, NvLink
+from webhook.programs.agent.events import ENTRIES, EventReason, NodeEvent, changes, cordon_events
 
 UUID_0, UUID_2, UUID_3 = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in (0, 2, 3))
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.traffic.windows import AT, MB
-from webhook.agent.growth import LENGTHS, MOST_BYTES_PER_SECOND, CardTotals, Growth
-from webhook.discovery.facts import ByteCounter, CardCounters, Direction
-from webhook.traffic.document import format_traffic, parse_traffic
-from webhook.traffic.judgement import Sign, unused
-from webhook.traffic.model import Window
+from tests.hardware.traffic.windows import AT, MB
+from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
+from webhook.hardware.traffic.document import format_traffic, parse_traffic
+from webhook.hardware.traffic.judgement import Sign, unused
+from webhook.hardware.traffic.model import Window
+from webhook.programs.agent.growth import LENGTHS, MOST_BYTES_PER_SECOND, CardTotals, Growth
 
 TX, RX = Direction.TX, Direction.RX
 A = "GPU-a"

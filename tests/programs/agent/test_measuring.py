@@ -12,16 +12,16 @@ import pytest
 
 from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench, bench_of, cuda_libraries, play_bench
-from tests.server.conftest import until
-from tests.topology.machines import bent, hgx_h100
-from tests.verify.test_run import QUICK, BenchOf, h100
-from webhook.agent.log import AgentLog
-from webhook.agent.measuring import AGAIN_AFTER, Measuring
-from webhook.discovery.discover import discover
-from webhook.model.timestamp import format_timestamp
-from webhook.topology.model import NodeTopology
-from webhook.verify.report import BandwidthReport
-from webhook.verify.run import NothingToMeasure, Wanted, measured
+from tests.hardware.topology.machines import bent, hgx_h100
+from tests.programs.server.conftest import until
+from tests.programs.verify.test_run import QUICK, BenchOf, h100
+from webhook.hardware.discovery.discover import discover
+from webhook.hardware.measurement.report import BandwidthReport
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.log import AgentLog
+from webhook.programs.agent.measuring import AGAIN_AFTER, Measuring
+from webhook.programs.verify.run import NothingToMeasure, Wanted, measured
+from webhook.words.timestamp import format_timestamp
 
 __all__ = ["bench_of", "cuda_libraries", "play_bench"]
 

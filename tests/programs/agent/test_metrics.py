@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.agent.looks import driver_away, look
-from tests.topology.machines import bent, hgx_h100, l40s, with_switch_links, without
-from webhook.agent.metrics import families
-from webhook.agent.status import Count, Status, TaintStatus
-from webhook.exposition import Exposition
-from webhook.topology.model import Fabric, MigMode, NodeTopology
+from tests.hardware.topology.machines import bent, hgx_h100, l40s, with_switch_links, without
+from tests.programs.agent.looks import driver_away, look
+from webhook.hardware.topology.model import Fabric, MigMode, NodeTopology
+from webhook.programs.agent.metrics import families
+from webhook.programs.agent.status import Count, Status, TaintStatus
+from webhook.programs.exposition import Exposition
 
 A_PAIR = replace(hgx_h100(), gpus=hgx_h100().gpus[:2])
 EVERYTHING = """\

@@ -14,15 +14,15 @@ import httpx
 import pytest
 import yaml
 
-from tests.agent.looks import nowhere
 from tests.nvml import machines as played
 from tests.nvml.any_driver import AnyMachine
 from tests.nvml.machines import Machine, description_of, write_machine
 from tests.nvml.stub import environment_of, without_library
-from tests.server.conftest import until
-from webhook.topology.document import parse_topology
+from tests.programs.agent.looks import nowhere
+from tests.programs.server.conftest import until
+from webhook.hardware.topology.document import parse_topology
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 VARIABLES = ("NODE_NAME", "POD_NAMESPACE", "KUBERNETES_SERVICE_HOST", "HTTPS_PROXY", "HTTP_PROXY")
 NO_DRIVER = (
     "libnvidia-ml.so.1 is not here: install the NVIDIA driver or, in a container, use NVIDIA's runtime with the "
@@ -254,7 +254,7 @@ def test_a_dry_run_takes_names_from_variables(computer: Computer, any_machine: A
 
 def test_a_dry_run_does_not_load_the_client_of_the_cluster() -> None:
     program = (
-        "import sys; import webhook.agent.preview, webhook.cli.agent; print([name for name in "
+        "import sys; import webhook.programs.agent.preview, webhook.cli.agent; print([name for name in "
         "('kubernetes', 'urllib3', 'prometheus_client') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)

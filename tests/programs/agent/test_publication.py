@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.agent.looks import NO_DRIVER, driver_away, look, node_object, stored
-from tests.topology.machines import MACHINES, bent, hgx_h100, l40s, uuid, with_switch_links, without
-from webhook.agent.publication import (
+from tests.hardware.topology.machines import MACHINES, bent, hgx_h100, l40s, uuid, with_switch_links, without
+from tests.programs.agent.looks import NO_DRIVER, driver_away, look, node_object, stored
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology
+from webhook.programs.agent.publication import (
     Memory,
     NodeChange,
     Object,
@@ -24,8 +26,6 @@ from webhook.agent.publication import (
     published_topology,
     sound,
 )
-from webhook.topology.document import parse_topology
-from webhook.topology.model import Gpu, MigMode, NodeTopology
 
 AT = datetime(2026, 11, 20, 18, 30, 15, 250, tzinfo=UTC)
 OPTIONS = PublishOptions(namespace="gpu-topology")

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from tests.agent.looks import driver_away, nowhere
-from tests.agent.waking import wake
-from tests.topology.machines import hgx_h100, with_switch_links
-from webhook.agent.log import AgentLog
-from webhook.agent.publication import PublishOptions
-from webhook.agent.rounds import Agent, Clock
-from webhook.agent.status import Count
-from webhook.kube.api_server import connect_objects
-from webhook.topology.model import NodeTopology
+from tests.hardware.topology.machines import hgx_h100, with_switch_links
+from tests.programs.agent.looks import driver_away, nowhere
+from tests.programs.agent.waking import wake
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.log import AgentLog
+from webhook.programs.agent.publication import PublishOptions
+from webhook.programs.agent.rounds import Agent, Clock
+from webhook.programs.agent.run import connect_agent
+from webhook.programs.agent.status import Count
 
 
 @dataclass
@@ -56,7 +56,7 @@ class World:
     def _connect(self) -> Any:
         self.connections += 1
         self.open_door()
-        return connect_objects(self.kubeconfig, user_agent="test")
+        return connect_agent(self.kubeconfig)
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.read_text().splitlines()]

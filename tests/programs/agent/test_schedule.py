@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.agent.schedule import Schedule
+from webhook.programs.agent.schedule import Schedule
 
 START = Schedule(interval=60.0, discover_at=1000.0)
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.agent.looks import look, node_object
-from tests.agent.slices import HAMI, NVIDIA, a_device, a_slice, gpus
-from tests.topology.machines import bent, hgx_h100, uuid, with_switch_links, without
-from webhook.agent.devices import DeviceId, NodeDevices, node_devices
-from webhook.agent.illness import Cause, ill_gpus
-from webhook.agent.taints import (
+from tests.hardware.topology.machines import bent, hgx_h100, uuid, with_switch_links, without
+from tests.programs.agent.looks import look, node_object
+from tests.programs.agent.slices import HAMI, NVIDIA, a_device, a_slice, gpus
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.devices import DeviceId, NodeDevices, node_devices
+from webhook.programs.agent.illness import Cause, ill_gpus
+from webhook.programs.agent.taints import (
     MOST_RULES,
     IllGpu,
     OwnRule,
@@ -24,8 +25,7 @@ from webhook.agent.taints import (
     rule_manifest,
     taint_change,
 )
-from webhook.model.node_names import NAME_LIMIT, taint_rule_name
-from webhook.topology.model import NodeTopology
+from webhook.words.node_names import NAME_LIMIT, taint_rule_name
 
 NODE = node_object("n1")
 ILL = IllGpu(uuid=uuid(3), cause=Cause.LINKS, bus_id="0000:61:00.0", links_down=6)

@@ -6,19 +6,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.agent.looks import look, node_object
+from tests.hardware.topology.machines import hgx_h100
 from tests.nvml.machines import hgx_h100 as played_h100
 from tests.nvml.stub import Play
-from tests.topology.machines import hgx_h100
-from webhook.agent.metrics import families
-from webhook.agent.publication import lease_manifest
-from webhook.agent.status import Status
-from webhook.agent.traffic import Sampler
-from webhook.discovery.counters import CounterReader
-from webhook.discovery.facts import ByteCounter, CardCounters, Direction
-from webhook.model import names
-from webhook.traffic.document import parse_traffic
-from webhook.traffic.model import Traffic
+from tests.programs.agent.looks import look, node_object
+from webhook.hardware.discovery.counters import CounterReader
+from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
+from webhook.hardware.traffic.document import parse_traffic
+from webhook.hardware.traffic.model import Traffic
+from webhook.programs.agent.metrics import families
+from webhook.programs.agent.publication import lease_manifest
+from webhook.programs.agent.status import Status
+from webhook.programs.agent.traffic import Sampler
+from webhook.words import names
 
 NOW = datetime(2026, 11, 23, 3, 20, 10, tzinfo=UTC)
 

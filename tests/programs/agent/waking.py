@@ -2,7 +2,7 @@
 
 import asyncio
 
-from webhook.agent.rounds import Agent
+from webhook.programs.agent.rounds import Agent
 
 
 def wake(agent: Agent) -> float:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from webhook.server.connections import Cause, Connection, Connections, Limits, Phase
+from webhook.programs.http.connections import Cause, Connection, Connections, Limits, Phase
 
 LIMITS = Limits(
     connections=4,

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.server.conftest import DEADLINE_S
-from tests.server.listening import KIB, LIMITS, Client, Port, begun, listening, request
-from webhook.server.connections import Cause, Limits, Phase
+from tests.programs.server.conftest import DEADLINE_S
+from tests.programs.server.listening import KIB, LIMITS, Client, Port, begun, listening, request
+from webhook.programs.http.connections import Cause, Limits, Phase
 
 Test = Callable[[Port], Coroutine[Any, Any, None]]
 

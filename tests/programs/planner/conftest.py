@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.kube import reflector
-from webhook.planner import leadership, rounds, writer
+from webhook.cluster.api import reflector
+from webhook.programs.planner import leadership, rounds, writer
 
 
 @pytest.fixture(autouse=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import jsonpatch
 
-from tests.kube.api_server import ApiServer, Manifest
-from tests.kube.stand_in import Line, Received, status
-from webhook.kube.resources import PODS, WHOLE_NODES, config_maps, leases
-from webhook.model import names
+from tests.cluster.api.api_server import ApiServer, Manifest
+from tests.cluster.api.stand_in import Line, Received, status
+from webhook.cluster.kinds import PODS, WHOLE_NODES, config_maps, leases
+from webhook.words import names
 
 OWN = "gpu-topology"
 NAMESPACES = "/api/v1/namespaces"
@@ -37,7 +37,7 @@ def pod(name: str, *, uid: str = "", gates: tuple[str, ...] = (GATE,), **metadat
 
 @dataclass
 class PlacingServer(ApiServer):
-    """:class:`tests.kube.api_server.ApiServer` with writes.
+    """:class:`tests.cluster.api.api_server.ApiServer` with writes.
 
     Attributes:
         before: Asked before each request that is no list and no watch; true if it has answered, or said nothing.

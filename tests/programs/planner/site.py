@@ -10,19 +10,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.kube.access import ToldAccess
-from tests.kube.stand_in import StandIn, serving
-from tests.planner.server import OWN, PlacingServer
-from webhook.kube.session import Session
-from webhook.log import Log
-from webhook.model.patch import Operation
-from webhook.place.node import NodeRecord
-from webhook.place.pod import PodRecord
-from webhook.place.round import PlannerReport
-from webhook.place.write import Write
-from webhook.planner.clock import Clock
-from webhook.planner.run import PlannerSettings, Program
-from webhook.topology.model import NodeTopology
+from tests.cluster.api.access import ToldAccess
+from tests.cluster.api.stand_in import StandIn, serving
+from tests.programs.planner.server import OWN, PlacingServer
+from webhook.cluster.api.session import Session
+from webhook.decisions.node_record import NodeRecord
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.round import PlannerReport
+from webhook.decisions.place.write import Write
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.log import Log
+from webhook.programs.planner.clock import Clock
+from webhook.programs.planner.run import PlannerSettings, Program
+from webhook.words.patch import Operation
 
 DEADLINE_S = 20.0
 NOW = datetime(2026, 1, 15, 9, 30, 10, tzinfo=UTC)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.model.patch import Operation, pointer
-from webhook.planner.effect import has_effect
+from webhook.programs.planner.effect import has_effect
+from webhook.words.patch import Operation, pointer
 
 UID = Operation("test", "/metadata/uid", "u")
 KEY = Operation("add", "/metadata/labels/gpu.topology~1placement", "pinned")

@@ -8,27 +8,23 @@ from typing import Any
 
 import pytest
 
-from tests.kube.stand_in import Line, Received, status
-from tests.planner.server import LEASE, OWN
-from tests.planner.site import Site, TestClock, site, until
-from webhook.config import LEAST_RELEASE_SECONDS
-from webhook.kube.leader_lease import LeaderLease
-from webhook.model import names
-from webhook.planner.leadership import (
-    LEASE_SECONDS,
-    LOOK_SECONDS,
-    WRITES_SECONDS,
-    Leadership,
-)
-from webhook.planner.leadership import REQUEST_SECONDS as LEASE_REQUEST_SECONDS
-from webhook.planner.writer import REQUEST_SECONDS
+from tests.cluster.api.stand_in import Line, Received, status
+from tests.programs.planner.server import LEASE, OWN
+from tests.programs.planner.site import Site, TestClock, site, until
+from webhook.cluster.api.verbs import Api
+from webhook.decisions.configuration import LEAST_RELEASE_SECONDS
+from webhook.programs.planner.leadership import LEASE_SECONDS, LOOK_SECONDS, WRITES_SECONDS, Leadership
+from webhook.programs.planner.leadership import REQUEST_SECONDS as LEASE_REQUEST_SECONDS
+from webhook.programs.planner.lease import PlannerLease
+from webhook.programs.planner.writer import REQUEST_SECONDS
+from webhook.words import names
 
 
 def candidate(
     found: Site, name: str, clock: TestClock, *, inability: Callable[[], str] = lambda: "", seconds: float = 5.0
 ) -> Leadership:
     return Leadership(
-        LeaderLease(found.session, namespace=OWN, name=names.PLANNER_LEASE, seconds=seconds),
+        PlannerLease(Api(found.session, seconds=seconds), OWN),
         name,
         inability=inability,
         errors=Counter(),

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cluster.hami.nodes import node_manifest
-from tests.planner.server import pod
-from tests.planner.site import ByHand, nothing
-from tests.topology import machines
-from webhook.kube.versioned import VersionedObject, read_versioned
-from webhook.model.lease import micro_time
-from webhook.planner.mirrors import Mirrors
-from webhook.state.cache import FAILING_SECONDS, SILENT_SECONDS
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology
-from webhook.traffic.document import MOST_CHARACTERS
+from tests.control_plane.hami.nodes import node_manifest
+from tests.hardware.topology import machines
+from tests.programs.planner.server import pod
+from tests.programs.planner.site import ByHand, nothing
+from webhook.cluster.api.versioned import VersionedObject, read_versioned
+from webhook.cluster.state.cache import FAILING_SECONDS, SILENT_SECONDS
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.traffic.document import MOST_CHARACTERS
+from webhook.objects.lease import micro_time
+from webhook.programs.planner.mirrors import Mirrors
 
 MAX_AGE = 600.0
 EPOCH = 1_768_469_400.0
@@ -75,7 +75,7 @@ class Told:
         self.mirrors.leases.put(self.versioned(f"gpu-topology-{node}", {"spec": spec}))
 
     def fill(self) -> None:
-        for _, cache in self.mirrors.sources("ns"):
+        for cache in self.mirrors.keeper.caches:
             cache.confirm()
             cache.listed(self.version, set(cache.values()))
 

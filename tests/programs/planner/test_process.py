@@ -15,11 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.kube.stand_in import Line, Received, kubeconfig, serving, status
-from tests.planner.server import LEASE, OWN, PlacingServer, pod
-from tests.planner.site import until
+from tests.cluster.api.stand_in import Line, Received, kubeconfig, serving, status
+from tests.programs.planner.server import LEASE, OWN, PlacingServer, pod
+from tests.programs.planner.site import until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PLAIN = {"POD_NAMESPACE": "", "POD_NAME": "planner-7", "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"}
 SWITCHED_OFF = "placement: {mode: off}\n"
 
@@ -125,7 +125,8 @@ def test_a_planner_ends_although_the_api_server_no_longer_answers(tmp_path: Path
 
 
 def test_a_planner_loads_no_web_framework() -> None:
-    code = "import sys; import webhook.planner.run, webhook.planner.decisions; print(*sorted(sys.modules))"
+    imports = "import sys; import webhook.programs.planner.run, webhook.programs.planner.decisions"
+    code = f"{imports}; print(*sorted(sys.modules))"
 
     async def test() -> None:
         process = await asyncio.create_subprocess_exec(
@@ -133,7 +134,7 @@ def test_a_planner_loads_no_web_framework() -> None:
         )
         out, _ = await process.communicate()
         loaded = set(out.decode().split())
-        assert "webhook.planner.run" in loaded
+        assert "webhook.programs.planner.run" in loaded
         assert not loaded & {"fastapi", "uvicorn", "starlette", "pydantic", "kubernetes"}
 
     asyncio.run(test())

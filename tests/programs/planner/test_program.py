@@ -9,12 +9,12 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from tests.kube.stand_in import Line, Received
-from tests.planner.server import GATE, LEASE, PlacingServer, pod
-from tests.planner.site import ByHand, TestClock, about, nothing, open_all, opening, settings, site, until
-from webhook.place.write import Write
-from webhook.planner import rounds
-from webhook.planner.run import Program
+from tests.cluster.api.stand_in import Line, Received
+from tests.programs.planner.server import GATE, LEASE, PlacingServer, pod
+from tests.programs.planner.site import ByHand, TestClock, about, nothing, open_all, opening, settings, site, until
+from webhook.decisions.place.write import Write
+from webhook.programs.planner import rounds
+from webhook.programs.planner.run import Program
 
 
 def waiting(*names: str) -> PlacingServer:

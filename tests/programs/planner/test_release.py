@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.kube.stand_in import Line, Received, status
-from tests.planner.server import GATE, OWN, PlacingServer, pod
-from tests.planner.site import ByHand, Site, nothing, site, until
-from webhook.kube.api_server import ApiServer
-from webhook.kube.errors import ApiError
-from webhook.kube.leader_lease import LeaderLease
-from webhook.kube.pod_patches import PodPatches
-from webhook.model import names
-from webhook.place.placed import Placed, format_placed
-from webhook.planner import release as module
-from webhook.planner.pause import pause
-from webhook.planner.release import Release, Released, Step
+from tests.cluster.api.stand_in import Line, Received, status
+from tests.programs.planner.server import GATE, OWN, PlacingServer, pod
+from tests.programs.planner.site import ByHand, Site, nothing, site, until
+from webhook.cluster.api.errors import ApiError
+from webhook.cluster.api.verbs import Api
+from webhook.decisions.place.placed import Placed, format_placed
+from webhook.programs.planner import release as module
+from webhook.programs.planner.lease import PlannerLease
+from webhook.programs.planner.pause import pause
+from webhook.programs.planner.release import Release, Released, Step
+from webhook.words import names
 
 PODS = "/api/v1/pods"
 CARDS = ("GPU-0", "GPU-1")
@@ -38,8 +37,7 @@ def pinned(name: str, *, cards: str = ",".join(CARDS), placement: str = "pinned"
 
 
 async def run(found: Site, namespace: str = "") -> list[Released]:
-    pods = PodPatches(found.session, field_manager="test")
-    return await Release(pods, ApiServer(found.session), instance="test").all(namespace)
+    return await Release(Api(found.session, field_manager="test"), instance="test").all(namespace)
 
 
 def released(tmp_path: Path, server: PlacingServer, namespace: str = "") -> list[Released]:
@@ -202,7 +200,7 @@ def test_a_planner_that_is_paused_leads_no_more_and_no_pod_waits_for_it(tmp_path
             planner = found.program(lambda _: ByHand(nothing))
             planner.open()
             await until(lambda: planner.leadership.leads)
-            lease = LeaderLease(found.session, namespace=OWN, name=names.PLANNER_LEASE, seconds=5.0)
+            lease = PlannerLease(Api(found.session, seconds=5.0), OWN)
             assert await pause(lease)
             await planner.leadership.look()
             assert not planner.leadership.leads
@@ -216,7 +214,7 @@ def test_a_planner_that_is_paused_leads_no_more_and_no_pod_waits_for_it(tmp_path
 def test_there_is_nothing_to_pause_where_no_planner_ever_led(tmp_path: Path) -> None:
     async def work() -> None:
         async with site(tmp_path) as found:
-            lease = LeaderLease(found.session, namespace=OWN, name=names.PLANNER_LEASE, seconds=5.0)
+            lease = PlannerLease(Api(found.session, seconds=5.0), OWN)
             assert not await pause(lease)
 
     asyncio.run(work())

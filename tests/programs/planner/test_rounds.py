@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.planner import rounds
+from webhook.programs.planner import rounds
 
 
 @pytest.mark.parametrize("spent", [0.0, 0.001, 0.04])

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from prometheus_client.core import Metric
 
-from tests.cluster.hami.nodes import node_manifest
-from tests.planner.server import CONFIG_MAPS, LEASES, PlacingServer
-from tests.planner.site import NOW, ByHand, TestClock, nothing, settings, site, until
-from tests.topology.machines import a100_pcie_bridged, h20
-from tests.traffic.windows import MB, steady
-from webhook.kube.resources import WHOLE_NODES
-from webhook.model.lease import micro_time
-from webhook.planner import traffic as watch
-from webhook.planner.run import Program
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology
-from webhook.traffic.document import format_traffic
-from webhook.traffic.model import Traffic, Window
+from tests.control_plane.hami.nodes import node_manifest
+from tests.hardware.topology.machines import a100_pcie_bridged, h20
+from tests.hardware.traffic.windows import MB, steady
+from tests.programs.planner.server import CONFIG_MAPS, LEASES, PlacingServer
+from tests.programs.planner.site import NOW, ByHand, TestClock, nothing, settings, site, until
+from webhook.cluster.kinds import WHOLE_NODES
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.traffic.document import format_traffic
+from webhook.hardware.traffic.model import Traffic, Window
+from webhook.objects.lease import micro_time
+from webhook.programs.planner import traffic as watch
+from webhook.programs.planner.run import Program
 
 NODE = replace(h20(), node="n1")
 BRIDGED = replace(a100_pcie_bridged(), node="n1")

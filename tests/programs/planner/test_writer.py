@@ -11,21 +11,21 @@ from typing import Any
 
 import pytest
 
-from tests.kube.stand_in import Line, Received, status
-from tests.planner.server import GATE, Act, PlacingServer, pod
-from tests.planner.site import Site, TestClock, about, opening, site, until
-from webhook.kube.pod_events import PodEvents
-from webhook.kube.pod_patches import PodPatches
-from webhook.kube.versioned import read_versioned
-from webhook.model.binding import PodEvent
-from webhook.model.names import PLACED_CONDITION
-from webhook.model.patch import Operation
-from webhook.place.pod import PodRecord
-from webhook.place.write import PodCondition, Write
-from webhook.planner import writer as module
-from webhook.planner.counts import Counts
-from webhook.planner.mirrors import Mirrors
-from webhook.planner.writer import Writer
+from tests.cluster.api.stand_in import Line, Received, status
+from tests.programs.planner.server import GATE, Act, PlacingServer, pod
+from tests.programs.planner.site import Site, TestClock, about, opening, site, until
+from webhook.cluster.api.pod_events import PodEvents
+from webhook.cluster.api.verbs import Api
+from webhook.cluster.api.versioned import read_versioned
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.write import PodCondition, Write
+from webhook.objects.binding import PodEvent
+from webhook.programs.planner import writer as module
+from webhook.programs.planner.counts import Counts
+from webhook.programs.planner.mirrors import Mirrors
+from webhook.programs.planner.writer import Writer
+from webhook.words.names import PLACED_CONDITION
+from webhook.words.patch import Operation
 
 KEY = "team-a/train"
 CONDITION = PodCondition("False", "NoFreeCards", "no two free cards")
@@ -76,13 +76,13 @@ async def desk(tmp_path: Path, server: PlacingServer | None = None) -> AsyncIter
             found.server.put_pod(KEY, pod("train"))
         counts, clock = Counts(), TestClock().clock()
         mirrors = Mirrors(max_age=600.0, wake=lambda: None, tell=lambda _: None)
-        events = PodEvents(found.session)
+        events = PodEvents(Api(found.session))
 
         def settled() -> None:
             made.settled += 1
 
         writer = Writer(
-            PodPatches(found.session, field_manager="test", seconds=module.REQUEST_SECONDS),
+            Api(found.session, field_manager="test", seconds=module.REQUEST_SECONDS),
             mirrors,
             events,
             may_write=lambda: made.leads,

@@ -4,39 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.nvml import machines
 from tests.nvml.any_driver import any_machine
-from tests.nvml.machines import Machine, write_machine
+from tests.nvml.machines import MACHINES, write_machine
 from tests.nvml.stub import nvml_library, play, played
-from tests.topology import machines as topologies
-from webhook.discovery.discover import discover
-from webhook.topology.model import NodeTopology
+from webhook.hardware.discovery.discover import discover
+from webhook.hardware.topology.model import NodeTopology
 
 __all__ = ["any_machine", "nvml_library", "play"]
 
-_NAMES = (
-    "hgx_a100",
-    "hgx_h100",
-    "h20",
-    "hgx_b200",
-    "dgx1_v100",
-    "a100_pcie_bridged",
-    "l40s",
-    "gb200_tray",
-    "hidden_switches",
-)
-
 
 class Drivers:
-    """The machines of ``tests.topology.machines`` by their nodes, as their drivers show them."""
+    """The machines of ``tests.hardware.topology.machines`` by their nodes, as their drivers show them."""
 
     def __init__(self, library: Path, directory: Path) -> None:
         self._library = library
         self._roots: dict[str, Path] = {}
-        for name in _NAMES:
-            machine: Machine = getattr(machines, name)()
-            topology: NodeTopology = getattr(topologies, name)()
-            self._roots[topology.node] = directory / name
+        for name, make in MACHINES.items():
+            machine = make()
+            self._roots[machine.name] = directory / name
             write_machine(machine, directory / name)
 
     def see(self, node: str, shown: str) -> NodeTopology:

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from tests.topology.machines import h20
-from webhook.remap.inputs import Inputs, read_inputs
-from webhook.remap.verdict import Verdict
-from webhook.remap.verify import MachineState, verify
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology
+from tests.hardware.topology.machines import h20
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.remap.inputs import Inputs, read_inputs
+from webhook.programs.remap.verdict import Verdict
+from webhook.programs.remap.verify import MachineState, verify
 
 H20 = (
     "GPU-b0c5b618-67d0-f464-9905-e1fd41226305",

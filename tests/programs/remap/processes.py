@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import environment_of, without_library
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 REMAP = (sys.executable, "-m", "webhook", "remap")
 PATIENCE_SECONDS = 30.0
 """No test waits so long unless it fails."""

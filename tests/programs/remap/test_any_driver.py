@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.go_programs.run_apart import ROOT
 from tests.nvml.any_driver import AnyMachine
-from tests.programs.run_apart import ROOT
-from tests.remap.pods import allocated
-from webhook.discovery.discover import discover
-from webhook.remap.verdict import ExitCode
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology
+from tests.programs.remap.pods import allocated
+from webhook.hardware.discovery.discover import discover
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.remap.verdict import ExitCode
 
 pytestmark = pytest.mark.any_driver
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.remap.pods import EXCLUSIVE, H20, NO_DRIVER, judged
-from tests.topology.machines import h20
-from webhook.remap.verdict import ExitCode, Verdict
+from tests.hardware.topology.machines import h20
+from tests.programs.remap.pods import EXCLUSIVE, H20, NO_DRIVER, judged
+from webhook.programs.remap.verdict import ExitCode, Verdict
 
 CLAIMED = {
     **EXCLUSIVE,

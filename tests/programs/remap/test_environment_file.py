@@ -8,10 +8,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.remap.pods import EXCLUSIVE, NODE_PEERS, POD_PEERS, judged, told
-from webhook.config import admit_policy, parse_config
-from webhook.model.errors import ConfigError, FormatError
-from webhook.remap.environment_file import EnvFormat, environment_values, format_environment
+from tests.programs.remap.pods import EXCLUSIVE, NODE_PEERS, POD_PEERS, judged, told
+from webhook.decisions.configuration import admit_policy, parse_config
+from webhook.programs.remap.environment_file import EnvFormat, environment_values, format_environment
+from webhook.words.errors import ConfigError, FormatError
 
 EXPECTED = Path(__file__).parent / "expected"
 TABLES = '{"variables":{"NCCL_ALGO":{"nvlink":"Ring","nvswitch":"NVLS","pcie":"Tree"}}}'

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.remap.planted import PLANTED, Plant
-from webhook.remap.files import Files, NotWrittenError, is_ready
+from tests.programs.remap.planted import PLANTED, Plant
+from webhook.programs.remap.files import Files, NotWrittenError, is_ready
 
 
 def test_a_file_is_there_whole_and_everybody_can_read_it(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_full_directory_keeps_what_it_had(tmp_path: Path) -> None:
     program = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from webhook.remap.files import Files, NotWrittenError, is_ready\n"
+        "from webhook.programs.remap.files import Files, NotWrittenError, is_ready\n"
         "_, most = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, most))\n"  # stands in for a disk with so much space
         "try:\n"
@@ -162,7 +162,7 @@ def test_this_run_is_ready_once_it_says_so(tmp_path: Path) -> None:
 
 
 def test_a_run_that_has_ended_is_not_ready_although_its_mark_is_there(tmp_path: Path) -> None:
-    program = "from pathlib import Path; from webhook.remap.files import Files; Files(Path({!r})).mark_ready()"
+    program = "from pathlib import Path; from webhook.programs.remap.files import Files; Files(Path({!r})).mark_ready()"
     subprocess.run([sys.executable, "-c", program.format(str(tmp_path))], check=True, cwd=ROOT)
     assert (tmp_path / "ready").exists()
     assert not is_ready(tmp_path)
@@ -199,4 +199,4 @@ def names_in(directory: Path) -> list[str]:
     return sorted(os.listdir(directory))  # noqa: PTH208 - hidden files too
 
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.remap.pods import EXCLUSIVE, H20, NODE_PEERS, POD_PEERS, told
-from webhook.model.choices import OnViolation, Policy, Profile
-from webhook.model.errors import FormatError
-from webhook.remap.inputs import Environment, read_inputs
-from webhook.resolve.demand import GpuContainer, NcclTables, Requirements, format_tables
+from tests.programs.remap.pods import EXCLUSIVE, H20, NODE_PEERS, POD_PEERS, told
+from webhook.decisions.resolve.demand import GpuContainer, NcclTables, Requirements, format_tables
+from webhook.programs.remap.inputs import Environment, read_inputs
+from webhook.words.choices import OnViolation, Policy, Profile
+from webhook.words.errors import FormatError
 
 
 def test_variables_become_a_pod() -> None:

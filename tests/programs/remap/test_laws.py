@@ -6,17 +6,17 @@ from itertools import permutations
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.remap.pods import H20, NO_DRIVER, POD_PEERS, allocated
-from tests.topology.machines import MACHINES
-from webhook.model.errors import FormatError
-from webhook.remap.inputs import Inputs, read_inputs
-from webhook.remap.report import format_report, one_line
-from webhook.remap.verdict import ExitCode
-from webhook.remap.verify import MachineState, verify
-from webhook.resolve.node import KnownNode, Origin
-from webhook.resolve.resolve import resolve
-from webhook.topology.document import format_topology
-from webhook.topology.model import NodeTopology
+from tests.hardware.topology.machines import MACHINES
+from tests.programs.remap.pods import H20, NO_DRIVER, POD_PEERS, allocated
+from webhook.decisions.resolve.node import KnownNode, Origin
+from webhook.decisions.resolve.resolve import resolve
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.remap.inputs import Inputs, read_inputs
+from webhook.programs.remap.report import format_report, one_line
+from webhook.programs.remap.verdict import ExitCode
+from webhook.programs.remap.verify import MachineState, verify
+from webhook.words.errors import FormatError
 
 DOCUMENTS = {name: format_topology(topology) for name, topology in MACHINES.items()}
 

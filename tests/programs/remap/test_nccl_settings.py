@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.config import admit_policy, parse_config
-from webhook.model.errors import ConfigError, FormatError
-from webhook.remap.nccl_settings import format_nccl_settings
+from webhook.decisions.configuration import admit_policy, parse_config
+from webhook.programs.remap.nccl_settings import format_nccl_settings
+from webhook.words.errors import ConfigError, FormatError
 
 
 def read_as_nccl(text: str) -> dict[str, str]:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.remap.pods import EXCLUSIVE, H20, NO_DRIVER, NODE_PEERS, NOT_BOUND, POD_PEERS, judged, told
-from tests.topology.machines import MACHINES
-from webhook.remap.report import format_report, one_line
-from webhook.remap.verify import MachineState, verify
-from webhook.topology.document import format_topology
+from tests.hardware.topology.machines import MACHINES
+from tests.programs.remap.pods import EXCLUSIVE, H20, NO_DRIVER, NODE_PEERS, NOT_BOUND, POD_PEERS, judged, told
+from webhook.hardware.topology.document import format_topology
+from webhook.programs.remap.report import format_report, one_line
+from webhook.programs.remap.verify import MachineState, verify
 
 EXPECTED = Path(__file__).parent / "expected"
 

@@ -1,10 +1,11 @@
-"""What is true, what is false, and what the program says about it: docs/binding.md, section 7."""
+"""What is true, what is false, and what the program says about it: docs/injection.md, section 12."""
 
 from dataclasses import replace
 
 import pytest
 
-from tests.remap.pods import (
+from tests.hardware.topology.machines import a100_pcie_bridged, bent, h20, uuid, with_switch_links, without
+from tests.programs.remap.pods import (
     DECODE,
     EXCLUSIVE,
     H20,
@@ -18,11 +19,10 @@ from tests.remap.pods import (
     allocated,
     judged,
 )
-from tests.topology.machines import a100_pcie_bridged, bent, h20, uuid, with_switch_links, without
-from webhook.remap.verdict import ExitCode, Verdict
-from webhook.resolve.node import Origin
-from webhook.topology.document import format_topology
-from webhook.topology.model import MigMode, NodeTopology
+from webhook.decisions.resolve.node import Origin
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.programs.remap.verdict import ExitCode, Verdict
 
 TOOLKIT = (
     "does the nvidia-container-toolkit of this node let unprivileged containers ask for GPUs "

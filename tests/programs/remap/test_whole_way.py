@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bind.test_binding import OLD, hami, injected, published, to
+from tests.decisions.bind.test_binding import OLD, hami, injected, published, to
+from tests.hardware.topology.machines import H20_UUIDS, MACHINES, a100_pcie_bridged, h20, uuid
 from tests.judge import HAMI_2_9, HAMI_2_10_0, TEAM_A, policy
 from tests.pods import ALL_ALLOWED, container
-from tests.remap.conftest import Drivers
-from tests.topology.machines import H20_UUIDS, MACHINES, a100_pcie_bridged, h20, uuid
-from webhook.bind.binding import begin, finish
-from webhook.bind.pod_to_bind import PodToBind
-from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import Container, Pod
-from webhook.remap.inputs import read_inputs
-from webhook.remap.verdict import ExitCode, Verdict
-from webhook.remap.verify import MachineState, verify
-from webhook.topology.model import NodeTopology
+from tests.programs.remap.conftest import Drivers
+from webhook.decisions.bind.binding import begin, finish
+from webhook.decisions.bind.pod_to_bind import PodToBind
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.pod import Container, Pod
+from webhook.programs.remap.inputs import read_inputs
+from webhook.programs.remap.verdict import ExitCode, Verdict
+from webhook.programs.remap.verify import MachineState, verify
 
 NODE = "h20-node-1"
 CARRIERS = {"init": HAMI_2_9, "sidecar": HAMI_2_10_0}

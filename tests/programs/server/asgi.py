@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from tests.claims.kept import KeptClaims
+from tests.decisions.claims.kept import KeptClaims
 from tests.judge import policy
 from tests.pods import Manifest
-from webhook.config import Config
-from webhook.server.app import create_app
-from webhook.server.events import Events, NoEvents
-from webhook.server.log import ReviewLog
-from webhook.server.reviews import Reviews
-from webhook.state import Claims, Pods, State
-from webhook.state.pods import DirectoryPods
+from webhook.cluster.files.pods import DirectoryPods
+from webhook.cluster.state import Claims, Pods, State
+from webhook.decisions.configuration import Config
+from webhook.programs.server.app import create_app
+from webhook.programs.server.events import Events, NoEvents
+from webhook.programs.server.log import ReviewLog
+from webhook.programs.server.reviews import Reviews
 
 NOWHERE = DirectoryPods(Path("nowhere"))
 NO_EVENTS = NoEvents()

@@ -18,7 +18,7 @@ import pytest
 from tests.pods import Manifest
 from tests.ports import reserved_port
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLE_STATE = ROOT / "examples" / "state"
 DEADLINE_S = 120.0
 """Nothing is waited for so long, but on a machine that stands still in between."""
@@ -109,9 +109,7 @@ class Starter:
         command = [sys.executable, "-m", "webhook", "serve", "--state", str(state), "--host", "127.0.0.1"]
         command += ["--port", str(port), "--ops-port", str(ops_port), *arguments]
         with (base / "out").open("wb") as out, (base / "err").open("wb") as err:
-            pod = (
-                {"POD_NAME": f"webhook-{len(self._servers)}", "POD_UID": f"uid-{len(self._servers)}"} if managed else {}
-            )
+            pod = {"POD_NAME": f"webhook-{len(self._servers)}"} if managed else {}
             process = subprocess.Popen(command, stdout=out, stderr=err, cwd=ROOT, env=os.environ | pod)
         server = RunningServer(process, port, ops_port, base / "ca.crt", base / "out", base / "err")
         self._servers.append(server)

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 from certs.context import server_context
 from certs.issue import issue
 from tests.ports import reserved_port
-from tests.server.conftest import DEADLINE_S
-from webhook.server.asgi import Application, Receive, Scope, Send
-from webhook.server.bound import bind
-from webhook.server.connections import Cause, Connections, Limits
-from webhook.server.listener import Server, server_config
+from tests.programs.server.conftest import DEADLINE_S
+from webhook.programs.http.asgi import Application, Receive, Scope, Send
+from webhook.programs.http.bound import bind
+from webhook.programs.http.connections import Cause, Connections, Limits
+from webhook.programs.http.listener import Server, server_config
 
 KIB = 1024
 LIMITS = Limits(

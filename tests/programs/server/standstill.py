@@ -1,4 +1,4 @@
-"""``python -m tests.server.standstill GATE PORT OPS_PORT STALL_SECONDS``: a server whose reviews stand still.
+"""``python -m tests.programs.server.standstill GATE PORT OPS_PORT STALL_SECONDS``: a server whose reviews stand still.
 
 A review opens the FIFO ``GATE`` on the event loop and reads it to its end, as a review would that takes without end.
 """
@@ -9,15 +9,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from webhook.config import Config, ServerSettings
-from webhook.model.envelope import PODS_PATH
-from webhook.server import certificates
-from webhook.server.counts import Counts
-from webhook.server.http import create_reviews_app
-from webhook.server.log import ReviewLog
-from webhook.server.reviews import Reviews
-from webhook.server.run import run
-from webhook.state.directory import load_directory
+from webhook.cluster.files.directory import load_directory
+from webhook.decisions.configuration import Config, ServerSettings
+from webhook.objects.envelope import PODS_PATH
+from webhook.programs.server import certificates
+from webhook.programs.server.counts import Counts
+from webhook.programs.server.http import create_reviews_app
+from webhook.programs.server.log import ReviewLog
+from webhook.programs.server.reviews import Reviews
+from webhook.programs.server.run import run
 
 
 def main(gate: str, port: str, ops_port: str, stall_seconds: str) -> None:

@@ -11,16 +11,16 @@ from typing import IO, Any
 
 import pytest
 
+from tests.hardware.topology.machines import a100_pcie_bridged
 from tests.pods import Manifest, annotation_reference, container, pod
-from tests.server import large
-from tests.server.asgi import UID, Answer, application, binding_review, post, review
-from tests.topology.machines import a100_pcie_bridged
-from webhook.model.binding import PodEvent
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import PodsUnreadable
-from webhook.model.outcome import fit
-from webhook.model.pod import Namespace
-from webhook.resolve.node import KnownNode, Origin, Sources
+from tests.programs.server import large
+from tests.programs.server.asgi import UID, Answer, application, binding_review, post, review
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.resolve.node import KnownNode, Origin, Sources
+from webhook.objects.binding import PodEvent
+from webhook.objects.pod import Namespace
+from webhook.words.errors import PodsUnreadable
+from webhook.words.outcome import fit
 
 PATH = "/mutate/bindings"
 GPU = [f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in range(4)]

@@ -17,11 +17,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.kube.api_server import ApiServer
-from tests.kube.stand_in import kubeconfig, serving
-from tests.server.asgi import review
-from tests.server.conftest import RunningServer, StartServer, until
-from tests.state.test_detected import deployment
+from tests.cluster.api.api_server import ApiServer
+from tests.cluster.api.stand_in import kubeconfig, serving
+from tests.decisions.test_detected import deployment
+from tests.programs.server.asgi import review
+from tests.programs.server.conftest import RunningServer, StartServer, until
 
 OWN = "gpu-topology"
 NAMESPACES, NODES = "/api/v1/namespaces", "/api/v1/nodes"

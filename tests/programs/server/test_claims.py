@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from tests.claims.kept import KeptClaims
+from tests.decisions.claims.kept import KeptClaims
 from tests.pods import Manifest, container, pod
-from tests.server.asgi import application, binding_review, post, review
-from tests.server.test_bindings import GPU, PATH, POD_UID, KnownCluster, KnownPods, to_node
-from webhook.claims.objects import decode_slice
-from webhook.claims.pod import MOST_CLAIMS
-from webhook.claims.slices import Pools, slice_part
-from webhook.config import ClaimSettings
-from webhook.state import Claims
-from webhook.state.claims import DirectoryClaims
+from tests.programs.server.asgi import application, binding_review, post, review
+from tests.programs.server.test_bindings import GPU, PATH, POD_UID, KnownCluster, KnownPods, to_node
+from webhook.cluster.files.claims import DirectoryClaims
+from webhook.cluster.state import Claims
+from webhook.decisions.claims.pod import MOST_CLAIMS
+from webhook.decisions.claims.slices import Pools, slice_part
+from webhook.decisions.configuration import ClaimSettings
+from webhook.objects.claims import decode_slice
 
 ENABLED = {"claims": {"enabled": True}}
 MARKED = [

@@ -10,9 +10,9 @@ import ssl
 import pytest
 
 from tests.pods import pod
-from tests.server.asgi import review
-from tests.server.conftest import RunningServer, StartServer
-from tests.server.test_stopping import ask
+from tests.programs.server.asgi import review
+from tests.programs.server.conftest import RunningServer, StartServer
+from tests.programs.server.test_stopping import ask
 
 CONFIG = "server: {maxConnections: 16, maxOpsConnections: 8, maxReviewBytes: 1048576, maxUnfinishedBytes: 2097152}"
 KEPT = 4

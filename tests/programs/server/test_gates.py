@@ -13,18 +13,19 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.api.api_server import ApiServer
+from tests.cluster.api.stand_in import Line, Received, kubeconfig, serving
+from tests.cluster.state.test_cluster import Site, filled, lead
 from tests.judge import policy
-from tests.kube.api_server import ApiServer
-from tests.kube.stand_in import Line, Received, kubeconfig, serving
-from tests.state.test_cluster import Site, filled, lead
-from webhook.config import AdmitPolicy
-from webhook.kube.errors import ApiServerAway, Denied
-from webhook.kube.pod_events import PodEvents
-from webhook.kube.session import connect
-from webhook.kube.waiting_pods import WaitingPods
-from webhook.log import Log
-from webhook.server.gates import GateOpener
-from webhook.server.vitals import Vitals
+from webhook.cluster.api.errors import ApiServerAway, Denied
+from webhook.cluster.api.pod_events import PodEvents
+from webhook.cluster.api.session import connect
+from webhook.cluster.api.verbs import Api
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.programs.log import Log
+from webhook.programs.server.gates import GateOpener
+from webhook.programs.server.vitals import Vitals
+from webhook.programs.server.waiting_pods import WaitingPods
 
 PODS, LEASES = "/api/v1/pods", "/apis/coordination.k8s.io/v1/namespaces/gpu-topology/leases"
 OURS, KUEUE = "gpu.topology/place", "kueue.x-k8s.io/admission"
@@ -91,9 +92,9 @@ async def replica(
     async with serving(world.turn) as stand_in:
         config = kubeconfig(directory / "kubeconfig", f"http://127.0.0.1:{stand_in.port}")
         session = connect(config, user_agent="test", seconds=30.0)
-        events = PodEvents(session, action="Release")
+        events = PodEvents(Api(session), action="Release")
         descriptor = os.open(os.devnull, os.O_WRONLY)
-        pods, state = WaitingPods(session, "gpu-topology"), (site or world.site).state
+        pods, state = WaitingPods(Api(session), "gpu-topology"), (site or world.site).state
         try:
             yield GateOpener(pods, state, rules, events=events, errors=Counter(), log=Log(descriptor))
             await events.close()

@@ -6,13 +6,13 @@ from typing import IO, Any
 import pytest
 
 from tests.pods import Manifest, container, pod
-from tests.server.asgi import UID, application, binding_review, post, review
-from tests.server.test_bindings import PATH, KnownCluster, KnownPods, Told, ask, injected, to_node
-from tests.server.test_reviews import KNOWN
-from webhook.log import LINE_LIMIT
-from webhook.model.errors import TooManyNamespaceReads, TooManyPodReads
-from webhook.model.pod import Namespace
-from webhook.resolve.node import Sources
+from tests.programs.server.asgi import UID, application, binding_review, post, review
+from tests.programs.server.test_bindings import PATH, KnownCluster, KnownPods, Told, ask, injected, to_node
+from tests.programs.server.test_reviews import KNOWN
+from webhook.decisions.resolve.node import Sources
+from webhook.objects.pod import Namespace
+from webhook.programs.log import LINE_LIMIT
+from webhook.words.errors import TooManyNamespaceReads, TooManyPodReads
 
 CONTROLS = "\x1b[31m\x85\x9b\u202e\u2066\u200b\u2028\x7f"
 LONG = "a" * 2_500_000

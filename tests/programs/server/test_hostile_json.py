@@ -6,8 +6,8 @@ from tempfile import TemporaryFile
 import pytest
 
 from tests.pods import container, pod
-from tests.server.asgi import UID, application, post, review
-from tests.server.test_reviews import KNOWN, answer, written
+from tests.programs.server.asgi import UID, application, post, review
+from tests.programs.server.test_reviews import KNOWN, answer, written
 
 REVIEW = review(pod(container(env=[{"name": "AX", "value": "b"}])))
 DEEP = b'{"a":' * 100_000 + b"1" + b"}" * 100_000

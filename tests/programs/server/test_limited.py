@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.claims.kept import KeptClaims
-from tests.server.test_bindings import KnownPods
-from webhook.model.errors import PodsUnreadable, TooManyClaimReads, TooManyPodReads
-from webhook.server.limited import EACH_NAMESPACE, LimitedClaims, LimitedPods
+from tests.decisions.claims.kept import KeptClaims
+from tests.programs.server.test_bindings import KnownPods
+from webhook.programs.server.limited import EACH_NAMESPACE, LimitedClaims, LimitedPods
+from webhook.words.errors import PodsUnreadable, TooManyClaimReads, TooManyPodReads
 
 
 @dataclass

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.stand_in import Line, Received, Turn, kubeconfig, serving, status
+from tests.cluster.api.stand_in import Line, Received, Turn, kubeconfig, serving, status
 from tests.pods import Manifest
-from tests.server.asgi import binding_review
-from tests.server.conftest import EXAMPLE_STATE, RunningServer, StartServer, until
-from tests.server.test_bindings import injected, to_node
-from tests.server.test_starting import serve
+from tests.programs.server.asgi import binding_review
+from tests.programs.server.conftest import EXAMPLE_STATE, RunningServer, StartServer, until
+from tests.programs.server.test_bindings import injected, to_node
+from tests.programs.server.test_starting import serve
 
 CONFIG = "server: {drainSeconds: 0}\nbinding: {readSeconds: 20}\n"
 UNKNOWN = "the topology of node nowhere is not known. Is the agent running there?"
@@ -73,7 +73,7 @@ def test_a_pod_is_read_at_the_api_server_and_its_event_is_written_there(
 def test_a_pod_whose_managed_fields_are_nested_too_deep_is_read_like_any_other(
     start_server: StartServer, tmp_path: Path
 ) -> None:
-    """The API server keeps what a client writes there: tests/cluster/test_analyze.py."""
+    """The API server keeps what a client writes there: tests/control_plane/test_analyze.py."""
     pod = injected(0, 1, node="nowhere")
     pod["metadata"]["managedFields"] = [{"fieldsV1": "HERE"}]
     text = json.dumps(pod).replace('"HERE"', '{"f:a":' * 9000 + "{}" + "}" * 9000)

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pods import Manifest, container, pod
-from tests.server.asgi import application, binding_review, post, review
-from tests.server.test_bindings import KnownCluster, KnownPods, injected, to_node
-from tests.server.test_reviews import KNOWN
-from webhook.log import Log, take_over_logging
-from webhook.state import State
+from tests.programs.server.asgi import application, binding_review, post, review
+from tests.programs.server.test_bindings import KnownCluster, KnownPods, injected, to_node
+from tests.programs.server.test_reviews import KNOWN
+from webhook.cluster.state import State
+from webhook.programs.log import Log, take_over_logging
 
 AT = datetime(2026, 11, 21, 23, 30, 48, 123456, tzinfo=UTC)
 MARK = "s3cret"

@@ -1,21 +1,21 @@
 """The metrics of the server, as Prometheus reads them."""
 
 from webhook import __version__
-from webhook.exposition import Exposition
-from webhook.model.binding import BindOutcome, BindReason
-from webhook.model.choices import Profile
-from webhook.model.outcome import Kind, Outcome, Reason
-from webhook.server.counts import Counts
-from webhook.server.metrics import families
-from webhook.server.vitals import Vitals
-from webhook.state.report import CacheReport, TopologyReport
+from webhook.cluster.state.report import CacheReport, TopologyReport
+from webhook.objects.binding import BindOutcome, BindReason
+from webhook.programs.exposition import Exposition
+from webhook.programs.server.counts import Counts
+from webhook.programs.server.metrics import families
+from webhook.programs.server.vitals import Vitals
+from webhook.words.choices import Profile
+from webhook.words.outcome import Kind, Outcome, Reason
 
 EVERYTHING = """\
 # HELP gpu_topology_admissions_total Reviews of pods by what became of them.
 # TYPE gpu_topology_admissions_total counter
 gpu_topology_admissions_total{outcome="patch",profile="exclusive",reason="injected"} 2.0
 gpu_topology_admissions_total{outcome="skip",profile="",reason="no-gpu-request"} 1.0
-# HELP gpu_topology_admission_seconds Seconds that a review of a pod took.
+# HELP gpu_topology_admission_seconds Seconds from the arrival of a review of a pod to its answer.
 # TYPE gpu_topology_admission_seconds histogram
 gpu_topology_admission_seconds_bucket{le="0.001"} 2.0
 gpu_topology_admission_seconds_bucket{le="0.0025"} 2.0
@@ -71,7 +71,7 @@ is known.
 # TYPE gpu_topology_binding_same_numa_total counter
 gpu_topology_binding_same_numa_total{same="true"} 1.0
 gpu_topology_binding_same_numa_total{same="false"} 1.0
-# HELP gpu_topology_binding_seconds Seconds that a review of a Binding took.
+# HELP gpu_topology_binding_seconds Seconds from the arrival of a review of a Binding to its answer.
 # TYPE gpu_topology_binding_seconds histogram
 gpu_topology_binding_seconds_bucket{le="0.001"} 2.0
 gpu_topology_binding_seconds_bucket{le="0.0025"} 2.0
@@ -88,7 +88,7 @@ gpu_topology_binding_seconds_bucket{le="5.0"} 2.0
 gpu_topology_binding_seconds_bucket{le="+Inf"} 3.0
 gpu_topology_binding_seconds_count 3.0
 gpu_topology_binding_seconds_sum 8.0015
-# HELP gpu_topology_pod_read_seconds Seconds of that spent waiting for pods.
+# HELP gpu_topology_pod_read_seconds Seconds that a review of a Binding waited for pods.
 # TYPE gpu_topology_pod_read_seconds histogram
 gpu_topology_pod_read_seconds_bucket{le="0.001"} 1.0
 gpu_topology_pod_read_seconds_bucket{le="0.0025"} 1.0
@@ -150,13 +150,13 @@ gpu_topology_webhook_draining 0.0
 # TYPE gpu_topology_certificate_expiry_timestamp_seconds gauge
 gpu_topology_certificate_expiry_timestamp_seconds{certificate="serving"} 1.7961696e+09
 gpu_topology_certificate_expiry_timestamp_seconds{certificate="authority"} 2e+09
-# HELP gpu_topology_certificate_failures_total Looks after the certificates of the webhook that failed.
+# HELP gpu_topology_certificate_failures_total Checks of the certificates of the webhook that failed; the log says why.
 # TYPE gpu_topology_certificate_failures_total counter
 gpu_topology_certificate_failures_total 5.0
 # HELP gpu_topology_certificate_leader Whether this replica renews the certificates of all.
 # TYPE gpu_topology_certificate_leader gauge
 gpu_topology_certificate_leader 1.0
-# HELP gpu_topology_connections Connections of clients by what they are at.
+# HELP gpu_topology_connections Connections of clients by port and phase.
 # TYPE gpu_topology_connections gauge
 gpu_topology_connections{phase="idle",port="reviews"} 3.0
 # HELP gpu_topology_unfinished_bytes Bytes in memory of requests without an answer, and of answers that no client \
@@ -185,14 +185,14 @@ gpu_topology_closed_connections_total{cause="malformed",port="reviews"} 0.0
 gpu_topology_closed_connections_total{cause="pipelined",port="reviews"} 0.0
 gpu_topology_closed_connections_total{cause="too-many-bytes",port="reviews"} 0.0
 gpu_topology_closed_connections_total{cause="too-many-connections",port="reviews"} 0.0
-# HELP gpu_topology_cluster_info 1; the labels name versions as the webhook knows them, empty if it does not.
+# HELP gpu_topology_cluster_info 1; the labels name the versions of HAMi and Kubernetes, empty if unknown.
 # TYPE gpu_topology_cluster_info gauge
 gpu_topology_cluster_info{hami="2.9.0",kubernetes=""} 1.0
 # HELP gpu_topology_cache_objects Objects of the cluster in memory.
 # TYPE gpu_topology_cache_objects gauge
 gpu_topology_cache_objects{cache="nodes"} 5000.0
 gpu_topology_cache_objects{cache="leases"} 0.0
-# HELP gpu_topology_cache_bytes Bytes that they take, about.
+# HELP gpu_topology_cache_bytes Approximate bytes of the objects in memory.
 # TYPE gpu_topology_cache_bytes gauge
 gpu_topology_cache_bytes{cache="nodes"} 1.5e+07
 gpu_topology_cache_bytes{cache="leases"} 0.0
@@ -200,7 +200,7 @@ gpu_topology_cache_bytes{cache="leases"} 0.0
 # TYPE gpu_topology_cache_left_out_total counter
 gpu_topology_cache_left_out_total{cache="nodes"} 7.0
 gpu_topology_cache_left_out_total{cache="leases"} 0.0
-# HELP gpu_topology_cache_age_seconds Seconds since a cache was last known to be what the cluster has.
+# HELP gpu_topology_cache_age_seconds Seconds since a list or a message of the watch last confirmed a cache.
 # TYPE gpu_topology_cache_age_seconds gauge
 gpu_topology_cache_age_seconds{cache="nodes"} 12.5
 # HELP gpu_topology_cache_filled Whether a cache has ever been complete.
@@ -212,7 +212,7 @@ gpu_topology_cache_filled{cache="leases"} 0.0
 gpu_topology_nodes{topology="fresh"} 40.0
 gpu_topology_nodes{topology="old"} 2.0
 gpu_topology_nodes{topology="missing"} 0.0
-# HELP gpu_topology_planner_alive Whether a planner is alive, for which pods wait.
+# HELP gpu_topology_planner_alive Whether a planner renews its Lease, so that pods wait for it.
 # TYPE gpu_topology_planner_alive gauge
 gpu_topology_planner_alive 0.0
 # HELP gpu_topology_gates_opened_total Pods that the webhook let go because no planner came for them.

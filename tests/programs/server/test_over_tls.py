@@ -14,13 +14,13 @@ import httpx
 import pytest
 
 from certs.issue import issue
+from tests.hardware.topology.machines import a100_pcie_bridged
 from tests.pods import Manifest, container, pod
-from tests.server.asgi import UID, binding_review, review
-from tests.server.conftest import DEADLINE_S, RunningServer, StartServer, until
-from tests.server.test_bindings import injected, to_node
-from tests.topology.machines import a100_pcie_bridged
+from tests.programs.server.asgi import UID, binding_review, review
+from tests.programs.server.conftest import DEADLINE_S, RunningServer, StartServer, until
+from tests.programs.server.test_bindings import injected, to_node
 from webhook import __version__
-from webhook.topology.document import format_topology
+from webhook.hardware.topology.document import format_topology
 
 
 def test_a_review_is_answered(client: httpx.Client) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.pods import Manifest, container, pod
-from tests.server.asgi import NOWHERE, UID, application, binding_review, post, review
-from tests.server.test_bindings import KnownCluster, KnownPods, injected, to_node
-from tests.server.test_reviews import KNOWN, written
-from webhook.config import ServerSettings
-from webhook.state import Pods, State
+from tests.programs.server.asgi import NOWHERE, UID, application, binding_review, post, review
+from tests.programs.server.test_bindings import KnownCluster, KnownPods, injected, to_node
+from tests.programs.server.test_reviews import KNOWN, written
+from webhook.cluster.state import Pods, State
+from webhook.decisions.configuration import ServerSettings
 
 REPLY, LINE = 1024 * 1024, 16 * 1024
 SIZE = ServerSettings().max_review_bytes

@@ -9,13 +9,13 @@ from typing import IO, Any
 import pytest
 
 from tests.pods import Manifest, container, pod
-from tests.server import large
-from tests.server.asgi import UID, application, post, review
-from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import Namespace
-from webhook.resolve.node import Sources
-from webhook.state import State
-from webhook.state.directory import DirectoryState
+from tests.programs.server import large
+from tests.programs.server.asgi import UID, application, post, review
+from webhook.cluster.files.directory import DirectoryState
+from webhook.cluster.state import State
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.resolve.node import Sources
+from webhook.objects.pod import Namespace
 
 KNOWN = DirectoryState(
     {"ml-workloads": Namespace("ml-workloads", {"gpu.topology/injection": "enabled"})}, ClusterFacts()

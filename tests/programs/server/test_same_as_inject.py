@@ -9,8 +9,8 @@ import yaml
 
 from tests.cli.command import gpu_topology
 from tests.pods import Manifest
-from tests.server.asgi import review
-from tests.server.conftest import EXAMPLE_STATE, ROOT, StartServer
+from tests.programs.server.asgi import review
+from tests.programs.server.conftest import EXAMPLE_STATE, ROOT, StartServer
 
 EXAMPLES = sorted((ROOT / "examples" / "workloads").glob("*.yaml"))
 CASES = sorted((ROOT / "tests" / "cases" / "pods").glob("*/pod.yaml"))

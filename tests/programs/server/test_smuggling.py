@@ -7,8 +7,8 @@ from contextlib import suppress
 import pytest
 
 from tests.pods import pod
-from tests.server.asgi import review
-from tests.server.conftest import DEADLINE_S, RunningServer
+from tests.programs.server.asgi import review
+from tests.programs.server.conftest import DEADLINE_S, RunningServer
 
 BODY = review(pod())
 LENGTH = b"Content-Length: %d\r\n" % len(BODY)

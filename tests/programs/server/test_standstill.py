@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.ports import reserved_port
-from tests.server.conftest import DEADLINE_S, ROOT, RunningServer, until
+from tests.programs.server.conftest import DEADLINE_S, ROOT, RunningServer, until
 
 
 class Standstill(RunningServer):
@@ -32,7 +32,7 @@ def standstill(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stand
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     with reserved_port() as port, reserved_port() as ops_port, (tmp_path / "out").open("wb") as out:
-        command = [sys.executable, "-m", "tests.server.standstill", str(gate), str(port), str(ops_port)]
+        command = [sys.executable, "-m", "tests.programs.server.standstill", str(gate), str(port), str(ops_port)]
         process = subprocess.Popen([*command, str(request.param)], stdout=out, stderr=out, cwd=ROOT)
         server = Standstill(process, port, ops_port, tmp_path / "ca", tmp_path / "out", tmp_path / "out")
         server.gate = gate

@@ -10,7 +10,7 @@ import pytest
 from certs.bundle import TlsBundle
 from certs.issue import issue
 from tests.ports import reserved_port
-from tests.server.conftest import EXAMPLE_STATE, RunningServer, StartServer
+from tests.programs.server.conftest import EXAMPLE_STATE, RunningServer, StartServer
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)

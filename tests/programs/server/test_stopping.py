@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import httpx
 
 from tests.pods import pod
-from tests.server.asgi import review
-from tests.server.conftest import DEADLINE_S, RunningServer, StartServer, until
+from tests.programs.server.asgi import review
+from tests.programs.server.conftest import DEADLINE_S, RunningServer, StartServer, until
 from webhook import __version__
 
 BODY = review(pod())

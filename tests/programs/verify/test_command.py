@@ -13,8 +13,8 @@ from tests.cli.command import ROOT, Done
 from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench
 from tests.nvml import machines
-from tests.verify.test_run import BenchOf, h100, two
-from webhook.verify.document import parse_report
+from tests.programs.verify.test_run import BenchOf, h100, two
+from webhook.hardware.measurement.document import parse_report
 
 
 def verify(*arguments: str | Path) -> Done:

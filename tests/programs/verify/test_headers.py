@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from webhook.verify import abi
+from webhook.programs.verify import abi
 
 _C: dict[Any, str] = {
     ctypes.c_int: "int",

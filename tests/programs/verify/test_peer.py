@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from tests.cli.command import ROOT
 from tests.cuda.stub import PlayBench
 from tests.nvml import machines
-from tests.verify.test_run import BenchOf, h100, two
-from webhook.model.errors import FormatError
-from webhook.verify.messages import HandleKind
-from webhook.verify.peer.channel import Channel, PeerLost
-from webhook.verify.peer.exchange import check_handle
-from webhook.verify.peer.words import MAX_LINE, Hello, Trial
+from tests.programs.verify.test_run import BenchOf, h100, two
+from webhook.hardware.measurement.messages import HandleKind
+from webhook.programs.verify.peer.channel import Channel, PeerLost
+from webhook.programs.verify.peer.exchange import check_handle
+from webhook.programs.verify.peer.words import MAX_LINE, Hello, Trial
+from webhook.words.errors import FormatError
 
 
 def start(*arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
@@ -266,7 +266,8 @@ def test_a_word_arrives_as_it_was_told(ends: tuple[Channel, socket.socket]) -> N
 
 
 def become(pid: int) -> subprocess.CompletedProcess[bytes]:
-    program = "import os, sys; from webhook.verify.peer.pid import become; become(int(sys.argv[1])); print(os.getpid())"
+    imports = "import os, sys; from webhook.programs.verify.peer.pid import become"
+    program = f"{imports}; become(int(sys.argv[1])); print(os.getpid())"
     return subprocess.run([sys.executable, "-c", program, str(pid)], capture_output=True, check=False, cwd=ROOT)
 
 

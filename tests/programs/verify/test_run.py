@@ -13,11 +13,11 @@ from tests.cuda.machines import Bench, Way
 from tests.cuda.stub import PlayBench
 from tests.nvml import machines
 from tests.nvml.machines import Machine
-from webhook.verify.messages import Method
-from webhook.verify.report import BandwidthReport, Pair, Skipped, Verdict, Warn
-from webhook.verify.run import NothingToMeasure, Run, Wanted
-from webhook.verify.supervisor import Supervisor
-from webhook.verify.worker import no_library
+from webhook.hardware.measurement.messages import Method
+from webhook.hardware.measurement.report import BandwidthReport, Pair, Skipped, Verdict, Warn
+from webhook.programs.verify.run import NothingToMeasure, Run, Wanted
+from webhook.programs.verify.supervisor import Supervisor
+from webhook.programs.verify.worker import no_library
 
 NOW = datetime(2026, 11, 23, 4, 0, tzinfo=UTC)
 QUICK = Method(copies=4, staged_copies=2, samples=3, warm_ups=1, latency_copies=10)

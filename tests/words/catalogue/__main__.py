@@ -1,5 +1,5 @@
 """Writes ``docs/messages.md``."""
 
-from tests.catalogue.page import PAGE, page
+from tests.words.catalogue.page import PAGE, page
 
 PAGE.write_text(page(), encoding="utf-8")

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.catalogue.every import AREAS, entries
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
+from webhook.words.catalogue.index import AREAS, entries
 
-PAGE = Path(__file__).parents[2] / "docs" / "messages.md"
+PAGE = Path(__file__).parents[3] / "docs" / "messages.md"
 
 HEAD = """\
 # Messages
@@ -16,10 +16,10 @@ Everything that the webhook, the agent and `gpu-topology explain` say about a po
 code never changes its meaning. The text of a message may become clearer in a later version, so programs should
 look for the code. Words in CAPITALS stand for values.
 
-This page is made from `webhook/catalogue` by `make messages`. [reasons.md](reasons.md) has the closed vocabulary of
-reasons, [explain.md](explain.md) the conditions of `explain`.
+`gpu-topology message GT212` prints what this page says of a code. [troubleshooting.md](troubleshooting.md#reasons) has
+the closed vocabulary of reasons, [explain.md](explain.md) the conditions of `explain`. This page is made from
+`webhook/words/catalogue` by `make messages`.
 """
-_FIELD = re.compile(r"\{(\w+)\}")
 _MARKUP = re.compile(r"([*_<>\[\]])")
 
 
@@ -37,15 +37,6 @@ def _areas() -> Iterator[str]:
 
 
 def _section(code: str, entry: Entry) -> str:
-    advice = f"{_plain(entry.fix)}.\n" if entry.fix else "There is nothing to do.\n"
+    advice = _MARKUP.sub(r"\\\1", entry.advice)
     more = f"See [{entry.page.partition('#')[0]}]({entry.page}).\n" if entry.page else ""
-    return f"\n### {code}\n\n`{_capitals(entry.text)}`\n\n{advice}{more}"
-
-
-def _plain(text: str) -> str:
-    """Text in which Markdown finds no markup."""
-    return _MARKUP.sub(r"\\\1", _capitals(text))
-
-
-def _capitals(template: str) -> str:
-    return _FIELD.sub(lambda field: field[1].upper(), template)
+    return f"\n### {code}\n\n`{entry.pattern.text}`\n\n{advice}\n{more}"

@@ -9,15 +9,15 @@ from types import ModuleType
 
 import pytest
 
-from tests.catalogue import every
-from tests.catalogue.every import AREAS, entries
-from tests.catalogue.page import PAGE, page
-from webhook.catalogue.entry import Entry, Message
-from webhook.model import names
-from webhook.model.options import OPTION_NAMES
+from tests.words.catalogue.page import PAGE, page
+from webhook.decisions.options import OPTION_NAMES
+from webhook.words import names
+from webhook.words.catalogue import index
+from webhook.words.catalogue.entry import Entry, Message
+from webhook.words.catalogue.index import AREAS, entries
 
-ROOT = Path(__file__).parents[2]
-CATALOGUE = ROOT / "webhook" / "catalogue"
+ROOT = Path(__file__).parents[3]
+CATALOGUE = ROOT / "webhook" / "words" / "catalogue"
 CODES = Path(__file__).parent / "codes.txt"
 ENTRIES = entries()
 
@@ -26,31 +26,34 @@ def fields(template: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
 
 
-@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
-def test_an_entry_has_a_code_of_its_area_and_clauses_without_a_full_stop(entry: Entry) -> None:
-    assert re.fullmatch(r"GT[1-9][0-9]{2}", entry.code)
-    assert entry.code[2] in AREAS
-    assert entry.text
-    assert not entry.text.endswith(".")
-    assert not entry.fix.endswith(".")
-    assert entry.fix[:1].isupper() or not entry.fix
-    assert all(field.isidentifier() for field in fields(entry.text) | fields(entry.fix))
+def test_an_entry_has_a_code_of_its_area_and_clauses_without_a_full_stop(subtests: pytest.Subtests) -> None:
+    for entry in ENTRIES.values():
+        with subtests.test(entry.code):
+            assert re.fullmatch(r"GT[1-9][0-9]{2}", entry.code)
+            assert entry.code[2] in AREAS
+            assert entry.text
+            assert not entry.text.endswith(".")
+            assert not entry.fix.endswith(".")
+            assert entry.fix[:1].isupper() or not entry.fix
+            assert all(field.isidentifier() for field in fields(entry.text) | fields(entry.fix))
 
 
-@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
-def test_the_page_of_an_entry_exists_and_has_the_heading(entry: Entry) -> None:
-    name, _, anchor = entry.page.partition("#")
-    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    headings = [re.sub(r"[^\w -]", "", line.lstrip("# ")).lower() for line in text.splitlines() if line[:1] == "#"]
-    assert not anchor or anchor in {heading.replace(" ", "-") for heading in headings}
+def test_the_page_of_an_entry_exists_and_has_the_heading(subtests: pytest.Subtests) -> None:
+    for entry in ENTRIES.values():
+        with subtests.test(entry.code):
+            name, _, anchor = entry.page.partition("#")
+            text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+            headings = (line.lstrip("# ").lower() for line in text.splitlines() if line[:1] == "#")
+            assert not anchor or anchor in {re.sub(r"[^\w -]", "", each).replace(" ", "-") for each in headings}
 
 
-@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
-def test_an_entry_names_only_annotations_and_labels_that_there_are(entry: Entry) -> None:
-    known = {value for value in vars(names).values() if isinstance(value, str)}
-    known |= {f"{names.PREFIX}{option}" for option in OPTION_NAMES} | {f"{names.PREFIX}{names.ENV_PREFIX}*"}
-    found = re.findall(r"gpu\.topology/[\w.*-]*[\w*]", f"{entry.text} {entry.fix}")
-    assert set(found) <= known
+def test_an_entry_names_only_annotations_and_labels_that_there_are(subtests: pytest.Subtests) -> None:
+    for entry in ENTRIES.values():
+        with subtests.test(entry.code):
+            known = {value for value in vars(names).values() if isinstance(value, str)}
+            known |= {f"{names.PREFIX}{option}" for option in OPTION_NAMES} | {f"{names.PREFIX}{names.ENV_PREFIX}*"}
+            found = re.findall(r"gpu\.topology/[\w.*-]*[\w*]", f"{entry.text} {entry.fix}")
+            assert set(found) <= known
 
 
 def test_a_code_never_changes_its_meaning() -> None:
@@ -66,7 +69,7 @@ def test_no_two_entries_have_one_name() -> None:
 
 def named_codes() -> Iterator[tuple[str, str]]:
     for path in sorted(CATALOGUE.glob("*.py")):
-        module = getattr(every, path.stem, None)
+        module = getattr(index, path.stem, None)
         for name, entry in vars(module).items() if isinstance(module, ModuleType) else ():
             if isinstance(entry, Entry):
                 yield f"{path.stem}.{name}", entry.code

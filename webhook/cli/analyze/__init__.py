@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from webhook.analyze.diagnosis import Severity
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import (
     ContextOption,
@@ -15,17 +14,24 @@ from webhook.cli.kubeconfig import (
     refuse_cluster,
     wanted_cluster,
 )
-from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION
-from webhook.cli.snapshot.asked import AllNamespacesOption, NamespaceOption, StateOption, refuse_both
+from webhook.cli.scope_options import (
+    FILE_OPTION,
+    RECURSIVE_OPTION,
+    AllNamespacesOption,
+    NamespaceOption,
+    StateOption,
+    refuse_both,
+)
 from webhook.cli.topology.output import UNMET
-from webhook.model.errors import GpuTopologyError
+from webhook.insight.analyze.diagnosis import Severity
+from webhook.words.errors import GpuTopologyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from webhook.cli.manifests import ManifestFile
-    from webhook.cli.snapshot.read import ReadSnapshot
-    from webhook.kube.contexts import Context
+    from webhook.cluster.api.contexts import Context
+    from webhook.cluster.files.manifests import ManifestFile
+    from webhook.cluster.snapshot.documents import ReadSnapshot
 
 UNREADABLE = 2
 
@@ -59,9 +65,9 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
 
     Ends with exit code 0 if nothing is found, with 1 if something is, with 2 if the cluster or a file cannot be read.
     """
-    from webhook.analyze.analyzers import analyze as judge
     from webhook.cli.analyze.output import as_json, print_table
     from webhook.cli.analyze.sarif import as_sarif
+    from webhook.insight.analyze.analyzers import analyze as judge
 
     refuse_both(namespace, everywhere=all_namespaces)
     if state is not None:
@@ -94,13 +100,13 @@ class _Files(NamedTuple):
 
     def read(self) -> "Iterator[ManifestFile]":
         """The manifests."""
-        from webhook.cli.manifests import read_files
+        from webhook.cluster.files.manifests import read_files
 
         return read_files(self.named or [], recursive=self.recursive)
 
 
 def _read_files(files: _Files, namespace: str | None, config: Path | None) -> "ReadSnapshot":
-    from webhook.cli.snapshot.read import from_files
+    from webhook.cli.snapshots import from_files
 
     return from_files(files.read(), files.state, namespace, config)
 
@@ -109,7 +115,7 @@ def _read_cluster(
     files: _Files, cluster: "Context | None", config: Path | None, namespace: str | None, *, everywhere: bool
 ) -> "tuple[str | None, ReadSnapshot]":
     """The namespace whose pods are judged (None: all), and the snapshot."""
-    from webhook.cli.snapshot.read import from_cluster
+    from webhook.cli.snapshots import from_cluster
 
     wanted = None if everywhere else namespace or namespace_of_context(cluster)
     return wanted, from_cluster(cluster, wanted, config, files=files.read())

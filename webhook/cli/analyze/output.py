@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from webhook.analyze.diagnosis import Diagnosis, Severity
-from webhook.analyze.rows import Row, counts, rows
-from webhook.analyze.snapshot import Snapshot
-from webhook.explain.words import counted, listed
-from webhook.printable import printable
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.insight.analyze.diagnosis import Diagnosis, Severity
+from webhook.insight.analyze.rows import Row, counts, rows
+from webhook.words.listing import counted, listed
+from webhook.words.printable import printable
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "", Severity.HINT: "dim"}
 _NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "open question", Severity.HINT: "hint"}

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from webhook import __version__
-from webhook.analyze.diagnosis import Diagnosis, Holder, Severity
-from webhook.analyze.rows import Row, rows
-from webhook.printable import printable
+from webhook.insight.analyze.diagnosis import Diagnosis, Holder, Severity
+from webhook.insight.analyze.rows import Row, rows
+from webhook.words.printable import printable
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note", Severity.HINT: "note"}

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     import httpx
     from rich.console import Console
 
-    from webhook.config import AdmitPolicy
-    from webhook.state.directory import DirectoryState
-    from webhook.workload import Injected
+    from webhook.cli.workload import Injected
+    from webhook.cluster.files.directory import DirectoryState
+    from webhook.decisions.configuration import AdmitPolicy
 
 
 class Shown(enum.Enum):
@@ -40,7 +40,7 @@ def send_workload(
     from rich.syntax import Syntax
 
     from webhook.cli.inject import unified_diff
-    from webhook.workload import inject_manifest
+    from webhook.cli.workload import inject_manifest
 
     text = path.read_text(encoding="utf-8")
     injection = inject_manifest(text, path.name, policy, state)
@@ -88,7 +88,7 @@ def review(client: "httpx.Client", path: str, request: dict[str, Any]) -> dict[s
 
 
 def _print_outcome(console: "Console", injected: "Injected", name: str) -> None:
-    from webhook.model.outcome import SENTENCES
+    from webhook.words.outcome import SENTENCES
 
     outcome = injected.outcome
     colour = {"skip": "cyan", "patch": "green", "degraded": "yellow", "refuse": "red"}[outcome.kind]
@@ -98,8 +98,8 @@ def _print_outcome(console: "Console", injected: "Injected", name: str) -> None:
 def _print_answer(
     console: "Console", injected: "Injected", answer: dict[str, Any], operations: list[dict[str, Any]]
 ) -> None:
-    from webhook.admit.steps import STEPS
     from webhook.cli.changes import describe
+    from webhook.decisions.admit.steps import STEPS
 
     _print_outcome(console, injected, injected.label)
     if not answer["allowed"]:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import httpx
 
-    from webhook.config import AdmitPolicy
-    from webhook.state.directory import DirectoryState
-    from webhook.topology.model import Gpu
+    from webhook.cluster.files.directory import DirectoryState
+    from webhook.decisions.configuration import AdmitPolicy
+    from webhook.hardware.topology.model import Gpu
 
 Manifest = dict[str, Any]
 
 
 def create_pods(path: Path, policy: "AdmitPolicy", state: "DirectoryState") -> Iterator[Manifest]:
     """The pods of a workload as the API server stores them once the webhook has patched them."""
-    from webhook.workload import apply_in_place, inject_manifest
+    from webhook.cli.workload import apply_in_place, inject_manifest
 
     injection = inject_manifest(path.read_text(encoding="utf-8"), path.name, policy, state)
     for template in injection.templates:
@@ -32,8 +32,8 @@ def create_pods(path: Path, policy: "AdmitPolicy", state: "DirectoryState") -> I
 
 def allocate(pod: Manifest, node: str, free: list["Gpu"]) -> None:
     """Give the pod GPUs, which leave ``free``, and say so as HAMi does: in the order in which it picked them."""
-    from webhook.allocation.hami import DIALECT
-    from webhook.allocation.model import WHOLE, Allocation, Device
+    from webhook.decisions.allocation.hami import DIALECT
+    from webhook.decisions.allocation.model import WHOLE, Allocation, Device
 
     segments = []
     for container in pod["spec"]["containers"]:
@@ -50,7 +50,7 @@ def bind(client: "httpx.Client", pod: Manifest, node: str) -> dict[str, str]:
     import jsonpatch
 
     from webhook.cli.demo.admission import review
-    from webhook.model.errors import GpuTopologyError
+    from webhook.words.errors import GpuTopologyError
 
     metadata = pod["metadata"]
     binding: Manifest = {

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from webhook.cli.demo.admission import Shown
     from webhook.cli.demo.start import Driver
-    from webhook.config import AdmitPolicy
-    from webhook.state.directory import DirectoryState
-    from webhook.topology.model import Gpu
+    from webhook.cluster.files.directory import DirectoryState
+    from webhook.decisions.configuration import AdmitPolicy
+    from webhook.hardware.topology.model import Gpu
 
 SHOWN_IN_FULL = "02-fsdp-video-rayjob"
 NODE = "h20-node-1"
@@ -49,8 +49,8 @@ def demo(
     from webhook.cli.demo.process import running_webhook
     from webhook.cli.demo.start import Driver
     from webhook.cli.inputs import read_settings
-    from webhook.model.errors import ManifestError
-    from webhook.state.directory import load_directory
+    from webhook.cluster.files.directory import load_directory
+    from webhook.words.errors import ManifestError
 
     directory = examples or find_examples()
     files = sorted((directory / "workloads").glob("*.yaml"))
@@ -153,9 +153,9 @@ def _start(stage: _Stage, pod: dict[str, Any], free: list["Gpu"]) -> bool:
     """Allocate, bind and start one pod."""
     import json
 
-    from webhook.allocation.hami import DIALECT
     from webhook.cli.demo.cluster import allocate, bind
     from webhook.cli.demo.start import print_started, run_remap
+    from webhook.decisions.allocation.hami import DIALECT
 
     console, name = stage.console, pod["metadata"]["name"]
     allocate(pod, NODE, free)
@@ -195,9 +195,9 @@ _SHOWN = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NCCL_P2P_LEVEL", "N
 
 def _swapped(console: "Console", pod: dict[str, Any], *, free_card: "Gpu", driver: "Driver | None") -> bool:
     """Start a pod again, with another card in the place of one of its own: it must not run."""
-    from webhook.allocation.hami import DIALECT
     from webhook.cli.demo.start import print_started, run_remap
-    from webhook.remap.verdict import ExitCode
+    from webhook.decisions.allocation.hami import DIALECT
+    from webhook.programs.remap.verdict import ExitCode
 
     name = pod["metadata"]["name"]
     annotations = pod["metadata"]["annotations"]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from webhook.state.directory import DirectoryState
-    from webhook.topology.model import NodeTopology
+    from webhook.cluster.files.directory import DirectoryState
+    from webhook.hardware.topology.model import NodeTopology
 
 NODE = "a100-pcie"
 TAKEN = 3
@@ -22,9 +22,9 @@ _PLAYED = (
 def place_a_pod(console: "Console", state: "DirectoryState", *, detailed: bool) -> bool:
     """Have cards chosen for a pod of two; says whether an NVLink joins them. Nothing happens without the node."""
     from webhook import __version__
-    from webhook.config import admit_policy, parse_config
-    from webhook.place.planner import Planner
-    from webhook.place.world import World
+    from webhook.decisions.configuration import admit_policy, parse_config
+    from webhook.decisions.place.planner import Planner
+    from webhook.decisions.place.world import World
 
     known = state.node(NODE).published
     if known is None:
@@ -46,9 +46,9 @@ def place_a_pod(console: "Console", state: "DirectoryState", *, detailed: bool) 
 
 def _tell(world: Any, topology: "NodeTopology") -> None:
     """The planner hears of the node, of the pod with a slice, and of the one that waits."""
-    from webhook.model import names
-    from webhook.place.node import read_node
-    from webhook.place.pod import read_pod
+    from webhook.decisions.node_record import read_node
+    from webhook.decisions.place.pod import read_pod
+    from webhook.words import names
 
     registered = [
         {"id": gpu.uuid, "index": gpu.index, "type": gpu.name, "mode": "hami-core", "health": True}

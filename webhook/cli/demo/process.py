@@ -55,7 +55,7 @@ def _free_ports(count: int) -> list[int]:
 def _wait_until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     import httpx
 
-    from webhook.model.errors import GpuTopologyError
+    from webhook.words.errors import GpuTopologyError
 
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while process.poll() is None and time.monotonic() < deadline:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from webhook.cli.demo.cluster import environment_of
-from webhook.model import names
-from webhook.model.errors import ManifestError
+from webhook.words import names
+from webhook.words.errors import ManifestError
 
 if TYPE_CHECKING:
     from rich.console import Console

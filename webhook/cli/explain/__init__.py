@@ -1,19 +1,20 @@
 """``gpu-topology explain``: why a pod has NVLink between its GPUs, or has not."""
 
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, refuse_cluster, wanted_cluster
-from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION, STANDARD_INPUT
+from webhook.cli.scope_options import FILE_OPTION, RECURSIVE_OPTION
 from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
+from webhook.cluster.files.manifests import STANDARD_INPUT
 
 if TYPE_CHECKING:
-    from webhook.cli.cluster.wanted import Wanted
-    from webhook.cli.explain.known import Known
+    from webhook.cli.explain.read import Found
+    from webhook.cluster.snapshot.wanted import Wanted
+    from webhook.decisions.configuration import AdmitPolicy
 
 
 class _Files(NamedTuple):
@@ -21,6 +22,14 @@ class _Files(NamedTuple):
 
     named: list[str] | None
     recursive: bool
+
+
+class _Asked(NamedTuple):
+    """How it is judged, and where the pod is."""
+
+    policy: "AdmitPolicy"
+    config: Path | None
+    node: str
 
 
 class _Where(NamedTuple):
@@ -64,22 +73,21 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
 
     Works for pods that are not injected too. Ends with exit code 0 if no condition fails, else with 1.
     """
-    from webhook.cli.explain.known import evidence_of
     from webhook.cli.explain.output import as_json, report_lines
+    from webhook.cli.explain.read import told_node
     from webhook.cli.inputs import read_settings
     from webhook.cli.topology.colours import print_lines
     from webhook.cli.versions import given_versions, overruled
-    from webhook.explain.explain import explain as judge
+    from webhook.insight.explain.pods import PodReports
 
     wanted = _parse_name(pod, namespace)
     if topology == STANDARD_INPUT and file and STANDARD_INPUT in file:
         raise typer.BadParameter("standard input can be read once: give one of them as a file", param_hint="--topology")
     given = given_versions(hami_version, kubernetes_version)
-    settings, policy = read_settings(config)
-    policy = overruled(policy, given)
-    registration = settings.certificates.webhook_configuration
-    with _look(wanted, _Files(file, recursive), state, _Where(kubeconfig, context), registration) as known:
-        report = judge(evidence_of(known, policy, node=node, topology=topology, is_configured=config is not None))
+    policy = overruled(read_settings(config)[1], given)
+    asked = _Asked(policy, config, node)
+    found = _look(wanted, _Files(file, recursive), state, _Where(kubeconfig, context), asked)
+    report = PodReports(found.snapshot).of(found.pod, told_node(topology, node))
     if output is Output.JSON:
         typer.echo(as_json(report), nl=False)
     else:
@@ -89,7 +97,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
 
 
 def _parse_name(text: str | None, namespace: str) -> "Wanted | None":
-    from webhook.cli.cluster.wanted import NoNameError, parse_wanted
+    from webhook.cluster.snapshot.wanted import NoNameError, parse_wanted
 
     if text is None:
         return None
@@ -99,12 +107,12 @@ def _parse_name(text: str | None, namespace: str) -> "Wanted | None":
         raise typer.BadParameter(str(error), param_hint="POD") from None
 
 
-def _look(
-    wanted: "Wanted | None", files: _Files, state: Path | None, where: _Where, registration: str
-) -> AbstractContextManager["Known"]:
-    """Where the pod is to be found: in files, or in a cluster."""
-    from webhook.cli.cluster.wanted import POD
-    from webhook.model.names import DEFAULT_NAMESPACE
+def _look(wanted: "Wanted | None", files: _Files, state: Path | None, where: _Where, asked: _Asked) -> "Found":
+    """The pod, in files or in a cluster."""
+    from webhook.cli.explain.read import from_cluster, of_files
+    from webhook.cluster.files.manifests import read_files
+    from webhook.cluster.snapshot.wanted import POD
+    from webhook.words.names import DEFAULT_NAMESPACE
 
     in_files = files.named is not None or state is not None
     if in_files:
@@ -114,18 +122,14 @@ def _look(
     if files.named is None and wanted is None:
         raise typer.BadParameter("expected POD or --file", param_hint="POD")
     if in_files:
-        from webhook.cli.explain.files import known_from_files
-        from webhook.cli.manifests import read_files
-
         given = None if files.named is None else list(read_files(files.named, recursive=files.recursive))
         pod = (wanted.namespace or DEFAULT_NAMESPACE, wanted.name) if wanted else None
-        return nullcontext(known_from_files(pod, given, state))
+        return of_files(pod, given, state, asked.policy, asked.config)
     if wanted is None:
         raise TypeError("a pod without a file has a name")
-    from webhook.cli.explain.cluster import known_from_cluster
     from webhook.cli.kubeconfig import namespace_of_context
 
     cluster = wanted_cluster(where.kubeconfig, where.context)
     if not wanted.namespace:
         wanted = wanted._replace(namespace=namespace_of_context(cluster))
-    return known_from_cluster(wanted, cluster, registration=registration)
+    return from_cluster(wanted, cluster, asked.policy, asked.config, asked.node)

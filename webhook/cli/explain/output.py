@@ -6,9 +6,9 @@ from itertools import count
 
 from rich.text import Text
 
-from webhook.draw.lines import EMPTY, Line, line, plain
-from webhook.explain.findings import Finding, Report, Verdict
-from webhook.printable import printable
+from webhook.insight.drawings.lines import EMPTY, Line, line, plain
+from webhook.insight.explain.findings import Finding, Report, Verdict
+from webhook.words.printable import printable
 
 _MARKS = {
     Verdict.HOLDS: "ok",

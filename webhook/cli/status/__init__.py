@@ -15,9 +15,15 @@ from webhook.cli.kubeconfig import (
     refuse_cluster,
     wanted_cluster,
 )
-from webhook.cli.manifests import FILE_OPTION, RECURSIVE_OPTION
-from webhook.cli.snapshot.asked import AllNamespacesOption, NamespaceOption, StateOption, refuse_both
-from webhook.model.errors import GpuTopologyError
+from webhook.cli.scope_options import (
+    FILE_OPTION,
+    RECURSIVE_OPTION,
+    AllNamespacesOption,
+    NamespaceOption,
+    StateOption,
+    refuse_both,
+)
+from webhook.words.errors import GpuTopologyError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +31,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from webhook.cli.status.read import Source
-    from webhook.kube.contexts import Context
-    from webhook.overview.model import Overview
+    from webhook.cluster.api.contexts import Context
+    from webhook.insight.overview.model import Overview
 
 UNREADABLE = 2
 _COLUMNS = 160

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from webhook.cli.status.marks import FREE, KEPT, MIG, MORE, UNKNOWN
-from webhook.overview.groups import Joined
+from webhook.insight.overview.groups import Joined
 
 BRACKETS = {Joined.ALL: ("[", "]"), Joined.PARTLY: ("{", "}"), Joined.NOT: ("(", ")")}
 _JOINED = (

@@ -4,7 +4,7 @@ import string
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from webhook.overview.model import Card, CardState, Health, Node
+from webhook.insight.overview.model import Card, CardState, Health, Node
 
 MORE = "#"
 """Where the letters are used up, and for more than nine pods on one card."""

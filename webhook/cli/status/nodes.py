@@ -12,12 +12,11 @@ from rich.text import Text
 
 from webhook.cli.status.legend import BRACKETS
 from webhook.cli.status.marks import Cell, cell, marks
-from webhook.draw.choices import ranges
-from webhook.draw.sentences import counted
-from webhook.overview.groups import Joined, groups
-from webhook.overview.model import Card, Node
-from webhook.overview.notable import is_available, worst
-from webhook.printable import fitted, printable
+from webhook.insight.overview.groups import Joined, groups
+from webhook.insight.overview.model import Card, Node
+from webhook.insight.overview.notable import is_available, worst
+from webhook.words.listing import counted, ranges
+from webhook.words.printable import fitted, printable
 
 WIDE = 120
 """Columns from which on a node and its cards stand in one line."""

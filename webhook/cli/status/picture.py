@@ -11,10 +11,10 @@ from webhook.cli.status import nodes, pods
 from webhook.cli.status.legend import legend
 from webhook.cli.status.marks import used
 from webhook.cli.status.nodes import DrawnNode
-from webhook.draw.sentences import counted, listed
-from webhook.overview.model import CardState, Finding, Level, Overview, Pod
-from webhook.overview.notable import is_available, is_notable_node, is_notable_pod, is_slower
-from webhook.printable import fitted
+from webhook.insight.overview.model import CardState, Finding, Level, Overview, Pod
+from webhook.insight.overview.notable import is_available, is_notable_node, is_notable_pod, is_slower
+from webhook.words.listing import counted, listed
+from webhook.words.printable import fitted
 
 FEW_NODES, FEW_PODS = 24, 48
 """So many are shown, whatever their state."""

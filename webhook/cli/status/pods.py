@@ -7,12 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from webhook.cli.status.nodes import speed
-from webhook.draw.choices import ranges
-from webhook.draw.sentences import counted
-from webhook.overview.model import Level, Pod, Verified
-from webhook.overview.notable import is_slower, worst
-from webhook.printable import fitted, printable
-from webhook.traffic.words import bytes_text
+from webhook.hardware.traffic.words import bytes_text
+from webhook.insight.overview.model import Level, Pod, Verified
+from webhook.insight.overview.notable import is_slower, worst
+from webhook.words.listing import counted, ranges
+from webhook.words.printable import fitted, printable
 
 _VERIFIED = {Verified.YES: ("yes", "green"), Verified.NO: ("NO", "bold red"), Verified.UNKNOWN: ("-", "dim")}
 _LEVEL_STYLES = {Level.ERROR: "red", Level.WARNING: "yellow"}

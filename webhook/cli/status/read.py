@@ -5,15 +5,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook.analyze.analyzers import analyze
-from webhook.analyze.snapshot import Snapshot
-from webhook.cli.manifests import ManifestFile, read_files
-from webhook.cli.snapshot.cluster import PodsForbidden
-from webhook.cli.snapshot.read import from_cluster, from_files
-from webhook.kube.contexts import Context
-from webhook.overview.build import overview
-from webhook.overview.limit import limited
-from webhook.overview.model import Overview
+from webhook.cli.snapshots import from_cluster, from_files
+from webhook.cluster.api.contexts import Context
+from webhook.cluster.files.manifests import ManifestFile, read_files
+from webhook.cluster.snapshot.lists import PodsForbidden
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.insight.analyze.analyzers import analyze
+from webhook.insight.overview.build import overview
+from webhook.insight.overview.limit import limited
+from webhook.insight.overview.model import Overview
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,9 +10,9 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from webhook.model.errors import GpuTopologyError
-from webhook.overview.model import Overview
-from webhook.printable import fitted
+from webhook.insight.overview.model import Overview
+from webhook.words.errors import GpuTopologyError
+from webhook.words.printable import fitted
 
 LEAST_SECONDS, PATIENCE = 2.0, 10.0
 """Between two reads, and as a multiple of the time that a read took: the API server has other work than to be read."""

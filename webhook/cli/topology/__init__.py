@@ -10,11 +10,16 @@ from webhook.cli.topology import check, import_text, plan, show, xml
 topology = typer.Typer(name="topology", no_args_is_help=True)
 topology.command("show")(show.show)
 topology.command("xml")(xml.xml)
-topology.command("check")(check.check)
 topology.command("import")(import_text.import_text)
 topology.command("plan")(plan.plan)
+topology.command(
+    "check",
+    hidden=True,
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)(check.check)
 
 
 @topology.callback()
 def _root() -> None:
-    """Show, convert and check the topology of a node, and plan with it."""
+    """Show and convert the topology of a node, and plan with it."""

@@ -8,7 +8,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from webhook.draw.lines import Line
+    from webhook.insight.drawings.lines import Line
 
 
 def coloured_console() -> "Console | None":
@@ -34,7 +34,7 @@ def terminal() -> "Console | None":
 
 def print_lines(lines: "Iterable[Line]") -> None:
     """Print them: in colours and wrapped on a terminal, as they are elsewhere."""
-    from webhook.draw.lines import plain, wrapped
+    from webhook.insight.drawings.lines import plain, wrapped
 
     console = terminal()
     if console:

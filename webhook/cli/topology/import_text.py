@@ -21,7 +21,7 @@ def import_text(
     stderr.
     """
     from webhook.cli.topology.source import read_text
-    from webhook.topology.document import format_topology
+    from webhook.hardware.topology.document import format_topology
 
     topology = read_text(file, node)
     typer.echo(format_topology(topology, indent=2))

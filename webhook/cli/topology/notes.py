@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from webhook.cli.complaint import complain
 
 if TYPE_CHECKING:
-    from webhook.topology.model import NodeTopology
+    from webhook.hardware.topology.model import NodeTopology
 
 
 def print_notes(topologies: "Iterable[NodeTopology]") -> None:
     """Say what is wrong with the nodes; it may be why fewer GPUs are free, or linked."""
-    from webhook.draw.sentences import notes
+    from webhook.insight.drawings.sentences import notes
 
     for topology in topologies:
         for note in notes(topology):

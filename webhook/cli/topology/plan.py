@@ -12,23 +12,23 @@ from webhook.cli.topology.asked import Gpus, MinBandwidth, RequireNvlink, check_
 from webhook.cli.topology.notes import print_notes
 from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.topology.source import File, Node, State, check_source, one_source, read_nodes, read_source
-from webhook.model.choices import NodePolicy
+from webhook.words.choices import NodePolicy
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from webhook.kube.contexts import Context
-    from webhook.topology.model import NodeTopology
-    from webhook.topology.planning.plan import PlanRequest
-    from webhook.topology.selection.request import Request
-    from webhook.topology.selection.select import Choice
+    from webhook.cluster.api.contexts import Context
+    from webhook.hardware.topology.model import NodeTopology
+    from webhook.hardware.topology.planning.plan import PlanRequest
+    from webhook.hardware.topology.selection.request import Request
+    from webhook.hardware.topology.selection.select import Choice
 
 _BUSY = "--busy"
 _SEVERAL = "Several nodes: --state without --node"
 
 
 class GpuPolicy(enum.StrEnum):
-    """``webhook.topology.selection.request.Policy``, which would make every command slower to start."""
+    """``webhook.hardware.topology.selection.request.Policy``, which would make every command slower to start."""
 
     BEST_FIT = "best-fit"
     FIRST_FIT = "first-fit"
@@ -73,7 +73,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
 
     Ends with exit code 1 if too few are free, or if a constraint cannot be met; then the nearest choice is printed.
     """
-    from webhook.topology.selection.request import Constraints
+    from webhook.hardware.topology.selection.request import Constraints
 
     over_nodes = {
         "--node-policy": node_policy,
@@ -89,7 +89,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     constraints = Constraints(require_nvlink=require_nvlink, min_bandwidth=min_bandwidth, same_numa=same_numa)
     if cluster is None and (state is None or node is not None):
         _refuse("this is for several nodes: --state without --node", over_nodes)
-        from webhook.topology.selection.request import Policy, Request
+        from webhook.hardware.topology.selection.request import Policy, Request
 
         topology = read_source(file, state, node)
         held = _busy(busy or [], [topology])[topology.node]
@@ -97,7 +97,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         request = Request(count=gpus, policy=Policy(policy or "best-fit"), constraints=constraints, busy=held)
         _plan_on_one(topology, request, output)
         return
-    from webhook.topology.planning import plan as planning
+    from webhook.hardware.topology.planning import plan as planning
 
     asked = planning.PlanRequest(
         count=gpus,
@@ -132,7 +132,7 @@ def _busy(options: Sequence[str], topologies: Sequence["NodeTopology"]) -> dict[
     Raises:
         BadParameter: there is no such node, or no such GPU.
     """
-    from webhook.model.errors import shorten
+    from webhook.words.errors import shorten
 
     nodes = {topology.node: topology for topology in topologies}
     found: dict[str, frozenset[int | str]] = {name: frozenset() for name in nodes}
@@ -147,7 +147,7 @@ def _busy(options: Sequence[str], topologies: Sequence["NodeTopology"]) -> dict[
 
 
 def _index(topology: "NodeTopology", word: str) -> int:
-    from webhook.model.errors import shorten
+    from webhook.words.errors import shorten
 
     uuids = {gpu.index: gpu.uuid for gpu in topology.gpus} | {gpu.index: gpu.uuid for gpu in topology.lost}
     for index, uuid in uuids.items():
@@ -159,9 +159,9 @@ def _index(topology: "NodeTopology", word: str) -> int:
 
 def _plan_on_one(topology: "NodeTopology", request: "Request", output: Output) -> None:
     from webhook.cli.topology.plan_document import choice_document
-    from webhook.draw.choices import chosen_text
-    from webhook.model.errors import GpuTopologyError
-    from webhook.topology.selection.select import NoChoice, select
+    from webhook.hardware.topology.selection.select import NoChoice, select
+    from webhook.insight.drawings.choices import chosen_text
+    from webhook.words.errors import GpuTopologyError
 
     found = select(topology, request)
     if isinstance(found, NoChoice):
@@ -180,11 +180,11 @@ def _plan_on_several(
     output: Output,
 ) -> None:
     from webhook.cli.topology.plan_document import plan_document
-    from webhook.draw.choices import plan_text
-    from webhook.model.errors import GpuTopologyError
-    from webhook.topology.planning.plan import NoPlan
-    from webhook.topology.planning.plan import plan as plan_nodes
-    from webhook.topology.selection.request import NodeFree
+    from webhook.hardware.topology.planning.plan import NoPlan
+    from webhook.hardware.topology.planning.plan import plan as plan_nodes
+    from webhook.hardware.topology.selection.request import NodeFree
+    from webhook.insight.drawings.choices import plan_text
+    from webhook.words.errors import GpuTopologyError
 
     found = plan_nodes([NodeFree(topology, busy[topology.node]) for topology in topologies], request)
     if isinstance(found, NoPlan):
@@ -201,10 +201,10 @@ def _plan_in_cluster(
 ) -> None:
     from webhook.cli.topology.live import read_world
     from webhook.cli.topology.plan_document import plan_document
-    from webhook.draw.occupancy import survey_text
-    from webhook.model.errors import GpuTopologyError
-    from webhook.place.survey import Job, survey, take
-    from webhook.topology.selection.request import Policy
+    from webhook.decisions.place.survey import Job, survey, take
+    from webhook.hardware.topology.selection.request import Policy
+    from webhook.insight.drawings.occupancy import survey_text
+    from webhook.words.errors import GpuTopologyError
 
     world = read_world(cluster)
     known = {name: each.topology for name, each in world.nodes.items() if each.topology}

@@ -3,9 +3,9 @@
 from dataclasses import asdict
 from typing import Any
 
-from webhook.topology.model import NodeTopology
-from webhook.topology.planning.plan import NodeShare, Plan
-from webhook.topology.selection.select import Choice
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.planning.plan import NodeShare, Plan
+from webhook.hardware.topology.selection.select import Choice
 
 
 def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:

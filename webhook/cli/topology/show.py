@@ -10,9 +10,9 @@ from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
 from webhook.cli.topology.source import File, Node, State, one_source
 
 if TYPE_CHECKING:
-    from webhook.kube.contexts import Context
-    from webhook.topology.model import NodeTopology
-    from webhook.topology.sets import GpuSet
+    from webhook.cluster.api.contexts import Context
+    from webhook.hardware.topology.model import NodeTopology
+    from webhook.hardware.topology.sets import GpuSet
 
 
 class Output(enum.StrEnum):
@@ -43,7 +43,7 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     Ends with exit code 1 if the node has no GPU.
     """
     from webhook.cli.topology.source import read_source
-    from webhook.model.errors import GpuTopologyError
+    from webhook.words.errors import GpuTopologyError
 
     if output is Output.JSON and gpus is not None:
         raise typer.BadParameter("the document has no place for a set", param_hint="--gpus")
@@ -55,13 +55,13 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     if not topology.gpus and not topology.lost:
         raise GpuTopologyError(f"node {topology.node}: {topology.problem or 'it has no GPU'}")
     if output is Output.JSON:
-        from webhook.topology.document import format_topology
+        from webhook.hardware.topology.document import format_topology
 
         typer.echo(format_topology(topology, indent=2))
         return
     chosen = _judge(topology, indices)
     if output is Output.SVG:
-        from webhook.draw.svg import draw
+        from webhook.insight.drawings.svg import draw
 
         typer.echo(draw(topology, chosen), nl=False)
         _print_notes(topology)
@@ -89,14 +89,14 @@ def parse_indices(text: str | None) -> list[int]:
 
 
 def _judge(topology: "NodeTopology", gpus: list[int]) -> "GpuSet | None":
-    from webhook.topology.sets import assess
+    from webhook.hardware.topology.sets import assess
 
     return assess(topology, gpus) if gpus else None
 
 
 def _print_text(topology: "NodeTopology", chosen: "GpuSet | None", *, bandwidth: bool) -> None:
     from webhook.cli.topology.colours import terminal
-    from webhook.draw.terminal import picture, plain
+    from webhook.insight.drawings.terminal import picture, plain
 
     console = terminal()
     if console:
@@ -107,7 +107,7 @@ def _print_text(topology: "NodeTopology", chosen: "GpuSet | None", *, bandwidth:
 
 
 def _print_notes(topology: "NodeTopology") -> None:
-    from webhook.draw.sentences import notes
+    from webhook.insight.drawings.sentences import notes
 
     for note in notes(topology):
         complain(note)

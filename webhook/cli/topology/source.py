@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from webhook.cli.kubeconfig import named_cluster, refuse_cluster
-from webhook.cli.manifests import STANDARD_INPUT
+from webhook.cluster.files.manifests import STANDARD_INPUT
 
 if TYPE_CHECKING:
-    from webhook.kube.contexts import Context
-    from webhook.resolve.node import Sources
-    from webhook.topology.model import NodeTopology
+    from webhook.cluster.api.contexts import Context
+    from webhook.decisions.resolve.node import Sources
+    from webhook.hardware.topology.model import NodeTopology
 
 FORMATS = (
     "NodeTopology in JSON, the agent's ConfigMap or a Node with HAMi's annotations (kubectl get -o json or yaml),"
@@ -84,9 +84,9 @@ def read_text(file: str, node: str | None) -> "NodeTopology":
     """
     from dataclasses import replace
 
-    from webhook.state.published import MAX_BYTES, read_published
-    from webhook.topology.readers.recognise import read_topology
-    from webhook.topology.readers.smi import looks_like_smi
+    from webhook.cluster.state.published import MAX_BYTES, read_published
+    from webhook.hardware.topology.readers.recognise import read_topology
+    from webhook.hardware.topology.readers.smi import looks_like_smi
 
     data, source = read_bytes(file, limit=MAX_BYTES)
     name = node or (_UNNAMED if file == STANDARD_INPUT else Path(file).stem)
@@ -99,7 +99,7 @@ def read_text(file: str, node: str | None) -> "NodeTopology":
 
 def sources_in(file: str, node: str | None) -> "Sources":
     """The topology in a file of any of the known formats, in the place of what the agent published."""
-    from webhook.resolve.node import KnownNode, Origin, Sources
+    from webhook.decisions.resolve.node import KnownNode, Origin, Sources
 
     topology = read_text(file, node)
     origin = Origin.HAMI if topology.source == "hami" else Origin.AGENT
@@ -113,8 +113,8 @@ def read_bytes(file: str, *, limit: int) -> tuple[bytes, str]:
         ManifestError: it cannot be read.
         FormatError: it has more bytes than ``limit``.
     """
-    from webhook.cli.standard_input import standard_input
-    from webhook.model.errors import FormatError, ManifestError
+    from webhook.cluster.files.standard_input import standard_input
+    from webhook.words.errors import FormatError, ManifestError
 
     source = "standard input" if file == STANDARD_INPUT else file
     try:
@@ -136,8 +136,8 @@ def read_nodes(state: Path, *, wanted: str | None = None) -> dict[str, "NodeTopo
     Raises:
         GpuTopologyError: there are none, one of them cannot be read, or two are of the same node.
     """
-    from webhook.model.errors import ManifestError
-    from webhook.state.nodes import load_nodes
+    from webhook.cluster.files.nodes import load_nodes
+    from webhook.words.errors import ManifestError
 
     nodes = load_nodes(state, wanted=wanted)
     if not nodes:
@@ -146,7 +146,7 @@ def read_nodes(state: Path, *, wanted: str | None = None) -> dict[str, "NodeTopo
 
 
 def _one_of(state: Path, node: str | None) -> "NodeTopology":
-    from webhook.model.errors import FormatError, ManifestError, shorten
+    from webhook.words.errors import FormatError, ManifestError, shorten
 
     nodes = read_nodes(state, wanted=node)
     if node is None and len(nodes) == 1:
@@ -166,8 +166,8 @@ def _one_of(state: Path, node: str | None) -> "NodeTopology":
 def _this_machine(node: str | None) -> "NodeTopology":
     from platform import node as host_name
 
-    from webhook.discovery.discover import discover
-    from webhook.model.errors import GpuTopologyError
+    from webhook.hardware.discovery.discover import discover
+    from webhook.words.errors import GpuTopologyError
 
     topology = discover(node=node or host_name() or _UNNAMED)
     if not topology.gpus and not topology.lost:

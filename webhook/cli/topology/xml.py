@@ -18,7 +18,7 @@ def xml(
 ) -> None:
     """Print the NCCL topology file of a node."""
     from webhook.cli.topology.source import read_source
-    from webhook.topology.nccl.writer import format_nccl_topology
+    from webhook.hardware.topology.nccl_file import format_nccl_topology
 
     topology = read_source(file, state, node)
     typer.echo(format_nccl_topology(topology, host_indices=dev), nl=False)

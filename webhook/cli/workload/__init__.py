@@ -8,24 +8,24 @@ from typing import Any, NamedTuple, Protocol
 import jsonpatch
 import msgspec
 
-from webhook.admit.admission import admit
-from webhook.admit.allocated import Nodes, unknown_nodes
-from webhook.claims.objects import ClaimSpec
-from webhook.config import AdmitPolicy
-from webhook.manifest.claims import NO_OBJECTS, claim_objects
-from webhook.manifest.manifest import Manifest
-from webhook.manifest.pods import decode_pod, to_json
-from webhook.manifest.templates import Template, find_objects, find_templates
-from webhook.model import names
-from webhook.model.cluster import ClusterFacts
-from webhook.model.names import DEFAULT_NAMESPACE
-from webhook.model.outcome import SENTENCES, Kind, Outcome
-from webhook.model.patch import Operation
-from webhook.model.pod import Namespace, Pod
-from webhook.model.review import encode_patch
-from webhook.resolve.node import Sources
-from webhook.workload.advice import SAYS_HOW_TO_ASK, how_to_ask, misplaced_options, pods_made_elsewhere
-from webhook.workload.versions import depends_on_versions
+from webhook.cli.workload.advice import SAYS_HOW_TO_ASK, how_to_ask, misplaced_options, pods_made_elsewhere
+from webhook.cli.workload.versions import depends_on_versions
+from webhook.cluster.files.claim_manifests import NO_OBJECTS, claim_objects
+from webhook.decisions.admit.admission import admit
+from webhook.decisions.admit.allocated import Nodes, unknown_nodes
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.resolve.node import Sources
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.manifest.manifest import Manifest
+from webhook.objects.manifest.pods import decode_pod, to_json
+from webhook.objects.manifest.templates import Template, find_objects, find_templates
+from webhook.objects.pod import Namespace, Pod
+from webhook.objects.review import encode_patch
+from webhook.words import names
+from webhook.words.names import DEFAULT_NAMESPACE
+from webhook.words.outcome import SENTENCES, Kind, Outcome
+from webhook.words.patch import Operation
 
 _TRIED = 64
 """Of how many pods it is tried what depends on versions: they are alike, and each costs 15 decisions."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.catalogue import opting
-from webhook.manifest.templates import ManifestObject, Template, find_bare_containers
-from webhook.model import names
-from webhook.model.outcome import Reason
-from webhook.model.patch import pointer
+from webhook.objects.manifest.templates import ManifestObject, Template, find_bare_containers
+from webhook.words import names
+from webhook.words.catalogue import opting
+from webhook.words.outcome import Reason
+from webhook.words.patch import pointer
 
 _LISTED = 4
 SAYS_HOW_TO_ASK = str(opting.HOW_TO_ASK.say())

@@ -5,17 +5,17 @@ from itertools import product
 
 import msgspec
 
-from webhook.admit.admission import admit
-from webhook.admit.steps import STEPS
-from webhook.claims.objects import ClaimSpec
-from webhook.config import AdmitPolicy
-from webhook.model.cluster import ClusterFacts
-from webhook.model.outcome import Kind, Outcome
-from webhook.model.pod import Namespace, Pod
-from webhook.model.version import Version
+from webhook.decisions.admit.admission import admit
+from webhook.decisions.admit.steps import STEPS
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.pod import Namespace, Pod
+from webhook.words.outcome import Kind, Outcome
+from webhook.words.version import Version
 
 _HAMI = (Version(2, 6), Version(2, 8), Version(2, 9), Version(2, 10, 0), Version(2, 10, 1))
-"""One of each group that webhook/model/cluster.py tells apart."""
+"""One of each group that webhook/decisions/cluster_facts.py tells apart."""
 _KUBERNETES = (Version(1, 28), Version(1, 30), Version(1, 35))
 WARNINGS, REFUSALS = "warnings", "refusals"
 _PURPOSES = {step.name: f"{step.purpose} ({step.name})" for step in STEPS}

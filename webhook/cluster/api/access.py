@@ -1,12 +1,7 @@
 """How an API server is reached and who we are to it: by a kubeconfig, or as a pod of the cluster."""
 
 import ssl
-from pathlib import Path
 from typing import Protocol
-
-from webhook.kube.contexts import Context, Where
-from webhook.kube.service_account import ServiceAccount
-from webhook.model.errors import ConfigError
 
 
 class Access(Protocol):
@@ -32,27 +27,3 @@ class Access(Protocol):
             ValueError: what was read is no token.
             Exception: whatever an exec plugin or an OIDC provider makes the official client raise.
         """
-
-
-def find_access(where: Where) -> Access:
-    """What a kubeconfig says or, without one, what the cluster tells a program that runs in it as a pod.
-
-    Args:
-        where: Which cluster.
-
-    Raises:
-        ConfigError: there is no such configuration, or it cannot be used.
-        ManifestError: the kubeconfig cannot be read.
-    """
-    if where is None:
-        return ServiceAccount()
-    context = Context((where,)) if isinstance(where, Path) else where
-    # The official client knows exec plugins and OIDC. It takes 45 MiB, which a pod of the cluster does without.
-    try:
-        from webhook.kube.kubeconfig import Kubeconfig  # noqa: PLC0415
-    except ModuleNotFoundError as missing:
-        raise ConfigError(
-            f"{context.source}: a kubeconfig needs the Python package {missing.name}, which the image does not have. "
-            "Run this where gpu-topology is installed with pip"
-        ) from None
-    return Kubeconfig(context)

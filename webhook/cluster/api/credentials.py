@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from time import monotonic
 
-from webhook.kube.access import Access
+from webhook.cluster.api.access import Access
 
 STALE_TIMES = 6.0
 """Times ``renew_seconds``: an older value is renewed before it is used. Between two reviews hours may pass."""

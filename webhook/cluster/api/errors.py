@@ -1,6 +1,8 @@
 """How a request to the API server can fail."""
 
-from webhook.model.errors import GpuTopologyError
+from datetime import datetime
+
+from webhook.words.errors import GpuTopologyError
 
 
 class ApiError(GpuTopologyError):
@@ -50,23 +52,36 @@ class Denied(ApiRefused):
 
 
 class NotFound(ApiRefused):
-    """The API server says that the object does not exist."""
+    """The API server says that the object does not exist.
+
+    Args:
+        text: For the user.
+        status: HTTP status of the answer.
+        date: When it said so, by its own clock, if it says that.
+    """
 
     kind = "not-found"
+
+    def __init__(self, text: str, *, status: int = 404, date: datetime | None = None) -> None:
+        super().__init__(text, status=status)
+        self.date = date
 
 
 class NotServed(ApiRefused):
     """The API server does not have objects of this kind.
 
     Args:
-        what: What was asked for.
+        what: Was asked for.
         api: Group and version of the objects.
+        otherwise: What the answer says to a caller who knows that there are such objects, because it may come from a
+            proxy that lost its way; ``None``: the words are the API server's own.
     """
 
     kind = "not-served"
 
-    def __init__(self, what: str, api: str) -> None:
+    def __init__(self, what: str, api: str, *, otherwise: ApiError | None = None) -> None:
         super().__init__(f"{what}: the API server does not serve {api}", status=404)
+        self.otherwise = otherwise
 
 
 class Conflict(ApiError):

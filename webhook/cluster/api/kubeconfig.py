@@ -8,16 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config.kube_config import load_kube_config_from_dict
 
-from webhook.kube.contexts import Context
-from webhook.kube.credentials import problem_of, sendable
-from webhook.kube.kubeconfig_files import Object, read_context
-from webhook.kube.proxy import find_proxy
-from webhook.kube.trust import TlsFiles, Trust
-from webhook.model.errors import ConfigError
+from webhook.cluster.api.contexts import Context
+from webhook.cluster.api.credentials import problem_of, sendable
+from webhook.cluster.api.kubeconfig_files import Object, read_context
+from webhook.cluster.api.proxy import find_proxy
+from webhook.cluster.api.trust import TlsFiles, Trust
+from webhook.words.errors import ConfigError
 
 
 class Kubeconfig:
-    """:class:`webhook.kube.access.Access` of a kubeconfig.
+    """:class:`webhook.cluster.api.access.Access` of a kubeconfig.
 
     Args:
         context: The files, and which of their contexts.

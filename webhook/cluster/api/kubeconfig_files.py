@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from webhook.kube.contexts import Context
-from webhook.manifest.documents import read_yaml
-from webhook.model.errors import ConfigError, shorten
-from webhook.model.names import DEFAULT_NAMESPACE
-from webhook.printable import printable
+from webhook.cluster.api.contexts import Context
+from webhook.objects.manifest.documents import read_yaml
+from webhook.words.errors import ConfigError, shorten
+from webhook.words.names import DEFAULT_NAMESPACE
+from webhook.words.printable import printable
 
 Object = dict[str, Any]
 

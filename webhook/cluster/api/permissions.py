@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from webhook.model.names import PLANNER_LEASE
+from webhook.words.names import PLANNER_LEASE
 
 
 class Scope(StrEnum):

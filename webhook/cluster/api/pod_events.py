@@ -4,24 +4,21 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
-from urllib.parse import quote
 
-import msgspec
-
-from webhook.kube.errors import ApiServerAway
-from webhook.kube.session import Session
-from webhook.kube.status import failure
-from webhook.model import names
-from webhook.model.binding import PodEvent
-from webhook.model.bucket import Buckets, Rate
-from webhook.model.event import Reporter, digest, event_manifest
+from webhook.cluster.api.errors import ApiError, Conflict
+from webhook.cluster.api.verbs import Api
+from webhook.cluster.bucket import Buckets, Rate
+from webhook.cluster.kinds import EVENT
+from webhook.objects.binding import PodEvent
+from webhook.objects.event import Reporter, digest, event_manifest
+from webhook.words import names
 
 ACTION = "Bind"
-ANSWER_BYTES = 1024 * 1024
 
 WINDOW = timedelta(minutes=10)
 """A refused pod is bound again every few seconds; equal Events within this time are one."""
@@ -59,7 +56,7 @@ class PodEvents:
     """Creates Events one after the other.
 
     Args:
-        session: To the API server.
+        api: The API server.
         instance: Which of the program's replicas this is.
         reporter: How the program calls itself.
         action: What it was doing.
@@ -68,14 +65,14 @@ class PodEvents:
 
     def __init__(
         self,
-        session: Session,
+        api: Api,
         *,
         instance: str | None = None,
         reporter: str = names.WEBHOOK_CONTROLLER,
         action: str = ACTION,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._session = session
+        self._api = api
         self._reporter = Reporter(reporter, instance or socket.gethostname(), action)
         self._now = now
         self._waiting: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(WAITING)
@@ -138,15 +135,12 @@ class PodEvents:
 
     async def _post(self, manifest: dict[str, Any]) -> str:
         """Why it failed; empty if it did not. An Event of that name that is there already is the same one."""
-        namespace = manifest["metadata"]["namespace"]
-        what = f"create Event in {namespace}"
-        path = f"/apis/events.k8s.io/v1/namespaces/{quote(namespace, safe='')}/events"
         try:
-            body = msgspec.json.encode(manifest)
-            answer = await self._session.ask(what, "POST", path, body, limit=ANSWER_BYTES, may_repeat=True)
-        except ApiServerAway as error:
+            with suppress(Conflict):
+                await self._api.create(EVENT, manifest, may_repeat=True)
+        except ApiError as error:
             return str(error)
-        return "" if answer.status in (200, 201, 409) else str(failure(what, answer))
+        return ""
 
 
 def _manifest(event: PodEvent, pod: PodReference, reporter: Reporter, at: datetime) -> dict[str, Any]:

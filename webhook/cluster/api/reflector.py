@@ -10,27 +10,24 @@ the watch takes no more from the network than it has read.
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Set
+from collections.abc import AsyncIterator, Callable, Coroutine, Set
+from contextlib import aclosing
 from time import perf_counter
-from typing import NoReturn, Protocol
-from urllib.parse import quote
+from typing import Any, NoReturn, Protocol
 
 import msgspec
 
-from webhook.kube.errors import AnswerTooLong, ApiError, ApiServerAway, Expired, Malformed, NotServed
-from webhook.kube.resources import Resource
-from webhook.kube.session import Session
-from webhook.kube.status import Answer, failure, failure_of_event, is_of_the_api_server
-from webhook.kube.versioned import VersionedObject, read_versioned
-from webhook.model.nesting import decode_answer
-from webhook.printable import printable
+from webhook.cluster.api.errors import ApiError, ApiServerAway, Expired, Malformed, NotServed
+from webhook.cluster.api.session import Session
+from webhook.cluster.api.verbs import Api, Event, Paging
+from webhook.cluster.api.versioned import VersionedObject, read_versioned
+from webhook.cluster.kinds import Collection
+from webhook.words.nesting import decode_answer
+from webhook.words.printable import printable
 
-FIRST_PAGE, MOST_PER_PAGE = 20, 500
+FIRST_PAGE = 20
 PAGE_AIM = 128 * 1024
 PAGE_BYTES = 32 * 1024 * 1024
-LINE_BYTES = 10 * 1024 * 1024
-"""More than an object may have: etcd refuses requests above 1.5 MiB (etcd server/embed/config.go). The API server keeps
-built-in kinds there as protobuf, and in JSON a control character takes six bytes."""
 LIST_SECONDS = 30.0
 """For one page."""
 SLICE_SECONDS = 0.00025
@@ -90,21 +87,6 @@ class Mirror(Protocol):
         """The API server could not be asked; empty when it can again."""
 
 
-class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str
-    continue_: str | None = msgspec.field(default=None, name="continue")
-
-
-class _Page(msgspec.Struct):
-    metadata: _ListMeta
-    items: list[msgspec.Raw] | None
-
-
-class _Event(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
-
-
 class _BookmarkMeta(msgspec.Struct, rename="camel"):
     resource_version: str
 
@@ -113,8 +95,6 @@ class _Bookmark(msgspec.Struct):
     metadata: _BookmarkMeta
 
 
-_PAGE = msgspec.json.Decoder(_Page)
-_EVENT = msgspec.json.Decoder(_Event)
 _BOOKMARK = msgspec.json.Decoder(_Bookmark)
 
 
@@ -122,8 +102,8 @@ class Reflector:
     """One collection, mirrored for as long as :meth:`run` runs.
 
     Args:
-        session: To the API server.
-        resource: What to mirror.
+        api: The API server.
+        collection: To be mirrored.
         mirror: Where to.
         errors: Counts failures, by resource and kind.
         chance: Between 0 and 1, another one each time.
@@ -131,15 +111,15 @@ class Reflector:
 
     def __init__(
         self,
-        session: Session,
-        resource: Resource,
+        api: Api | Session,
+        collection: Collection,
         mirror: Mirror,
         *,
         errors: Counter[tuple[str, str]],
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._session = session
-        self._resource = resource
+        self._api = api if isinstance(api, Api) else Api(api)
+        self._collection = collection
         self._mirror = mirror
         self._errors = errors
         self._chance = chance
@@ -171,7 +151,7 @@ class Reflector:
         self._failures += 1
         if isinstance(error, NotServed):
             return self._without(error)
-        self._errors[self._resource.name, error.kind] += 1
+        self._errors[self._collection.name, error.kind] += 1
         if isinstance(error, Expired):
             self._version = None
         else:
@@ -183,7 +163,7 @@ class Reflector:
         """The cluster has no such objects, which is no failure of ours: it is counted once, and asked for seldom."""
         if not self._is_without:
             self._is_without = True
-            self._errors[self._resource.name, error.kind] += 1
+            self._errors[self._collection.name, error.kind] += 1
             self._mirror.not_served()
         self._mirror.confirm()
         self._mirror.failed(str(error))
@@ -197,47 +177,26 @@ class Reflector:
 
     async def _list(self) -> int:
         """All objects, in pages; returns the version of the list."""
-        what, version = f"list {self._resource.name}", 0
-        names: set[str] = set()
-        pace, limit, following = _Pace(hurry=not self._mirror.filled), FIRST_PAGE, ""
-        while True:
-            query = "&".join(filter(None, (self._resource.query, f"limit={limit}", following)))
-            try:
-                answer = await self._session.get(
-                    what,
-                    f"{self._resource.path}?{query}",
-                    limit=PAGE_BYTES,
-                    accept=self._resource.list_form,
-                    seconds=LIST_SECONDS,
-                )
-            except AnswerTooLong:
-                if limit == 1:
-                    raise
-                limit //= 2
-                continue
-            if answer.status == 404 and self._resource.api and self._is_believable(answer):
-                raise NotServed(what, self._resource.api)
-            page = _read_page(what, answer)
-            self._is_without = False
-            if not version:
-                version = _number(what, page.metadata.resource_version)
-                self._check_age(what, version)
-            for item in page.items or ():
-                if (name := self._put(item)) is not None:
-                    names.add(name)
-                await pace.breathe()
-            if not page.metadata.continue_:
-                break
-            following = f"continue={quote(page.metadata.continue_, safe='')}"
-            limit = max(1, min(MOST_PER_PAGE, limit * PAGE_AIM // max(len(answer.body), 1)))
+        version, names, pace = 0, set[str](), _Pace(hurry=not self._mirror.filled)
+        paging = Paging(FIRST_PAGE, PAGE_BYTES, aim=PAGE_AIM)
+        try:
+            async with aclosing(self._api.pages(self._collection, paging, seconds=LIST_SECONDS)) as pages:
+                async for page in pages:
+                    self._is_without = False
+                    if not version:
+                        version = _number(page.reply.what, page.version)
+                        self._check_age(page.reply.what, version)
+                    for item in page.items:
+                        if (name := self._put(item)) is not None:
+                            names.add(name)
+                        await pace.breathe()
+        except NotServed as error:
+            # Whoever has such objects is not told by a proxy that lost its way that there are none.
+            raise (error.otherwise if self._newest and error.otherwise else error) from None
         self._mirror.listed(version, names)
         self._mirror.confirm()
         self._newest = version
         return version
-
-    def _is_believable(self, answer: Answer) -> bool:
-        """Whether it is true that there are no such objects. A proxy that lost its way says 404 too."""
-        return not self._newest or is_of_the_api_server(answer)
 
     def _check_age(self, what: str, version: int) -> None:
         """A list without a version is the newest there is. One that is older all the same is not believed at once."""
@@ -260,7 +219,7 @@ class Reflector:
         return versioned.name if self._mirror.put(versioned) else None
 
     def _read(self, document: msgspec.Raw) -> VersionedObject:
-        return read_versioned(document, all_namespaces=self._resource.all_namespaces)
+        return read_versioned(document, all_namespaces=self._collection.all_namespaces)
 
     async def _watch_from(self, version: int) -> None:
         """What happens after that version, until the API server ends it; a refusal is counted."""
@@ -274,22 +233,14 @@ class Reflector:
     async def _watch(self, version: int) -> None:
         least, most = WATCH_SECONDS
         seconds = least + int((most - least) * self._chance())
-        what = f"watch {self._resource.name}"
-        wish = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={seconds}"
-        query = "&".join(filter(None, (self._resource.query, wish)))
+        what = f"watch {self._collection.name}"
         loop = asyncio.get_running_loop()
-        async with self._session.watch(
-            what,
-            f"{self._resource.path}?{query}",
-            limit=LINE_BYTES,
-            accept=self._resource.watch_form,
-            seconds=seconds + GRACE_SECONDS,
-        ) as lines:
+        async with self._api.watch(self._collection, version, ends_after=seconds, patience=GRACE_SECONDS) as events:
             self._mirror.confirm()
             self._mirror.failed("")
             began = loop.time()
             try:
-                await self._follow(what, lines)
+                await self._follow(what, events)
             finally:
                 lively = loop.time() - began >= LIVELY_SECONDS
                 self._failures = 0 if lively else self._failures
@@ -300,20 +251,14 @@ class Reflector:
             else:
                 raise ApiServerAway(f"{what}: the API server ends each watch at once")
 
-    async def _follow(self, what: str, lines: AsyncIterator[bytes]) -> None:
+    async def _follow(self, what: str, events: AsyncIterator[Event]) -> None:
         pace = _Pace(hurry=True)
-        async for line in lines:
-            try:
-                event = decode_answer(_EVENT, line)
-            except msgspec.DecodeError as error:
-                raise Malformed(f"{what}: expected an event, found none: {error}") from None
-            if event.type == "ERROR":
-                raise failure_of_event(what, event.object)
+        async for event in events:
             self._take(what, event)
             self._heard()
             await pace.breathe()
 
-    def _take(self, what: str, event: _Event) -> None:
+    def _take(self, what: str, event: Event) -> None:
         if event.type == "BOOKMARK":
             try:
                 version = int(decode_answer(_BOOKMARK, event.object).metadata.resource_version)
@@ -342,6 +287,13 @@ class Reflector:
             self._version, self._failed_watches = None, 0
 
 
+def filled_from(
+    api: Api,
+) -> Callable[[Collection, Mirror, Counter[tuple[str, str]]], Callable[[], Coroutine[Any, Any, None]]]:
+    """How mirrors are filled from an API server: :data:`webhook.cluster.state.keeper.Fill`."""
+    return lambda collection, mirror, errors: Reflector(api, collection, mirror, errors=errors).run
+
+
 class _Pace:
     """Lets reviews have their turn after each slice of work, and most of the time if there is no hurry."""
 
@@ -353,15 +305,6 @@ class _Pace:
         if perf_counter() - self._began > SLICE_SECONDS:
             await asyncio.sleep(self._rest)
             self._began = perf_counter()
-
-
-def _read_page(what: str, answer: Answer) -> _Page:
-    if answer.status != 200:
-        raise failure(what, answer)
-    try:
-        return decode_answer(_PAGE, answer.body)
-    except msgspec.DecodeError as error:
-        raise Malformed(f"{what}: expected a list, found none: {error}") from None
 
 
 def _number(what: str, version: str) -> int:

@@ -8,16 +8,16 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from webhook.kube.proxy import find_proxy
-from webhook.kube.trust import TlsFiles, Trust
-from webhook.model.errors import ConfigError
+from webhook.cluster.api.proxy import find_proxy
+from webhook.cluster.api.trust import TlsFiles, Trust
+from webhook.words.errors import ConfigError
 
 DIRECTORY = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 
 
 class ServiceAccount:
-    """:class:`webhook.kube.access.Access` of a pod. The kubelet replaces its files while the program runs.
+    """:class:`webhook.cluster.api.access.Access` of a pod. The kubelet replaces its files while the program runs.
 
     Args:
         directory: Where they are, if not where every pod has them.

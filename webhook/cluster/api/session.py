@@ -3,19 +3,22 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
 from yarl import URL
 
-from webhook.kube.access import Access, find_access
-from webhook.kube.connector import Connector
-from webhook.kube.contexts import Where
-from webhook.kube.credentials import Credentials
-from webhook.kube.errors import AnswerTooLong, ApiServerAway
-from webhook.kube.status import Answer, failure
-from webhook.model.errors import ConfigError
-from webhook.printable import printable
+from webhook.cluster.api.access import Access
+from webhook.cluster.api.connector import Connector
+from webhook.cluster.api.contexts import Context, Where
+from webhook.cluster.api.credentials import Credentials
+from webhook.cluster.api.errors import AnswerTooLong, ApiServerAway
+from webhook.cluster.api.service_account import ServiceAccount
+from webhook.cluster.api.status import Answer, failure
+from webhook.cluster.kinds import JSON
+from webhook.words.errors import ConfigError
+from webhook.words.printable import printable
 
 MAX_CONNECTIONS = 64
 IDLE_SECONDS = 30.0
@@ -23,11 +26,8 @@ IDLE_SECONDS = 30.0
 below what load balancers in between grant."""
 READ_AHEAD = 128 * 1024
 """Bytes of an answer that may wait to be read before the server is made to wait; aiohttp allows twice as many."""
-JSON = "application/json"
 _LOST_CONNECTION = (aiohttp.ServerDisconnectedError, aiohttp.ClientConnectionResetError)
 _STOPPING = "the program stops"
-APPLY = "application/apply-patch+yaml"
-MERGE = "application/merge-patch+json"
 
 
 class Session:
@@ -219,6 +219,30 @@ def connect(where: Where, *, user_agent: str, seconds: float) -> Session:
         ManifestError: the kubeconfig cannot be read.
     """
     return Session(find_access(where), user_agent=user_agent, seconds=seconds)
+
+
+def find_access(where: Where) -> Access:
+    """The way that a kubeconfig names or, without one, what the cluster tells a program that runs in it as a pod.
+
+    Args:
+        where: Which cluster.
+
+    Raises:
+        ConfigError: there is no such configuration, or it cannot be used.
+        ManifestError: the kubeconfig cannot be read.
+    """
+    if where is None:
+        return ServiceAccount()
+    context = Context((where,)) if isinstance(where, Path) else where
+    # The official client knows exec plugins and OIDC. It takes 45 MiB, which a pod of the cluster does without.
+    try:
+        from webhook.cluster.api.kubeconfig import Kubeconfig  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        raise ConfigError(
+            f"{context.source}: a kubeconfig needs the Python package {missing.name}, which the image does not have. "
+            "Run this where gpu-topology is installed with pip"
+        ) from None
+    return Kubeconfig(context)
 
 
 def checked_url(access: Access) -> str:

@@ -2,14 +2,16 @@
 
 import contextlib
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 import msgspec
 
-from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, Denied, Expired, NotFound
-from webhook.model.errors import shorten
-from webhook.model.nesting import decode_answer
-from webhook.printable import fitted, printable
+from webhook.cluster.api.errors import ApiError, ApiRefused, ApiServerAway, Conflict, Denied, Expired, NotFound
+from webhook.words.errors import shorten
+from webhook.words.nesting import decode_answer
+from webhook.words.printable import fitted, printable
 
 _LATER = frozenset({401, 408, 429})
 """Besides 5xx: what a later request, perhaps with a newer token, may get past."""
@@ -25,6 +27,15 @@ class Answer(NamedTuple):
     body: bytes
     headers: Mapping[str, str] = {}
     """By their names, whatever the case of these."""
+
+    @property
+    def date(self) -> datetime | None:
+        """When the server answered, by its own clock, in UTC; ``None`` if it does not say so."""
+        try:
+            found = parsedate_to_datetime(self.headers.get("Date", ""))
+        except (TypeError, ValueError):
+            return None
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 class _Details(msgspec.Struct):
@@ -54,7 +65,7 @@ def failure(what: str, answer: Answer) -> ApiError:
     if code in _LATER or code >= 500:
         return ApiServerAway(text, status=code, retry_after=_retry_after(answer.headers))
     if code == 404 and found.details is not None and found.details.kind:
-        return NotFound(text, status=code)
+        return NotFound(text, date=answer.date)
     named: dict[int, type[ApiError]] = {403: Denied, 409: Conflict, 410: Expired}
     return named.get(code, ApiRefused)(text, status=code)
 

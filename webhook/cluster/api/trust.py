@@ -9,7 +9,7 @@ import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook.model.errors import ConfigError
+from webhook.words.errors import ConfigError
 
 _Stamp = tuple[tuple[int, int], ...]
 

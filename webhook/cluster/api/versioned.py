@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from webhook.model.nesting import decode_answer
+from webhook.words.nesting import decode_answer
 
 
 class VersionedObject(NamedTuple):

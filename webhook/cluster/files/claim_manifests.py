@@ -6,8 +6,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from webhook.claims.known import KnownClaims, claim_title, template_title
-from webhook.claims.objects import (
+from webhook.decisions.claims.known import KnownClaims, claim_title, template_title
+from webhook.decisions.claims.pod import claim_names
+from webhook.decisions.claims.slices import Pools, slice_part
+from webhook.decisions.configuration import ClaimSettings
+from webhook.objects.claims import (
     ClaimSpec,
     ResourceClaim,
     ResourceClaimTemplate,
@@ -16,14 +19,11 @@ from webhook.claims.objects import (
     decode_slice,
     decode_template,
 )
-from webhook.claims.pod import claim_names
-from webhook.claims.slices import Pools, slice_part
-from webhook.config import ClaimSettings
-from webhook.manifest.pods import to_json
-from webhook.manifest.templates import ManifestObject, find_objects
-from webhook.model.errors import FormatError
-from webhook.model.names import DEFAULT_NAMESPACE
-from webhook.model.pod import Pod
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.manifest.templates import ManifestObject, find_objects
+from webhook.objects.pod import Pod
+from webhook.words.errors import FormatError
+from webhook.words.names import DEFAULT_NAMESPACE
 
 API = "resource.k8s.io/v1"
 _GROUP = "resource.k8s.io/"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from webhook.claims.objects import ResourceClaim, ResourceClaimTemplate
-from webhook.claims.slices import Pools
-from webhook.config import ClaimSettings
-from webhook.manifest.claims import ClaimObjects, claim_objects
-from webhook.manifest.documents import read_yaml
-from webhook.model.errors import ClaimsUnreadable, FormatError, ManifestError
+from webhook.cluster.files.claim_manifests import ClaimObjects, claim_objects
+from webhook.decisions.claims.slices import Pools
+from webhook.decisions.configuration import ClaimSettings
+from webhook.objects.claims import ResourceClaim, ResourceClaimTemplate
+from webhook.objects.manifest.documents import read_yaml
+from webhook.words.errors import ClaimsUnreadable, FormatError, ManifestError
 
 _Found = Mapping[tuple[str, str], ResourceClaim] | Mapping[tuple[str, str], ResourceClaimTemplate]
 
@@ -29,7 +29,7 @@ def load_claims(root: Path) -> ClaimObjects:
 
 
 class DirectoryClaims:
-    """:class:`webhook.state.Claims` of a state directory.
+    """:class:`webhook.cluster.state.Claims` of a state directory.
 
     Claims and templates are read anew each time, so that a person may edit an allocation while the server runs.
     ResourceSlices are read once, as topologies of nodes are.

@@ -7,16 +7,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from webhook.manifest.documents import read_yaml
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ManifestError
-from webhook.model.pod import Fields, Metadata, Namespace
-from webhook.model.shape import shape_problem
-from webhook.model.version import Version
-from webhook.printable import printable
-from webhook.resolve.node import KnownNode, Origin, Sources
-from webhook.state.nodes import load_nodes
-from webhook.topology.model import NodeTopology
+from webhook.cluster.files.nodes import load_nodes
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.resolve.node import KnownNode, Origin, Sources
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.manifest.documents import read_yaml
+from webhook.objects.pod import Fields, Metadata, Namespace
+from webhook.words.errors import ManifestError
+from webhook.words.printable import printable
+from webhook.words.shape import shape_problem
+from webhook.words.version import Version
 
 _T = TypeVar("_T")
 _NOTHING = Sources()
@@ -36,7 +36,7 @@ class _ClusterFile(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class DirectoryState:
-    """A :class:`webhook.state.State` of fixed values.
+    """A :class:`webhook.cluster.state.State` of fixed values.
 
     Args:
         namespaces: By name.

@@ -8,20 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-import typer
+from webhook.cluster.files.standard_input import standard_input
+from webhook.words.errors import FormatError, ManifestError
 
 STANDARD_INPUT = "-"
 EXTENSIONS = (".json", ".yaml", ".yml")
 """Of files in directories; a file that is named itself may be called anything."""
 MAX_BYTES = 128 * 1024 * 1024
-
-FILE_OPTION = typer.Option(
-    "--file",
-    "-f",
-    metavar="FILE|DIR|-",
-    help="YAML or JSON manifest, directory of .yaml, .yml and .json files, or - for stdin; may be given again.",
-)
-RECURSIVE_OPTION = typer.Option("--recursive", "-R", help="Read the directories of -f with all below them.")
 
 
 @dataclass(frozen=True)
@@ -41,10 +34,7 @@ def read_files(given: Sequence[str], *, recursive: bool) -> Iterator[ManifestFil
 
     Raises:
         ManifestError: something cannot be read, is too large, or is no text; a directory has no manifests.
-        typer.BadParameter: standard input is named twice.
     """
-    if list(given).count(STANDARD_INPUT) > 1:
-        raise typer.BadParameter("standard input can be read once: give - once", param_hint="--file")
     for name in given:
         if name == STANDARD_INPUT:
             yield _read_standard_input()
@@ -54,14 +44,10 @@ def read_files(given: Sequence[str], *, recursive: bool) -> Iterator[ManifestFil
 
 
 def _read_standard_input() -> ManifestFile:
-    from webhook.cli.standard_input import standard_input
-
     return ManifestFile("standard input", _text(standard_input(), "standard input"))
 
 
 def _expanded(name: str) -> list[Path]:
-    from webhook.model.errors import FormatError
-
     if name.startswith(("http://", "https://")):
         fix = "Fetch it: curl -sSL URL | gpu-topology inject -f -"
         raise FormatError("--file", expected="a file, a directory or -", found=name, fix=fix)
@@ -71,8 +57,6 @@ def _expanded(name: str) -> list[Path]:
 
 
 def _read_path(path: Path, *, recursive: bool) -> Iterator[ManifestFile]:
-    from webhook.model.errors import ManifestError
-
     if not path.is_dir():
         yield _read_file(path)
         return
@@ -92,8 +76,6 @@ def _below(directory: Path, *, recursive: bool) -> list[Path]:
     Raises:
         ManifestError: a directory cannot be read.
     """
-    from webhook.model.errors import ManifestError
-
     found = []
     try:
         for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
@@ -108,8 +90,6 @@ def _below(directory: Path, *, recursive: bool) -> list[Path]:
 
 
 def _read_file(path: Path) -> ManifestFile:
-    from webhook.model.errors import ManifestError
-
     try:
         with path.open("rb") as file:
             return ManifestFile(str(path), _text(file, str(path)))
@@ -119,8 +99,6 @@ def _read_file(path: Path) -> ManifestFile:
 
 def _text(file: BinaryIO, source: str) -> str:
     """All of a file, line ends as they are."""
-    from webhook.model.errors import ManifestError
-
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ManifestError(f"{source}: expected at most {MAX_BYTES // 1024**2} MiB, found more. Give fewer objects")

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from webhook.model.errors import GpuTopologyError, ManifestError
-from webhook.topology.document import MAX_BYTES, parse_topology
-from webhook.topology.model import NodeTopology
+from webhook.hardware.topology.document import MAX_BYTES, parse_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.words.errors import GpuTopologyError, ManifestError
 
 
 def load_nodes(root: Path, *, wanted: str | None = None) -> dict[str, NodeTopology]:

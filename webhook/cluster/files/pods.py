@@ -5,17 +5,17 @@ from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from webhook.manifest.documents import read_yaml
-from webhook.manifest.pods import decode_pod, to_json
-from webhook.model import names
-from webhook.model.errors import ManifestError, PodsUnreadable
-from webhook.model.pod import Pod
+from webhook.objects.manifest.documents import read_yaml
+from webhook.objects.manifest.pods import decode_pod, to_json
+from webhook.objects.pod import Pod
+from webhook.words import names
+from webhook.words.errors import ManifestError, PodsUnreadable
 
 _T = TypeVar("_T")
 
 
 class DirectoryPods:
-    """:class:`webhook.state.Pods` of a state directory, so that a person may edit an allocation while the server runs.
+    """:class:`webhook.cluster.state.Pods` of a state directory: a person may edit an allocation while the server runs.
 
     Args:
         root: The state directory.

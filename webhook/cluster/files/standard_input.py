@@ -3,6 +3,8 @@
 import sys
 from typing import BinaryIO
 
+from webhook.words.errors import ManifestError
+
 
 def standard_input() -> BinaryIO:
     """What is read.
@@ -11,7 +13,5 @@ def standard_input() -> BinaryIO:
         ManifestError: it is closed.
     """
     if sys.stdin is None:
-        from webhook.model.errors import ManifestError
-
         raise ManifestError("standard input is closed")
     return sys.stdin.buffer

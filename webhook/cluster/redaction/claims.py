@@ -1,4 +1,4 @@
-"""What is kept of ResourceClaims, their templates and ResourceSlices: see :mod:`webhook.analyze.kept`.
+"""What is kept of ResourceClaims, their templates and ResourceSlices: see :mod:`webhook.cluster.redaction.objects`.
 
 Of parameters for drivers only the strategy of sharing is kept, and no selector.
 """
@@ -6,7 +6,7 @@ Of parameters for drivers only the strategy of sharing is kept, and no selector.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from webhook.analyze.kept_text import only, part, parts, texts, words
+from webhook.cluster.redaction.parts import only, part, parts, texts, words
 
 Object = dict[str, Any]
 

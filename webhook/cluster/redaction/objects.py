@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from webhook.analyze.kept_claims import CLAIM, SLICE, TEMPLATE, kept_claim, kept_slice, kept_template
-from webhook.analyze.kept_pod import kept_pod
-from webhook.analyze.kept_text import kept_annotations, part, parts, texts, words
-from webhook.model import names
-from webhook.model.errors import FormatError
-from webhook.topology.document import parse_topology
-from webhook.traffic.document import parse_traffic
+from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, kept_claim, kept_slice, kept_template
+from webhook.cluster.redaction.parts import kept_annotations, part, parts, texts, words
+from webhook.cluster.redaction.pod import kept_pod
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.traffic.document import parse_traffic
+from webhook.words import names
+from webhook.words.errors import FormatError
 
 Object = dict[str, Any]
 

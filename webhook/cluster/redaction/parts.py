@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.model import names
+from webhook.words import names
 
 REDACTED = "redacted"
 """Stands for a value that is not kept."""

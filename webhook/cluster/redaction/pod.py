@@ -1,15 +1,15 @@
-"""What is kept of a pod: see :mod:`webhook.analyze.kept`."""
+"""What is kept of a pod: see :mod:`webhook.cluster.redaction.objects`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from webhook.analyze.kept_text import REDACTED, is_kept_variable, kept_annotations, part, parts, texts
-from webhook.model import names
-from webhook.model.pod import Container, MalformedPod
-from webhook.printable import fitted
-from webhook.request.command_text import assigned_lists
+from webhook.cluster.redaction.parts import REDACTED, is_kept_variable, kept_annotations, part, parts, texts
+from webhook.decisions.request.command_text import assigned_lists
+from webhook.objects.pod import Container, MalformedPod
+from webhook.words import names
+from webhook.words.printable import fitted
 
 Object = dict[str, Any]
 

@@ -5,10 +5,11 @@ import binascii
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from webhook.analyze.installation import CONFIGURATION
-from webhook.analyze.kept import CERTIFICATES, Object, identity
-from webhook.analyze.kept_text import part, parts
-from webhook.model import names
+from certs.certificate import fingerprint, load
+from webhook.cluster.redaction.objects import CERTIFICATES, Object, identity
+from webhook.cluster.redaction.parts import part, parts
+from webhook.objects.registered import CONFIGURATION
+from webhook.words import names
 
 _SECRET_FILES = ("tls.crt", "ca.crt")
 
@@ -46,8 +47,6 @@ def _document(document: Mapping[str, Any], texts: Mapping[str, Any]) -> Object:
 
 
 def _facts(place: str, text: Any) -> Iterable[Object]:
-    from certs.certificate import fingerprint, load
-
     try:
         pem = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
     except (binascii.Error, ValueError):

@@ -4,8 +4,8 @@ from datetime import datetime
 
 import msgspec
 
-from webhook.analyze.kept import Object, identity
-from webhook.model.timestamp import parse_timestamp
+from webhook.cluster.redaction.objects import Object, identity
+from webhook.words.timestamp import parse_timestamp
 
 
 class Certificate(msgspec.Struct, frozen=True):

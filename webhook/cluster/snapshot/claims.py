@@ -5,16 +5,16 @@ from typing import TypeVar
 
 import msgspec
 
-from webhook.analyze.kept import Object, identity
-from webhook.analyze.kept_claims import CLAIM, SLICE, TEMPLATE
-from webhook.claims.known import KnownClaims, claim_title, template_title
-from webhook.claims.objects import decode_claim, decode_slice, decode_template
-from webhook.claims.pod import MOST_CLAIMS, claim_names
-from webhook.claims.slices import Pools, SlicePart, slice_part
-from webhook.config import ClaimSettings
-from webhook.model.errors import FormatError
-from webhook.model.pod import Pod
-from webhook.printable import fitted
+from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE
+from webhook.cluster.redaction.objects import Object, identity
+from webhook.decisions.claims.known import KnownClaims, claim_title, template_title
+from webhook.decisions.claims.pod import MOST_CLAIMS, claim_names
+from webhook.decisions.claims.slices import Pools, SlicePart, slice_part
+from webhook.decisions.configuration import ClaimSettings
+from webhook.objects.claims import decode_claim, decode_slice, decode_template
+from webhook.objects.pod import Pod
+from webhook.words.errors import FormatError
+from webhook.words.printable import fitted
 
 _NOT_HELD = "no file holds {}"
 _RESOURCES = {CLAIM: "resourceclaims", TEMPLATE: "resourceclaimtemplates", SLICE: "resourceslices"}

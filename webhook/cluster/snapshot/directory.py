@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from webhook.analyze.kept import Object, identity
-from webhook.analyze.kept_claims import KINDS
-from webhook.cli.snapshot.files import CLAIMS, OBJECTS
-from webhook.cli.snapshot.read import ReadSnapshot
-from webhook.model.errors import GpuTopologyError
-from webhook.model.node_names import fitted
-from webhook.topology.document import format_topology
+from webhook.cluster.redaction.claims import KINDS
+from webhook.cluster.redaction.objects import Object, identity
+from webhook.cluster.snapshot.documents import ReadSnapshot
+from webhook.cluster.snapshot.files import CLAIMS, OBJECTS
+from webhook.hardware.topology.document import format_topology
+from webhook.words.errors import GpuTopologyError
+from webhook.words.node_names import fitted
 
 _NAME_LIMIT = 200
 """Of a file without its ending; systems allow 255 bytes."""

@@ -1,11 +1,12 @@
 """Documents as they are judged and saved: reduced to what is kept of them."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.analyze.kept import Object, identity, kept
-from webhook.analyze.snapshot import KnownPod, known_pod
-from webhook.cli.snapshot.certificates import certificates_of
+from webhook.cluster.redaction.objects import Object, identity, kept
+from webhook.cluster.snapshot.certificate_facts import certificates_of
+from webhook.cluster.snapshot.model import KnownPod, Snapshot, known_pod
 
 
 class Documents:
@@ -41,6 +42,20 @@ class Documents:
         every = {(each["kind"], *identity(each)): each for each in (*self.others, *others.others)}
         both.others = list(every.values())
         return both
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSnapshot:
+    """A snapshot, and what it was made of."""
+
+    snapshot: Snapshot
+    documents: Documents
+    sources: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    """The file of each object, by kind, namespace and name; empty for a cluster."""
+    given: tuple[KnownPod, ...] = ()
+    """The pods of the manifests, which a state directory has beside it."""
+    others: tuple[str, ...] = ()
+    """What else the manifests hold, in words."""
 
 
 def reduced(documents: Iterable[Mapping[str, Any]], *, were_kept: bool = False) -> Iterator[Object]:

@@ -7,18 +7,20 @@ from typing import Any
 
 import msgspec
 
-from webhook.analyze.kept import SNAPSHOT, identity
-from webhook.cli.manifests import ManifestFile
-from webhook.cli.snapshot.documents import Documents
-from webhook.manifest.documents import read_yaml
-from webhook.manifest.manifest import Manifest
-from webhook.manifest.pods import to_json
-from webhook.manifest.templates import find_objects
-from webhook.model.cluster import ClusterFacts
-from webhook.model.nesting import decode
-from webhook.state.directory import load_directory
-from webhook.state.nodes import load_nodes
-from webhook.topology.model import NodeTopology
+from webhook.cluster.files.directory import load_directory
+from webhook.cluster.files.manifests import ManifestFile
+from webhook.cluster.files.nodes import load_nodes
+from webhook.cluster.redaction.objects import SNAPSHOT, identity
+from webhook.cluster.snapshot.documents import Documents
+from webhook.cluster.snapshot.model import KnownPod
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.manifest.documents import read_yaml
+from webhook.objects.manifest.manifest import Manifest
+from webhook.objects.manifest.pods import decode_pod, to_json
+from webhook.objects.manifest.templates import find_objects
+from webhook.words.errors import ManifestError, shorten
+from webhook.words.nesting import decode
 
 CLAIMS = "claims"
 """Folder of a state directory with what is known of claims, which other commands read too."""
@@ -35,19 +37,69 @@ class FromFiles:
     """The file of each object, by kind, namespace and name."""
     facts: ClusterFacts = field(default_factory=ClusterFacts)
     topologies: Mapping[str, NodeTopology] = field(default_factory=dict)
+    given: list[KnownPod] = field(default_factory=list)
+    """The pods of manifests."""
+    others: list[str] = field(default_factory=list)
+    """What else manifests hold, in words."""
 
 
-def read_manifests(files: Iterable[ManifestFile], state: Path | None) -> FromFiles:
+def read_manifests(files: Iterable[ManifestFile], state: Path | None, *, are_strict: bool = False) -> FromFiles:
     """What manifests and a state directory say together.
+
+    Args:
+        files: Manifests.
+        state: A state directory.
+        are_strict: Whether a pod of the manifests with a field of another type is an error, whatever reads that field.
 
     Raises:
         GpuTopologyError: a file cannot be read.
     """
-    found = _read_state(state) if state else FromFiles()
+    found = FromFiles()
     for file in files:
         for documents in _parts(file):
+            if are_strict:
+                _check_pods(documents, file.source)
             _add(found, documents, file.source)
-    return found
+            found.others.extend(_words(each) for each in _values(documents) if not _is_pod(each))
+    found.given.extend(found.documents.pods)
+    return found if state is None else _over_state(found, _read_state(state))
+
+
+def _over_state(found: FromFiles, state: FromFiles) -> FromFiles:
+    """Both; an object that both have is as the manifests have it."""
+    return replace(
+        found,
+        documents=state.documents.under(found.documents),
+        sources=state.sources | found.sources,
+        facts=state.facts,
+        topologies=state.topologies,
+    )
+
+
+def _values(documents: Sequence[Any]) -> Iterator[Any]:
+    return (found.value for document in documents for found in find_objects(document))
+
+
+def _check_pods(documents: Sequence[Any], source: str) -> None:
+    """Raises ManifestError if a field of a pod has another type than in a pod."""
+    for document in documents:
+        for found in find_objects(document):
+            if found.kind == "Pod":
+                decode_pod(to_json(found.value, source), source)
+
+
+def _is_pod(document: Any) -> bool:
+    return isinstance(document, Mapping) and document.get("kind") in ("Pod", "PodList")
+
+
+def _words(document: Any) -> str:
+    """What a document is, in words."""
+    if isinstance(document, Mapping):
+        kind = document.get("kind")
+        return shorten(kind) if isinstance(kind, str) else "an object without a kind"
+    if isinstance(document, list):
+        return "a list"
+    return "nothing" if document is None else "a text" if isinstance(document, str) else "a single value"
 
 
 class _List(msgspec.Struct):
@@ -63,10 +115,22 @@ def _parts(file: ManifestFile) -> Iterator[Sequence[Any]]:
     listed = _as_list(file.text) if file.text.startswith("{") else None
     if listed is None:
         documents = [document.value for document in Manifest(file.text, file.source).documents]
-        yield [msgspec.json.decode(to_json(document, file.source)) for document in documents]
+        yield [_plain(document, file.source) for document in documents]
         return
     for item in listed.items:
         yield [{"kind": listed.kind, "items": [msgspec.json.decode(item)]}]
+
+
+def _plain(document: Any, source: str) -> Any:
+    """A document as the API server would send it.
+
+    Raises:
+        ManifestError: a text of it is none.
+    """
+    try:
+        return msgspec.json.decode(to_json(document, source))
+    except msgspec.DecodeError as error:
+        raise ManifestError(f"{source}: expected text, found {error}") from None
 
 
 def _as_list(text: str) -> _List | None:
@@ -94,7 +158,7 @@ def _parts_of_state(path: Path) -> Iterator[Sequence[Any]]:
     for item in listed.items if listed else ():
         yield [{"kind": "List", "items": [msgspec.json.decode(item)]}]
     if listed is None:  # YAML has dates, which are texts in Kubernetes
-        yield [msgspec.json.decode(to_json(each, str(path))) for each in read_yaml(path)]
+        yield [_plain(each, str(path)) for each in read_yaml(path)]
 
 
 def _json_text(path: Path) -> str:

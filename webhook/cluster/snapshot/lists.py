@@ -1,7 +1,7 @@
 """The documents of a cluster as it is now, read with few requests."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,21 +10,20 @@ from urllib.parse import quote
 
 import msgspec
 
-from webhook.analyze.installation import CONFIGURATION
-from webhook.analyze.kept import SNAPSHOT, Object, identity
-from webhook.analyze.kept_claims import CLAIM, SLICE, TEMPLATE, VERSION
-from webhook.cli.snapshot.documents import Documents
-from webhook.config import CertificateSettings
-from webhook.kube import api_server, resources
-from webhook.kube.contexts import Where
-from webhook.kube.errors import ApiError, ApiRefused, NotFound
-from webhook.kube.pages import pages
-from webhook.kube.session import Session, connect
-from webhook.kube.status import Answer, failure
-from webhook.model import names
-from webhook.model.errors import FormatError, GpuTopologyError
-from webhook.model.nesting import decode_answer
-from webhook.state.registered import namespace_of
+from webhook.cluster.api import api_server, resources
+from webhook.cluster.api.contexts import Where
+from webhook.cluster.api.errors import ApiError, ApiRefused, NotFound
+from webhook.cluster.api.pages import pages
+from webhook.cluster.api.session import Session, connect
+from webhook.cluster.api.status import Answer, failure
+from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, VERSION
+from webhook.cluster.redaction.objects import SNAPSHOT, Object, identity
+from webhook.cluster.snapshot.documents import Documents
+from webhook.decisions.configuration import CertificateSettings
+from webhook.objects.registered import CONFIGURATION, namespace_of
+from webhook.words import names
+from webhook.words.errors import FormatError, GpuTopologyError
+from webhook.words.nesting import decode_answer
 
 _PAGE_OBJECTS = 500
 _ANY = msgspec.json.Decoder()
@@ -33,7 +32,7 @@ _FORBIDDEN, _NO_SUCH_PATH = 403, 404
 
 
 @dataclass(frozen=True, slots=True)
-class Collection:
+class Listed:
     """Objects of one kind."""
 
     kind: str
@@ -50,23 +49,32 @@ class Collection:
 
 _SCHEDULER = "labelSelector=" + quote("=".join(names.HAMI_SCHEDULER_LABEL), safe="")
 EVERYWHERE = (
-    Collection("Node", "v1", "/api/v1/nodes"),
-    Collection("ConfigMap", "v1", resources.ALL_CONFIG_MAPS.path, resources.ALL_CONFIG_MAPS.query, True),
-    Collection("Lease", "coordination.k8s.io/v1", resources.ALL_LEASES.path, resources.ALL_LEASES.query, True),
-    Collection("Deployment", "apps/v1", "/apis/apps/v1/deployments", _SCHEDULER, True),
-    Collection(
+    Listed("Node", "v1", "/api/v1/nodes"),
+    Listed("ConfigMap", "v1", resources.ALL_CONFIG_MAPS.path, resources.ALL_CONFIG_MAPS.query, True),
+    Listed("Lease", "coordination.k8s.io/v1", resources.ALL_LEASES.path, resources.ALL_LEASES.query, True),
+    Listed("Deployment", "apps/v1", "/apis/apps/v1/deployments", _SCHEDULER, True),
+    Listed(
         CONFIGURATION,
         "admissionregistration.k8s.io/v1",
         "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     ),
-    Collection("DeviceClass", "resource.k8s.io/v1", "/apis/resource.k8s.io/v1/deviceclasses"),
+    Listed("DeviceClass", "resource.k8s.io/v1", "/apis/resource.k8s.io/v1/deviceclasses"),
 )
 _CLAIMS_API = "/apis/resource.k8s.io/v1"
-NAMESPACES = Collection("Namespace", "v1", "/api/v1/namespaces")
+NAMESPACES = Listed("Namespace", "v1", "/api/v1/namespaces")
 
 
 class PodsForbidden(GpuTopologyError):
-    """Whoever asks may not list these pods; the text says what to do."""
+    """The caller may not list these pods; the text says what to do.
+
+    Args:
+        problem: What the API server said.
+        remedy: What to do.
+    """
+
+    def __init__(self, problem: str, remedy: str) -> None:
+        super().__init__(f"{problem}. {remedy}")
+        self.problem = problem
 
 
 @dataclass(slots=True)
@@ -82,7 +90,13 @@ class Found:
         self.unread.append({"what": what, "problem": str(problem)})
 
 
-def read_cluster(kubeconfig: Where, namespace: str | None, certificates: CertificateSettings) -> Documents:
+def read_cluster(
+    kubeconfig: Where,
+    namespace: str | None,
+    certificates: CertificateSettings,
+    *,
+    kinds: Collection[str] | None = None,
+) -> Documents:
     """What there is at this moment, reduced to what is kept.
 
     What may not be read besides pods is left out, and said in the document of kind ``ClusterSnapshot``.
@@ -91,23 +105,29 @@ def read_cluster(kubeconfig: Where, namespace: str | None, certificates: Certifi
         kubeconfig: Which cluster.
         namespace: Whose pods are read; None: those of all namespaces.
         certificates: How the webhook's registration and Secret are called.
+        kinds: What is read beside the pods; None: everything that is judged.
 
     Raises:
         GpuTopologyError: the API server cannot be asked, its pods may not be listed, or there is no such namespace.
     """
     session = connect(kubeconfig, user_agent=names.ANALYZE_USER_AGENT, seconds=api_server.SECONDS)
-    return asyncio.run(_read(session, namespace, certificates))
+    return asyncio.run(_read(session, namespace, certificates, kinds))
 
 
-async def _read(session: Session, namespace: str | None, certificates: CertificateSettings) -> Documents:
+async def _read(
+    session: Session, namespace: str | None, certificates: CertificateSettings, kinds: Collection[str] | None
+) -> Documents:
     found = Found()
     try:
         kubernetes, at = await version_of(session, found)
-        await _namespaces(session, namespace, found)
+        if kinds is None:
+            await _namespaces(session, namespace, found)
         await _pods(session, namespace, found)
-        for collection in (*EVERYWHERE, *of_claims(namespace)):
-            await _wanted(session, collection, found)
-        await of_the_webhook(session, certificates, found.documents.others, found)
+        for listed in (*EVERYWHERE, *of_claims(namespace)):
+            if kinds is None or listed.kind in kinds:
+                await _wanted(session, listed, found)
+        if kinds is None:
+            await of_the_webhook(session, certificates, found.documents.others, found)
     finally:
         await session.close()
     found.documents.add([about_cluster(at, found.read, found.unread, kubernetes)])
@@ -146,11 +166,11 @@ async def _pods(session: Session, namespace: str | None, found: Found) -> None:
     """Those that have not ended."""
     path = resources.PODS.path if namespace is None else f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
     try:
-        await _list(session, Collection("Pod", "v1", path, resources.PODS.query), found)
+        await _list(session, Listed("Pod", "v1", path, resources.PODS.query), found)
     except ApiError as error:
         if error.status != _FORBIDDEN:
             raise GpuTopologyError(str(error)) from None
-        raise PodsForbidden(f"{error}. {permission_to_list_pods(namespace)}") from None
+        raise PodsForbidden(str(error), permission_to_list_pods(namespace)) from None
 
 
 def permission_to_list_pods(namespace: str | None) -> str:
@@ -163,17 +183,17 @@ def permission_to_list_pods(namespace: str | None) -> str:
     return f"Have the permission to list pods{where}"
 
 
-def of_claims(namespace: str | None) -> tuple[Collection, ...]:
+def of_claims(namespace: str | None) -> tuple[Listed, ...]:
     """ResourceClaims and templates, which pods of the same namespace name, and the devices that drivers publish."""
     place = f"/namespaces/{quote(namespace, safe='')}" if namespace is not None else ""
     return (
-        Collection(CLAIM, VERSION, f"{_CLAIMS_API}{place}/resourceclaims", has_namespaces=True),
-        Collection(TEMPLATE, VERSION, f"{_CLAIMS_API}{place}/resourceclaimtemplates", has_namespaces=True),
-        Collection(SLICE, VERSION, f"{_CLAIMS_API}/resourceslices"),
+        Listed(CLAIM, VERSION, f"{_CLAIMS_API}{place}/resourceclaims", has_namespaces=True),
+        Listed(TEMPLATE, VERSION, f"{_CLAIMS_API}{place}/resourceclaimtemplates", has_namespaces=True),
+        Listed(SLICE, VERSION, f"{_CLAIMS_API}/resourceslices"),
     )
 
 
-async def _wanted(session: Session, collection: Collection, found: Found) -> None:
+async def _wanted(session: Session, collection: Listed, found: Found) -> None:
     try:
         await _list(session, collection, found)
     except ApiRefused as error:
@@ -183,7 +203,7 @@ async def _wanted(session: Session, collection: Collection, found: Found) -> Non
     found.read.append(collection.kind)
 
 
-async def _list(session: Session, collection: Collection, found: Found) -> None:
+async def _list(session: Session, collection: Listed, found: Found) -> None:
     what, path = f"list {collection.resource}", f"{collection.path}?{collection.query}"
     header = {"apiVersion": collection.version, "kind": collection.kind}
     async for page in pages(session, what, path, objects=_PAGE_OBJECTS):

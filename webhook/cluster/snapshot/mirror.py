@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from webhook.analyze.kept import Object
-from webhook.analyze.snapshot import KnownPod, known_pod
-from webhook.cli.snapshot.documents import reduced
-from webhook.model.errors import ManifestError
-from webhook.model.nesting import decode_answer
-from webhook.state.cache import Cache, Document
+from webhook.cluster.redaction.objects import Object
+from webhook.cluster.snapshot.documents import reduced
+from webhook.cluster.snapshot.model import KnownPod, known_pod
+from webhook.cluster.state.cache import Cache, Document
+from webhook.words.errors import ManifestError
+from webhook.words.nesting import decode_answer
 
 _ANY = msgspec.json.Decoder()
 
@@ -31,7 +31,7 @@ def read_pod(document: Document, _: str, before: KnownPod | None) -> KnownPod:
     """
     (kept,) = reduced([_decoded(document, "v1", "Pod")])
     found = known_pod(kept)
-    return before if before == found else found
+    return before if before is not None and before.document == found.document else found
 
 
 def weigh_pod(pod: KnownPod) -> int:

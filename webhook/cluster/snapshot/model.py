@@ -2,52 +2,46 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
 from functools import cached_property
 from sys import intern
 from typing import Any
 
 import msgspec
 
-from webhook.analyze.certificates import Certificates, read_certificates
-from webhook.analyze.claims import NO_CLAIMS, ClusterClaims, read_claims
-from webhook.analyze.kept import CERTIFICATES, SNAPSHOT, Object, identity
-from webhook.analyze.node import AgentLeases, ClusterNode, read_nodes
-from webhook.config import AdmitPolicy
-from webhook.explain.evidence import node_of
-from webhook.explain.standing import NO_SIGNS, PlannerSigns, planner_signs
-from webhook.model import names
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FormatError, GpuTopologyError, ManifestError
-from webhook.model.nesting import decode
-from webhook.model.pod import Namespace, Pod
-from webhook.model.shape import shape_problem
-from webhook.model.timestamp import parse_timestamp
-from webhook.model.version import Version
-from webhook.printable import fitted
-from webhook.state.detected import claimed_resources, hami_version, scheduler_accounts
-from webhook.state.registered import namespace_of
-from webhook.topology.model import NodeTopology
-
-_ENDED = ("Succeeded", "Failed")
-_POD = msgspec.json.Decoder(Pod)
+from webhook.cluster.redaction.objects import CERTIFICATES, SNAPSHOT, Object, identity
+from webhook.cluster.snapshot.certificates import Certificates, read_certificates
+from webhook.cluster.snapshot.claims import NO_CLAIMS, ClusterClaims, read_claims
+from webhook.cluster.snapshot.nodes import AgentLeases, ClusterNode, read_nodes
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.detected import claimed_resources, hami_version, scheduler_accounts
+from webhook.decisions.request.assigned_node import node_of
+from webhook.decisions.resolve.node import Sources
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.planner_signs import NO_SIGNS, PlannerSigns, planner_signs
+from webhook.objects.pod import Namespace, Pod, decode_stored_pod
+from webhook.objects.registered import CONFIGURATION, namespace_of
+from webhook.words import names
+from webhook.words.errors import FormatError, GpuTopologyError, ManifestError
+from webhook.words.printable import fitted, printable
+from webhook.words.shape import shape_problem
+from webhook.words.timestamp import parse_timestamp
+from webhook.words.version import Version
 
 
-class KnownPod(msgspec.Struct, frozen=True, gc=False):
-    """A pod. Of thousands, few are decoded at a time."""
+class KnownPod(msgspec.Struct, frozen=True):
+    """A pod, decoded once: what is read of it is kept."""
 
     document: bytes
     """What is kept of it, as JSON."""
+    pod: Pod
     namespace: str
     name: str
     """Or the beginning of it."""
     node: str
     """Where it is, or is going to be; empty if that is open."""
     has_ended: bool
-
-    @property
-    def pod(self) -> Pod:
-        """The pod, decoded anew: it keeps what is read of it."""
-        return _POD.decode(self.document)
 
 
 class Unread(msgspec.Struct, frozen=True):
@@ -56,6 +50,15 @@ class Unread(msgspec.Struct, frozen=True):
     what: str
     """Such as ``nodes``."""
     problem: str
+
+
+class Scope(StrEnum):
+    """How much of a cluster a snapshot has."""
+
+    POD = "pod"
+    """One pod, and what is around it."""
+    ALL = "all"
+    """Everything that is judged, with the pods of one namespace or of all."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +73,9 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of versions where the documents do not tell them."""
     topologies: Mapping[str, NodeTopology] = {}
     """Of nodes by their names, where no ConfigMap has them: from a state directory."""
+    state: str = ""
+    """The state directory that has them, as messages call it."""
+    scope: Scope = Scope.ALL
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -109,9 +115,22 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Why something could not be read, by what it is."""
         return {each.what: each.problem for each in self.unread}
 
+    def pod(self, namespace: str, name: str) -> KnownPod | None:
+        """A pod by its name; None if there is none, or if it has ended."""
+        return self._by_name.get((namespace, name))
+
+    @cached_property
+    def _by_name(self) -> Mapping[tuple[str, str], KnownPod]:
+        return {(known.namespace, known.name): known for known in self.pods}
+
     def namespace(self, name: str) -> Namespace:
         """A namespace; one with ``known`` unset if it was not read."""
         return self.namespaces.get(name) or Namespace(name, known=False)
+
+    def sources(self, node: str) -> Sources:
+        """What is said about the GPUs of a node; nothing where the node is not known."""
+        there = self.nodes.get(node)
+        return there.sources() if there else Sources()
 
     @cached_property
     def accounts(self) -> frozenset[str]:
@@ -123,7 +142,7 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
     """A cluster from its documents.
 
     Args:
-        documents: Those that :func:`webhook.analyze.kept.kept` returned, without pods.
+        documents: Those that :func:`webhook.cluster.redaction.objects.kept` returned, without pods.
         pods: Its pods.
         setting: What is known beside them.
 
@@ -143,15 +162,22 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
         Unread(fitted(each.get("what", "")), fitted(each.get("problem", ""))) for each in about.get("unread", ())
     )
     of_agents = AgentLeases(found=leases, are_all="Lease" in read, at=at)
-    planner = _planner(registrations, leases, setting, read, at)
+    problems = {each.what: each.problem for each in unread}
+    planner = _planner(registrations, leases, setting, read, problems, at)
     return Snapshot(
         pods=_pods(pods),
         namespaces={found.name: found for found in map(_namespace, by_kind.get("Namespace", ()))},
-        nodes=read_nodes(by_kind.get("Node", ()), by_kind.get("ConfigMap", ()), of_agents, setting.topologies),
+        nodes=read_nodes(
+            by_kind.get("Node", ()),
+            by_kind.get("ConfigMap", ()),
+            of_agents,
+            setting.topologies,
+            believes_unowned=setting.scope is Scope.POD,
+        ),
         registrations=registrations,
         schedulers=schedulers,
         certificates=tuple(map(read_certificates, by_kind.get(CERTIFICATES, ()))),
-        claims=read_claims(by_kind, setting.policy.claims, read, {each.what: each.problem for each in unread}),
+        claims=read_claims(by_kind, setting.policy.claims, read, problems),
         planner=planner,
         facts=_facts(schedulers, by_kind.get("DeviceClass"), about.get("kubernetes"), planner, setting.facts, read),
         read=read,
@@ -177,14 +203,16 @@ def known_pod(document: Object) -> KnownPod:
         ManifestError: a field has another type than in a pod.
     """
     document["metadata"].setdefault("namespace", names.DEFAULT_NAMESPACE)
-    text = msgspec.json.encode(document)
+    where = f"pod {'/'.join(map(fitted, identity(document)))}"
     try:
-        pod = decode(_POD, text)
+        text = msgspec.json.encode(document)
+        pod = decode_stored_pod(text)
     except msgspec.DecodeError as error:
-        raise ManifestError(f"pod {'/'.join(identity(document))}: {shape_problem(error)}") from None
-    phase = pod.status.phase if pod.status else None
+        raise ManifestError(f"{where}: {shape_problem(error)}") from None
+    except UnicodeEncodeError:
+        raise ManifestError(f"{where}: expected text, found half of a character") from None
     namespace = (pod.metadata.namespace if pod.metadata else None) or names.DEFAULT_NAMESPACE
-    return KnownPod(text, intern(namespace), pod.display_name, intern(node_of(pod)), phase in _ENDED)
+    return KnownPod(text, pod, intern(namespace), pod.display_name, intern(node_of(pod)), pod.has_ended)
 
 
 def _namespace(document: Object) -> Namespace:
@@ -197,21 +225,35 @@ def _planner(
     leases: Mapping[tuple[str, str], Object],
     setting: Setting,
     read: frozenset[str],
+    problems: Mapping[str, str],
     at: datetime | None,
 ) -> PlannerSigns:
     """Whether a planner is alive, by its Lease in the namespace of the webhook, which the registration names."""
     if at is None:
-        return (
-            PlannerSigns(is_alive=True, said="the state directory names one") if setting.facts.has_planner else NO_SIGNS
-        )
-    ours = next((found for found in registrations if identity(found)[1] == setting.registration), None)
+        return _planner_of_files(setting)
+    name = setting.registration
+    ours = next((found for found in registrations if identity(found)[1] == name), None)
     namespace = namespace_of(ours) if ours else ""
     if not namespace:
-        return PlannerSigns(problem=f"no MutatingWebhookConfiguration {setting.registration} names its namespace")
+        none = f"there is no {CONFIGURATION} {name}, which names its namespace"
+        problem = problems.get("mutatingwebhookconfigurations", "") or none
+        return PlannerSigns(
+            problem=f"{CONFIGURATION} {name} names no Service, and so no namespace" if ours else problem
+        )
     lease = leases.get((namespace, names.PLANNER_LEASE))
     if lease is None and names.PLANNER_LEASE not in read:
-        return PlannerSigns(problem=f"Lease {namespace}/{names.PLANNER_LEASE} was not read")
+        was_not_read = f"Lease {namespace}/{names.PLANNER_LEASE} was not read"
+        return PlannerSigns(problem=problems.get(names.PLANNER_LEASE, was_not_read))
     return planner_signs(lease, f"{namespace}/{names.PLANNER_LEASE}", at=at)
+
+
+def _planner_of_files(setting: Setting) -> PlannerSigns:
+    """What a state directory that was written by hand says."""
+    if not setting.state:
+        return NO_SIGNS
+    is_alive = setting.facts.has_planner
+    said = f"cluster.yaml of state directory {printable(setting.state)} names {'one' if is_alive else 'none'}"
+    return PlannerSigns(is_alive=is_alive, said=said)
 
 
 def _facts(

@@ -7,19 +7,19 @@ from math import inf
 
 import msgspec
 
-from webhook.analyze.kept import Object, identity
-from webhook.analyze.kept_text import part, texts
-from webhook.model import names
-from webhook.model.errors import FormatError, ManifestError
-from webhook.model.lease import lasts, renewed_at
-from webhook.model.node_names import config_map_name
-from webhook.place.node import NodeRecord, read_node
-from webhook.resolve.node import KnownNode, Origin, Sources, choose_node
-from webhook.topology.document import parse_topology
-from webhook.topology.model import NodeTopology
-from webhook.topology.readers.hami import read_hami
-from webhook.traffic.document import parse_traffic
-from webhook.traffic.model import Traffic
+from webhook.cluster.redaction.objects import Object, identity
+from webhook.cluster.redaction.parts import part, texts
+from webhook.decisions.node_record import NodeRecord, read_node
+from webhook.decisions.resolve.node import KnownNode, Origin, Sources, choose_node
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.readers.hami import read_hami
+from webhook.hardware.traffic.document import parse_traffic
+from webhook.hardware.traffic.model import Traffic
+from webhook.objects.lease import lasts, renewed_at
+from webhook.words import names
+from webhook.words.errors import FormatError, ManifestError
+from webhook.words.node_names import config_map_name
 
 
 class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -130,20 +130,30 @@ def read_nodes(
     config_maps: Sequence[Object],
     leases: AgentLeases,
     topologies: Mapping[str, NodeTopology],
+    *,
+    believes_unowned: bool = False,
 ) -> dict[str, ClusterNode]:
     """Nodes by their names.
 
-    Whoever may create ConfigMaps in some namespace could pose as an agent. So only what a Node owns is believed.
+    A tenant who may create ConfigMaps in some namespace could pose as an agent. So only what a Node owns is believed.
 
     Args:
         nodes: Nodes.
         config_maps: What agents published.
         leases: Those of the agents.
         topologies: Of nodes of which there is no ConfigMap.
+        believes_unowned: Whether a ConfigMap is believed where the uid of its Node is not known.
     """
     owners = {config_map_name(identity(node)[1]): node["metadata"].get("uid") for node in nodes}
-    by_name = {name: found for found in config_maps if _is_owned(found, owners.get(name := identity(found)[1]))}
+    by_name = {
+        name: found
+        for found in config_maps
+        if _is_owned(found, uid := owners.get(name := identity(found)[1])) or (believes_unowned and not uid)
+    }
     found = {}
+    for name, config_map in by_name.items() if believes_unowned else ():
+        if name not in owners and (node := _told_node(config_map)):
+            found[node] = _node(node, None, config_map, leases, None)
     for document in nodes:
         name = identity(document)[1]
         found[name] = _node(name, document, by_name.get(config_map_name(name)), leases, topologies.get(name))
@@ -151,6 +161,14 @@ def read_nodes(
         if name not in found:
             found[name] = _node(name, None, None, leases, topology)
     return found
+
+
+def _told_node(config_map: Object) -> str:
+    """The node that a ConfigMap is about; empty if it does not say it."""
+    try:
+        return parse_topology(config_map["data"].get(names.TOPOLOGY_KEY, ""), source="ConfigMap").node
+    except FormatError:
+        return ""
 
 
 def _is_owned(config_map: Object, uid: str | None) -> bool:

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from webhook.model.errors import GpuTopologyError, shorten
-from webhook.model.object_names import NAMESPACE, OBJECT
-from webhook.printable import printable
+from webhook.words.errors import GpuTopologyError, shorten
+from webhook.words.object_names import NAMESPACE, OBJECT
+from webhook.words.printable import printable
 
 
 class Kind(NamedTuple):

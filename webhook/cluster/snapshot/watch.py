@@ -1,6 +1,6 @@
 """The documents of a cluster as it changes: a mirror of each collection that ``analyze`` reads, kept by a watch.
 
-What is kept of an object is what :mod:`webhook.analyze.kept` leaves of it.
+What is kept of an object is what :mod:`webhook.cluster.redaction.objects` leaves of it.
 """
 
 import asyncio
@@ -13,31 +13,31 @@ from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
-from webhook.analyze.installation import CONFIGURATION
-from webhook.analyze.kept import Object
-from webhook.analyze.kept_claims import VERSION
-from webhook.analyze.snapshot import KnownPod, Setting, Snapshot, read_snapshot
-from webhook.cli.snapshot.cluster import (
+from webhook.cluster.api import resources
+from webhook.cluster.api.errors import ApiError, Denied
+from webhook.cluster.api.reflector import Reflector
+from webhook.cluster.api.resources import Resource
+from webhook.cluster.api.session import Session
+from webhook.cluster.redaction.claims import VERSION
+from webhook.cluster.redaction.objects import Object
+from webhook.cluster.snapshot.lists import (
     EVERYWHERE,
     NAMESPACES,
-    Collection,
     Found,
+    Listed,
     about_cluster,
     of_claims,
     of_the_webhook,
     permission_to_list_pods,
     version_of,
 )
-from webhook.cli.snapshot.mirrored import Kept, objects_of, read_pod, reader_of, weigh, weigh_pod
-from webhook.config import CertificateSettings
-from webhook.kube import resources
-from webhook.kube.errors import ApiError, Denied
-from webhook.kube.reflector import Reflector
-from webhook.kube.resources import Resource
-from webhook.kube.session import Session
-from webhook.model.errors import FormatError, GpuTopologyError
-from webhook.page.sheet import Standing
-from webhook.state.cache import FAILING_SECONDS, Cache, Limit
+from webhook.cluster.snapshot.mirror import Kept, objects_of, read_pod, reader_of, weigh, weigh_pod
+from webhook.cluster.snapshot.model import KnownPod, Setting, Snapshot, read_snapshot
+from webhook.cluster.snapshot.standing import Standing
+from webhook.cluster.state.cache import FAILING_SECONDS, Cache, Limit
+from webhook.decisions.configuration import CertificateSettings
+from webhook.objects.registered import CONFIGURATION
+from webhook.words.errors import FormatError, GpuTopologyError
 
 SECONDS = 10.0
 """For one request."""
@@ -91,7 +91,7 @@ class FollowedCluster:
         for collection in (NAMESPACES, *EVERYWHERE, *of_claims(namespace)):
             self._mirror(collection, tell)
 
-    def _mirror(self, collection: Collection, tell: Callable[[str], None]) -> None:
+    def _mirror(self, collection: Listed, tell: Callable[[str], None]) -> None:
         # Leases are renewed all the time; what follows from their ages is reckoned without being told.
         changed = None if collection.kind == "Lease" else self._change
         cache = Cache[Kept](
@@ -135,7 +135,7 @@ class FollowedCluster:
         return f"{problem}. {permission_to_list_pods(self._namespace)}" if is_denied else problem
 
     def reader(self) -> Callable[[], Snapshot]:
-        """Reads the cluster as it is now; see :class:`webhook.page.following.Source`."""
+        """Reads the cluster as it is now; see :class:`webhook.insight.page.following.Source`."""
         pods = list(self._pods.values().values())
         others = [each for cache in self._others.values() for each in objects_of(cache)]
         about = self._about()
@@ -218,7 +218,7 @@ def _pods_of(namespace: str | None) -> Resource:
     return Resource("pods", path, resources.PODS.query, all_namespaces=True)
 
 
-def _resource(collection: Collection, namespace: str | None) -> Resource:
+def _resource(collection: Listed, namespace: str | None) -> Resource:
     only = (
         f"fieldSelector=metadata.name%3D{quote(namespace, safe='')}" if namespace and collection is NAMESPACES else ""
     )

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from webhook.cli.cluster.asking import Cluster
-from webhook.cli.cluster.wanted import POD, Wanted
-from webhook.cli.complaint import complain
-from webhook.kube.api_server import Object
-from webhook.kube.errors import NotFound
-from webhook.model.errors import FormatError, GpuTopologyError
+from webhook.cluster.api.api_server import Object
+from webhook.cluster.api.errors import NotFound
+from webhook.cluster.snapshot.around import Around
+from webhook.cluster.snapshot.wanted import POD, Wanted
+from webhook.words.errors import FormatError, GpuTopologyError
 
 _OPERATORS: Mapping[str, Callable[[str, str], str]] = {
     "In": lambda key, values: f"{key} in ({values})",
@@ -18,7 +17,7 @@ _OPERATORS: Mapping[str, Callable[[str, str], str]] = {
 }
 
 
-def find_pod(cluster: Cluster, wanted: Wanted) -> Object:
+def find_pod(cluster: Around, wanted: Wanted) -> Object:
     """The pod, with a note on standard error where a workload is named.
 
     Raises:
@@ -32,7 +31,7 @@ def find_pod(cluster: Cluster, wanted: Wanted) -> Object:
         raise GpuTopologyError(_missing(cluster, wanted)) from None
 
 
-def _missing(cluster: Cluster, wanted: Wanted) -> str:
+def _missing(cluster: Around, wanted: Wanted) -> str:
     """What there is not: the pod, or its namespace already."""
     try:
         cluster.ask(cluster.api.namespace(wanted.namespace))
@@ -43,7 +42,7 @@ def _missing(cluster: Cluster, wanted: Wanted) -> str:
     return f"there is no {wanted.kind.word} {wanted.namespace}/{wanted.name} in this cluster"
 
 
-def _pod_of_workload(cluster: Cluster, wanted: Wanted) -> Object:
+def _pod_of_workload(cluster: Around, wanted: Wanted) -> Object:
     """The newest pod of a workload, with a note on standard error; without one what its template says.
 
     Raises:
@@ -59,12 +58,12 @@ def _pod_of_workload(cluster: Cluster, wanted: Wanted) -> Object:
     if pods:
         newest = max(pods, key=_created)
         others = f" of {len(pods)}" if len(pods) > 1 else ""
-        complain(f"gpu-topology: {what}: the newest pod{others} is {_object(newest, 'metadata').get('name')}")
+        cluster.tell(f"gpu-topology: {what}: the newest pod{others} is {_object(newest, 'metadata').get('name')}")
         return newest
     template = _object(spec, "template")
     if not template:
         raise GpuTopologyError(f"{what} has no template of pods")
-    complain(f"gpu-topology: {what} has no pod; what follows is about its template")
+    cluster.tell(f"gpu-topology: {what} has no pod; what follows is about its template")
     metadata = _object(template, "metadata") | {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _object(template, "spec")}
 

@@ -3,10 +3,10 @@
 from collections.abc import Awaitable
 from typing import Protocol
 
-from webhook.claims.slices import Pools
-from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import Namespace
-from webhook.resolve.node import Sources
+from webhook.decisions.claims.slices import Pools
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.resolve.node import Sources
+from webhook.objects.pod import Namespace
 
 
 class State(Protocol):

@@ -8,9 +8,9 @@ to that version has been told. A list is taken object by object, so that a resyn
 from collections.abc import Callable, Mapping, Set
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from webhook.model.errors import GpuTopologyError
-from webhook.printable import printable
-from webhook.state.report import CacheReport
+from webhook.cluster.state.report import CacheReport
+from webhook.words.errors import GpuTopologyError
+from webhook.words.printable import printable
 
 Document = bytes | bytearray | memoryview
 
@@ -50,6 +50,17 @@ class Limit(NamedTuple):
 
     objects: int
     bytes: int
+
+
+class Form(NamedTuple, Generic[T]):
+    """What is kept of each object of one kind, and how much of all."""
+
+    read: Callable[[Document, str, T | None], T]
+    """Makes of an object's JSON, its name and the value that was kept before what is to be kept. It raises
+    :class:`GpuTopologyError` for an object that it cannot read."""
+    weigh: Callable[[T], int]
+    """Bytes of a value."""
+    limit: Limit
 
 
 class Cache(Generic[T]):

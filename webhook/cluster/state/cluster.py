@@ -7,40 +7,39 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from math import inf
 from time import monotonic, time
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from webhook.claims.slices import Pools
-from webhook.config import ClaimSettings
-from webhook.model import names
-from webhook.model.bucket import Rate, TokenBucket
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import ManifestError, StateUnknown, TooManyNamespaceReads
-from webhook.model.node_names import config_map_name
-from webhook.model.pod import Namespace
-from webhook.resolve.node import Sources
-from webhook.state.cache import Cache, Versioned
-from webhook.state.kept import (
+from webhook.cluster import kinds
+from webhook.cluster.bucket import Rate, TokenBucket
+from webhook.cluster.state.cache import Cache, Form, Versioned
+from webhook.cluster.state.keeper import Keeper, waiting
+from webhook.cluster.state.kept import (
     LEASES,
-    NAMESPACES,
+    NAMESPACE_FORM,
     NO_TEXTS,
-    NODES,
+    NODE_FORM,
     PLANNERS,
-    TOPOLOGIES,
+    TOPOLOGY_FORM,
     Heartbeat,
     Packed,
     lease_reader,
     planner_reader,
-    read_config_map,
     read_namespace,
-    read_node,
-    weigh_namespace,
-    weigh_packed,
+    weigh_heartbeat,
 )
-from webhook.state.parsed import Parsed, parse_annotated, parse_published
-from webhook.state.report import CacheReport, StateReport, TopologyReport
-from webhook.state.slices import DriverSlices, MirroredPools, PackedSlice
+from webhook.cluster.state.nodes import NodeSources
+from webhook.cluster.state.report import CacheReport, StateReport, TopologyReport
+from webhook.cluster.state.slices import DriverSlices, MirroredPools
+from webhook.decisions.claims.slices import Pools
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import ClaimSettings
+from webhook.decisions.resolve.node import Sources
+from webhook.objects.pod import Namespace
+from webhook.words import names
+from webhook.words.errors import ManifestError, StateUnknown, TooManyNamespaceReads
+from webhook.words.node_names import config_map_name
 
 ASK_AGAIN_SECONDS = 1.0
 """For so long what the API server said of a namespace in doubt is taken for true."""
@@ -49,7 +48,15 @@ NAMESPACE_READS = Rate(burst=50, per_second=20)
 mirror is milliseconds behind, so real ones are few; forged reviews can be about any name."""
 VERSIONS = "versions"
 _NO_CLAIMS = ClaimSettings()
-_AnyCache = Cache[Namespace] | Cache[Packed] | Cache[Heartbeat] | Cache[PackedSlice]
+
+
+class Places(NamedTuple):
+    """Where the objects of a program's mirrors are."""
+
+    topologies: str = ""
+    """The namespace in which the agents publish."""
+    planner: str = ""
+    """The namespace in which the planner has its Lease; empty: there is none to look for."""
 
 
 class Namespaces(Protocol):
@@ -63,11 +70,15 @@ class Namespaces(Protocol):
         """
 
 
+_NOWHERE = Places()
+
+
 class ClusterState:
-    """:class:`webhook.state.State` of a cluster.
+    """:class:`webhook.cluster.state.State` of a cluster.
 
     Args:
         live: Asked for a namespace when the mirror may be behind.
+        places: Where what is mirrored is.
         max_age: ``binding.topologyMaxAgeSeconds``, for the report.
         tell: Takes a text for the log.
         claims: Whose ResourceSlices are kept; none if claims are not enabled.
@@ -75,9 +86,10 @@ class ClusterState:
         wall: Seconds since the epoch.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is to be known, where it is, and by which clocks
         self,
         live: Namespaces,
+        places: Places = _NOWHERE,
         *,
         max_age: float,
         tell: Callable[[str], None],
@@ -102,44 +114,33 @@ class ClusterState:
         self.versions_problem = ""
         """Why no versions are there."""
 
-        self.namespaces = Cache[Namespace](
-            "namespaces", read_namespace, weigh_namespace, limit=NAMESPACES, tell=tell, clock=clock
-        )
-        self.nodes = Cache[Packed]("nodes", read_node, weigh_packed, limit=NODES, tell=tell, clock=clock)
-        self.topologies = Cache[Packed](
-            "configmaps", read_config_map, weigh_packed, limit=TOPOLOGIES, tell=tell, clock=clock
-        )
+        self.keeper = keeper = Keeper(tell=tell, clock=clock)
+        self.namespaces: Cache[Namespace] = keeper.keep(kinds.NAMESPACES, NAMESPACE_FORM)
+        self.nodes: Cache[Packed] = keeper.keep(kinds.NODES, NODE_FORM)
+        self.topologies: Cache[Packed] = keeper.keep(kinds.config_maps(places.topologies), TOPOLOGY_FORM)
         read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
-        self.leases = Cache[Heartbeat](
-            "leases", read_lease, lambda heartbeat: len(heartbeat.renewed), limit=LEASES, tell=tell, clock=clock
-        )
+        form = Form(read_lease, weigh_heartbeat, LEASES)
+        self.leases: Cache[Heartbeat] = keeper.keep(kinds.leases(places.topologies), form)
         read_planner = planner_reader(clock=clock, wall=wall, heard=lambda: self.planners.confirmed)
         self.planners = Cache[Heartbeat](
-            "planner", read_planner, lambda heartbeat: len(heartbeat.renewed), limit=PLANNERS, tell=tell, clock=clock
+            "planner", read_planner, weigh_heartbeat, limit=PLANNERS, tell=tell, clock=clock
         )
         """The planner's Lease. Reviews are answered without it: a planner that is not known is none."""
+        if places.planner:  # a role that does not name the Lease means that there is no planner
+            keeper.add(kinds.planner_lease(places.planner), self.planners, is_needed=False)
         drivers = [driver.name for driver in claims.drivers] if claims.enabled else []
         self.slices = {driver: DriverSlices(driver, claims, tell=tell, clock=clock) for driver in drivers}
         """What DRA drivers publish, by their names."""
+        for driver, slices in self.slices.items():
+            keeper.add(kinds.resource_slices(driver), slices.cache)
         self._pools = MirroredPools(self.slices)
-        self._published = Parsed(self.topologies, parse_published)
-        self._annotated = Parsed(self.nodes, parse_annotated)
-
-    @property
-    def _caches(self) -> tuple[_AnyCache, ...]:
-        return (
-            self.namespaces,
-            self.nodes,
-            self.topologies,
-            self.leases,
-            *(slices.cache for slices in self.slices.values()),
-        )
+        self._sources = NodeSources(self.topologies, self.nodes, clock=clock)
 
     @property
     def ready(self) -> bool:
         """Whether all of it was known once."""
         if not self._ready:
-            self._ready = self._facts is not None and all(cache.filled for cache in self._caches)
+            self._ready = self._facts is not None and self.keeper.is_filled
         return self._ready
 
     @property
@@ -147,11 +148,8 @@ class ClusterState:
         """What was never known yet, and why as far as that is known; empty when the state is ready."""
         if self.ready:
             return ""
-        missing = [(cache.kind, cache.problem) for cache in self._caches if not cache.filled]
-        if self._facts is None:
-            missing.append((VERSIONS, self.versions_problem))
-        problem = next((problem for _, problem in missing if problem), "")
-        return ", ".join(kind for kind, _ in missing) + (f" ({problem})" if problem else "")
+        versions = [(VERSIONS, self.versions_problem)] if self._facts is None else []
+        return waiting([*self.keeper.missing, *versions])
 
     def namespace(self, name: str) -> Namespace | Awaitable[Namespace]:
         """The namespace.
@@ -185,7 +183,7 @@ class ClusterState:
     def has_planner(self) -> bool:
         """Whether a planner has renewed its Lease, and vouches with that until now or later."""
         heartbeat = self.planners.get(names.PLANNER_LEASE)
-        return heartbeat is not None and self._age(heartbeat) < heartbeat.lasts
+        return heartbeat is not None and self._sources.age(heartbeat) < heartbeat.lasts
 
     @property
     def planner_silence(self) -> float:
@@ -197,7 +195,7 @@ class ClusterState:
         if heartbeat is None:
             return inf
         watched = self._clock() - heartbeat.seen
-        return watched if watched < heartbeat.lasts else self._age(heartbeat)
+        return watched if watched < heartbeat.lasts else self._sources.age(heartbeat)
 
     def node(self, name: str) -> Sources:
         """What the agent and HAMi say of the GPUs of a node.
@@ -206,16 +204,13 @@ class ClusterState:
             StateUnknown: not all is known yet.
         """
         self._require()
-        key = config_map_name(name)
-        published = self._published.get(key)
-        if published and published.name != name:
-            published = None
-        heartbeat = self.leases.get(key)
+        published = self._sources.published(name)
+        heartbeat = self.leases.get(config_map_name(name))
         return Sources(
             published=published,
-            age=self._age(heartbeat) if published else None,
+            age=self._sources.age(heartbeat) if published else None,
             lasts=heartbeat.lasts if heartbeat else 0.0,
-            annotated=self._annotated.get(name),
+            annotated=self._sources.annotated(name),
             exists=self.nodes.get(name) is not None,
         )
 
@@ -236,7 +231,7 @@ class ClusterState:
 
     def report(self) -> StateReport:
         """How the state is."""
-        caches = [cache.report() for cache in self._caches]
+        caches = [*self.keeper.report()]
         facts, at = self._facts or ClusterFacts(), self._facts_at
         caches.append(
             CacheReport(
@@ -252,19 +247,12 @@ class ClusterState:
 
     def _report_topologies(self) -> TopologyReport:
         published, heartbeats = self.topologies.values(), self.leases.values()
-        fresh = 0
-        for key in published:
-            heartbeat = heartbeats.get(key)
-            fresh += heartbeat is not None and self._age(heartbeat) <= max(self._max_age, heartbeat.lasts)
+        fresh = sum(self._sources.is_fresh(heartbeats.get(key), self._max_age) for key in published)
         missing = sum(
             packed is not NO_TEXTS and config_map_name(name) not in published
             for name, packed in self.nodes.values().items()
         )
         return TopologyReport(fresh=fresh, old=len(published) - fresh, missing=missing)
-
-    def _age(self, heartbeat: Heartbeat | None) -> float:
-        """Seconds since the program was heard of; a Lease that is missing or cannot be read is as old as can be."""
-        return inf if heartbeat is None else heartbeat.age + self._clock() - heartbeat.seen
 
     def _require(self) -> None:
         if not self.ready:

@@ -8,14 +8,14 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.errors import FormatError, ManifestError
-from webhook.model.lease import is_led, renewed_at
-from webhook.model.nesting import decode_answer
-from webhook.model.pod import Namespace
-from webhook.model.shape import shape_problem
-from webhook.state.cache import Document, Limit
-from webhook.traffic.document import MOST_CHARACTERS as MOST_TRAFFIC_CHARACTERS
+from webhook.cluster.state.cache import Document, Form, Limit
+from webhook.hardware.traffic.document import MOST_CHARACTERS as MOST_TRAFFIC_CHARACTERS
+from webhook.objects.lease import is_led, renewed_at
+from webhook.objects.pod import Namespace
+from webhook.words import names
+from webhook.words.errors import FormatError, ManifestError
+from webhook.words.nesting import decode_answer
+from webhook.words.shape import shape_problem
 
 _T = TypeVar("_T")
 MOST_CHARACTERS = 256 * 1024
@@ -250,6 +250,11 @@ def weigh_namespace(namespace: Namespace) -> int:
     )
 
 
+def weigh_heartbeat(heartbeat: Heartbeat) -> int:
+    """Bytes of its text."""
+    return len(heartbeat.renewed)
+
+
 def weigh_packed(packed: Packed) -> int:
     """Bytes of it."""
     return len(packed.digest) + len(packed.data)
@@ -276,3 +281,8 @@ def _decode(document: Document, decoder: msgspec.json.Decoder[_T], source: str) 
         return decode_answer(decoder, document)
     except msgspec.DecodeError as error:
         raise ManifestError(f"{source}: {shape_problem(error)}") from None
+
+
+NAMESPACE_FORM = Form(read_namespace, weigh_namespace, NAMESPACES)
+TOPOLOGY_FORM = Form(read_config_map, weigh_packed, TOPOLOGIES)
+NODE_FORM = Form(read_node, weigh_packed, NODES)

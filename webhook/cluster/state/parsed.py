@@ -5,11 +5,11 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Protocol
 
-from webhook.model.errors import GpuTopologyError
-from webhook.resolve.node import KnownNode, Origin
-from webhook.state.kept import NO_TEXTS, Packed
-from webhook.state.published import own_topology
-from webhook.topology.readers.hami import read_hami
+from webhook.cluster.state.kept import NO_TEXTS, Packed
+from webhook.cluster.state.published import own_topology
+from webhook.decisions.resolve.node import KnownNode, Origin
+from webhook.hardware.topology.readers.hami import read_hami
+from webhook.words.errors import GpuTopologyError
 
 KEPT = 256
 """A parsed topology of eight GPUs takes 40 KB with what is reckoned from it; to parse it again takes a millisecond."""

@@ -5,13 +5,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from webhook.manifest.documents import parse_yaml
-from webhook.model import names
-from webhook.model.errors import FormatError
-from webhook.model.node_names import NAME_LIMIT, config_map_name
-from webhook.topology.document import parse_topology
-from webhook.topology.model import NodeTopology
-from webhook.topology.readers.hami import read_hami
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.readers.hami import read_hami
+from webhook.objects.manifest.yaml_parser import parse_yaml
+from webhook.words import names
+from webhook.words.errors import FormatError
+from webhook.words.node_names import NAME_LIMIT, config_map_name
 
 Manifest = Mapping[str, Any]
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from webhook.claims.objects import decode_slice
-from webhook.claims.slices import Pools, PublishedDevice, SlicePart, slice_part
-from webhook.config import ClaimSettings
-from webhook.model.errors import FormatError
-from webhook.state.cache import Cache, Document, Limit
+from webhook.cluster.state.cache import Cache, Document, Limit
+from webhook.decisions.claims.slices import Pools, PublishedDevice, SlicePart, slice_part
+from webhook.decisions.configuration import ClaimSettings
+from webhook.objects.claims import decode_slice
+from webhook.words.errors import FormatError
 
 SLICES = Limit(objects=40_000, bytes=64 * 1024 * 1024)
 """Of each driver: eight for each of the 5,000 nodes that Kubernetes supports. A slice has 128 devices at most."""

@@ -3,32 +3,32 @@
 from collections.abc import Mapping
 
 from webhook import __version__
-from webhook.admit.allocated import Nodes, unknown_nodes
-from webhook.admit.budget import Budget, count_variables
-from webhook.admit.claims import refuse_promise_of_claims
-from webhook.admit.gate import is_touched, let_pass
-from webhook.admit.outputs import brought_outputs, disown
-from webhook.admit.permissions import check_permissions
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.prepare import PodToInject, pod_to_inject, prepare
-from webhook.admit.steps import STEPS, Step
-from webhook.admit.subject import Subject
-from webhook.catalogue.opting import BAD_OPTION, OUTPUTS_REMOVED, POD_OVER_LIMIT, WOULD_DO, WOULD_REFUSE
-from webhook.catalogue.placement import LEFT_ALONE, ONLY_OBSERVED
-from webhook.claims.objects import ClaimSpec
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FormatError, LimitError
-from webhook.model.mark import Mark
-from webhook.model.outcome import Kind, Outcome, Reason, Refused, fit, fit_all, refusal
-from webhook.model.pod import Namespace, Pod
-from webhook.model.references import referred_annotations
-from webhook.request.claims import claim_view
-from webhook.request.observed import observed_profile
-from webhook.request.resources import read_requests
-from webhook.request.skip import Skip, early_skip_reason, skip_reason
+from webhook.decisions.admit.allocated import Nodes, unknown_nodes
+from webhook.decisions.admit.budget import Budget, count_variables
+from webhook.decisions.admit.claims import refuse_promise_of_claims
+from webhook.decisions.admit.gate import is_touched, let_pass
+from webhook.decisions.admit.outputs import brought_outputs, disown
+from webhook.decisions.admit.permissions import check_permissions
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.prepare import PodToInject, pod_to_inject, prepare
+from webhook.decisions.admit.steps import STEPS, Step
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.request.claims import claim_view
+from webhook.decisions.request.observed import observed_profile
+from webhook.decisions.request.resources import read_requests
+from webhook.decisions.request.skip import Skip, early_skip_reason, skip_reason
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.pod import Namespace, Pod
+from webhook.objects.references import referred_annotations
+from webhook.words import names
+from webhook.words.catalogue.opting import BAD_OPTION, OUTPUTS_REMOVED, POD_OVER_LIMIT, WOULD_DO, WOULD_REFUSE
+from webhook.words.catalogue.placement import LEFT_ALONE, ONLY_OBSERVED
+from webhook.words.choices import Profile
+from webhook.words.errors import FormatError, LimitError
+from webhook.words.mark import Mark
+from webhook.words.outcome import Kind, Outcome, Reason, Refused, fit, fit_all, refusal
 
 _NO_SPECS: Mapping[str, ClaimSpec | None] = {}
 

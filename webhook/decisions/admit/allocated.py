@@ -5,18 +5,18 @@ What bind would write is then known, and written at once, by the same function.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from webhook.admit.container import PodContainer
-from webhook.allocation.read import allocated_node, read_allocation
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.errors import FormatError, LimitError
-from webhook.model.pod import Namespace, Pod, PodSpec
-from webhook.request.demand import gpu_container
-from webhook.resolve.demand import GpuContainer, GpuDemand
-from webhook.resolve.node import Sources, choose_node
-from webhook.resolve.outputs import all_annotations
-from webhook.resolve.resolve import UnresolvedError, check_size, resolve
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.allocation.read import allocated_node, read_allocation
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.request.demand import gpu_container
+from webhook.decisions.resolve.demand import GpuContainer, GpuDemand
+from webhook.decisions.resolve.node import Sources, choose_node
+from webhook.decisions.resolve.outputs import all_annotations
+from webhook.decisions.resolve.resolve import UnresolvedError, check_size, resolve
+from webhook.objects.pod import Namespace, Pod, PodSpec
+from webhook.words import names
+from webhook.words.choices import Profile
+from webhook.words.errors import FormatError, LimitError
 
 Nodes = Callable[[str], Sources]
 """What is known of a node, by its name."""

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from webhook.admit.container import PodContainer
-from webhook.config import LEAST_REPLY, LimitSettings
-from webhook.model import names
-from webhook.model.errors import LimitError
-from webhook.model.options import Options
-from webhook.model.patch import Operation
-from webhook.model.pod import InitContainer
-from webhook.request.resources import ContainerRequest
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.configuration import LEAST_REPLY, LimitSettings
+from webhook.decisions.options import Options
+from webhook.decisions.request.resources import ContainerRequest
+from webhook.objects.pod import InitContainer
+from webhook.words import names
+from webhook.words.errors import LimitError
+from webhook.words.patch import Operation
 
 ENVELOPE_BYTES = LEAST_REPLY // 2
 """What a reply holds beside its patch, at most: 30 warnings of 119 characters, the uid, and names."""

@@ -6,16 +6,16 @@ Project-HAMi/k8s-dra-driver). With the library preloaded CUDA IPC does not work,
 
 from collections.abc import Collection, Sequence
 
-from webhook.catalogue import cards, claims
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.cluster import ClusterFacts
-from webhook.model.options import resolve_options
-from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import Namespace, Pod
-from webhook.request.resources import ContainerRequest
-from webhook.request.skip import asks_itself
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import resolve_options
+from webhook.decisions.request.resources import ContainerRequest
+from webhook.decisions.request.skip import asks_itself
+from webhook.objects.pod import Namespace, Pod
+from webhook.words import names
+from webhook.words.catalogue import cards, claims
+from webhook.words.choices import Profile
+from webhook.words.outcome import Reason, Refused
 
 
 def refuse_promise_of_claims(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> None:

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from webhook.model.options import Variable
-from webhook.model.pod import Container, EnvVar, InitContainer
-from webhook.request.resources import ContainerRequest, GpuRequest
+from webhook.decisions.options import Variable
+from webhook.decisions.request.resources import ContainerRequest, GpuRequest
+from webhook.objects.pod import Container, EnvVar, InitContainer
 
 
 class PodContainer(msgspec.Struct, frozen=True, gc=False, eq=False):

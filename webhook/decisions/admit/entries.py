@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.pod import Reference
+from webhook.objects.pod import Reference
+from webhook.words import names
 
 CACHE_SIZE = 256
 SHORT = 128

@@ -4,12 +4,12 @@ A gate of ours that is there stays, whoever wrote it: the pod may have come thro
 what planner and webhook find waiting pods by, so it stands on every pod with the gate and on no other.
 """
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.catalogue.entry import Message
-from webhook.catalogue.placement import GATE_OF_ITS_OWN
-from webhook.model import names
-from webhook.model.choices import Placement
-from webhook.model.pod import Pod, has_entries
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.objects.pod import Pod, has_entries
+from webhook.words import names
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.placement import GATE_OF_ITS_OWN
+from webhook.words.choices import Placement
 
 
 def hold(pod: Pod, patch: PodPatch) -> None:

@@ -10,16 +10,16 @@ output where a variable refers to it, and the user's option elsewhere.
 
 from collections.abc import Collection, Iterable
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.catalogue.opting import READS_UNKNOWN_OUTPUT
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.errors import shorten
-from webhook.model.options import is_output
-from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import Pod
-from webhook.resolve.nccl import nccl_defaults
-from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, nccl_annotations
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import is_output
+from webhook.decisions.resolve.nccl import nccl_defaults
+from webhook.decisions.resolve.outputs import FOR_PEOPLE, UNKNOWN, nccl_annotations
+from webhook.objects.pod import Pod
+from webhook.words import names
+from webhook.words.catalogue.opting import READS_UNKNOWN_OUTPUT
+from webhook.words.errors import shorten
+from webhook.words.outcome import Reason, Refused
 
 _NOT_PLACED = "{}"
 _NOTHING_CLAIMED = ""

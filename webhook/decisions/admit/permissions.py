@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from webhook.admit.subject import Subject
-from webhook.catalogue.opting import NOT_ALLOWED
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.outcome import Reason, Refused
+from webhook.decisions.admit.subject import Subject
+from webhook.words import names
+from webhook.words.catalogue.opting import NOT_ALLOWED
+from webhook.words.choices import Profile
+from webhook.words.outcome import Reason, Refused
 
 HOST_NAMESPACE_LABELS = {
     "hostIPC": names.ALLOW_HOST_IPC,

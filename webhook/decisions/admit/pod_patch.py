@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 from jsonpointer import escape
 
-from webhook.admit import entries
-from webhook.admit.budget import Budget
-from webhook.admit.container import PodContainer
-from webhook.catalogue.entry import Message
-from webhook.model.outcome import AdmissionWarning, Reason
-from webhook.model.patch import Operation, pointer
-from webhook.model.pod import Affinity, Metadata, Pod, PodAffinity, PodSpec, Quantity, Reference, is_present
+from webhook.decisions.admit import entries
+from webhook.decisions.admit.budget import Budget
+from webhook.decisions.admit.container import PodContainer
+from webhook.objects.pod import Affinity, Metadata, Pod, PodAffinity, PodSpec, Quantity, Reference, is_present
+from webhook.words.catalogue.entry import Message
+from webhook.words.outcome import AdmissionWarning, Reason
+from webhook.words.patch import Operation, pointer
 
 _POD_AFFINITY = "/spec/affinity/podAffinity"
 

@@ -5,23 +5,29 @@ from itertools import count
 
 import msgspec
 
-from webhook.admit.allocated import Nodes, allocated_annotations, gpu_containers, has_allocation, unknown_nodes
-from webhook.admit.budget import check_counts, check_variables, count_variables
-from webhook.admit.claims import refuse_preloaded, refuse_unfit
-from webhook.admit.container import PodContainer, inspect
-from webhook.admit.remap.choice import choose_remap
-from webhook.admit.subject import HostNamespaces, Subject
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.choices import Carrier, Profile
-from webhook.model.cluster import ClusterFacts
-from webhook.model.options import Options, resolve_options
-from webhook.model.pod import Namespace, Pod, PodSpec
-from webhook.model.references import visible_devices_key
-from webhook.request.demand import gpu_demand
-from webhook.request.resources import PodRequests, family_of
-from webhook.request.selection import select_containers
+from webhook.decisions.admit.allocated import (
+    Nodes,
+    allocated_annotations,
+    gpu_containers,
+    has_allocation,
+    unknown_nodes,
+)
+from webhook.decisions.admit.budget import check_counts, check_variables, count_variables
+from webhook.decisions.admit.claims import refuse_preloaded, refuse_unfit
+from webhook.decisions.admit.container import PodContainer, inspect
+from webhook.decisions.admit.remap.choice import choose_remap
+from webhook.decisions.admit.subject import HostNamespaces, Subject
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import Options, resolve_options
+from webhook.decisions.request.demand import gpu_demand
+from webhook.decisions.request.resources import PodRequests, family_of
+from webhook.decisions.request.selection import select_containers
+from webhook.objects.pod import Namespace, Pod, PodSpec
+from webhook.objects.references import visible_devices_key
+from webhook.words import names
+from webhook.words.choices import Carrier, Profile
 
 
 class PodToInject(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webhook.admit.container import PodContainer
-from webhook.admit.remap.choice import RemapChoice
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.cluster import ClusterFacts
-from webhook.model.options import Options
-from webhook.model.pod import Namespace, Pod, PodSpec, Reference, Volume, annotation_reference
-from webhook.request.resources import GpuRequest, PodRequests
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.admit.remap.choice import RemapChoice
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import Options
+from webhook.decisions.request.resources import GpuRequest, PodRequests
+from webhook.objects.pod import Namespace, Pod, PodSpec, Reference, Volume, annotation_reference
+from webhook.words import names
+from webhook.words.choices import Profile
 
 
 class HostNamespaces(msgspec.Struct, frozen=True):

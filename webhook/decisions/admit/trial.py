@@ -5,12 +5,12 @@ Whoever explains a pod asks the steps, so that there is no second set of rules.
 
 import msgspec
 
-from webhook.admit.admission import new_patch
-from webhook.admit.steps import STEPS
-from webhook.admit.subject import Subject
-from webhook.model.errors import FormatError
-from webhook.model.outcome import AdmissionWarning, Refused
-from webhook.model.patch import Operation
+from webhook.decisions.admit.admission import new_patch
+from webhook.decisions.admit.steps import STEPS
+from webhook.decisions.admit.subject import Subject
+from webhook.words.errors import FormatError
+from webhook.words.outcome import AdmissionWarning, Refused
+from webhook.words.patch import Operation
 
 
 class StepTrial(msgspec.Struct, frozen=True):

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from webhook.admit.container import PodContainer
-from webhook.admit.pod_patch import PodPatch
-from webhook.catalogue.variables import LEFT_AS_IT_IS, SETS_DIFFERENTLY, SETS_WHAT_FOLLOWS_FROM_GPUS
-from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import EnvVar, Reference
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.objects.pod import EnvVar, Reference
+from webhook.words.catalogue.variables import LEFT_AS_IT_IS, SETS_DIFFERENTLY, SETS_WHAT_FOLLOWS_FROM_GPUS
+from webhook.words.outcome import Reason, Refused
 
 Sources = Sequence[Reference]
 """Where a value of ours may come from; what is written anew takes the first."""

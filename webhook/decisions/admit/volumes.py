@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.model.pod import Volume
-from webhook.model.quantity import parse_quantity
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.objects.pod import Volume
+from webhook.words.quantity import parse_quantity
 
 
 def numbered(name: str) -> Iterator[str]:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from webhook.allocation.model import Allocation, Device
-from webhook.model.errors import FormatError
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.words.errors import FormatError
+from webhook.words.listing import counted, listed
 
 _SOURCE = "the pod's GPU allocation"
 _FIX = "Was the pod changed after it was scheduled, or is its scheduler another one?"
@@ -78,8 +79,8 @@ def _apps(asking: Sequence[C]) -> Sequence[C]:
 def _dealt(allocation: Allocation, asking: Sequence[C]) -> list[tuple[C, tuple[Device, ...]]]:
     devices, total = allocation.devices, sum(container.count for container in asking)
     if len(devices) != total:
-        expected = f"{_counted(total, 'device')} for {_named(asking)}"
-        raise FormatError(_SOURCE, expected=expected, found=_counted(len(devices), "device"), fix=_FIX)
+        expected = f"{counted(total, 'device')} for {_named(asking)}"
+        raise FormatError(_SOURCE, expected=expected, found=counted(len(devices), "device"), fix=_FIX)
     remaining = iter(devices)
     return [(container, tuple(islice(remaining, container.count))) for container in asking]
 
@@ -104,16 +105,11 @@ def _named(containers: Sequence[AsksForGpus]) -> str:
     if not containers:
         return "no container, because none asks for GPUs"
     each = ", ".join(f"{container.name} with {container.count}" for container in containers)
-    return f"{_counted(len(containers), 'container')}: {each}"
+    return f"{counted(len(containers), 'container')}: {each}"
 
 
 def _given(given: Sequence[Sequence[Device]]) -> str:
     if not given:
         return "no segment"
     counts = [str(len(segment)) for segment in given]
-    listed = counts[0] if len(counts) == 1 else f"{', '.join(counts[:-1])} and {counts[-1]}"
-    return f"{_counted(len(given), 'segment')} with {listed} {'device' if counts == ['1'] else 'devices'}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{counted(len(given), 'segment')} with {listed(counts)} {'device' if counts == ['1'] else 'devices'}"

@@ -7,12 +7,12 @@ A container in the pod cannot read the claims, which are objects of their own. S
 
 import re
 
-from webhook.allocation.dialect import Dialect
-from webhook.allocation.limit import BY_LENGTH, AllocationLimits, check_length
-from webhook.allocation.model import Allocation, Device
-from webhook.allocation.segments import check_read_back
-from webhook.model import names
-from webhook.model.errors import FormatError
+from webhook.decisions.allocation.dialect import Dialect
+from webhook.decisions.allocation.limit import BY_LENGTH, AllocationLimits, check_length
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.allocation.segments import check_read_back
+from webhook.words import names
+from webhook.words.errors import FormatError
 
 _SEGMENT = re.compile(r"([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)=(.*)")
 _DEVICE = re.compile(r"([A-Za-z0-9][-A-Za-z0-9]*)(?:\[([-.A-Za-z0-9]+)\])?")

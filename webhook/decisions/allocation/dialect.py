@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from webhook.allocation.limit import AllocationLimits
-from webhook.allocation.model import Allocation
+from webhook.decisions.allocation.limit import AllocationLimits
+from webhook.decisions.allocation.model import Allocation
 
 
 class Parse(Protocol):

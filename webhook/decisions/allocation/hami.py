@@ -5,13 +5,13 @@ from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from webhook.allocation.dialect import Dialect
-from webhook.allocation.limit import BY_LENGTH, AllocationLimits
-from webhook.allocation.model import Allocation, Device
-from webhook.allocation.segments import check_read_back, read_segments, write_segments
-from webhook.allocation.strict_json import described, read_json
-from webhook.model import names
-from webhook.model.errors import FormatError, LimitError
+from webhook.decisions.allocation.dialect import Dialect
+from webhook.decisions.allocation.limit import BY_LENGTH, AllocationLimits
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.allocation.segments import check_read_back, read_segments, write_segments
+from webhook.decisions.allocation.strict_json import described, read_json
+from webhook.words import names
+from webhook.words.errors import FormatError, LimitError
 
 _END = ";"
 _FIELDS = 4

@@ -7,13 +7,13 @@ import json
 import re
 from typing import Any
 
-from webhook.allocation.dialect import Dialect
-from webhook.allocation.limit import BY_LENGTH, AllocationLimits
-from webhook.allocation.model import Allocation, Device
-from webhook.allocation.segments import check_read_back
-from webhook.allocation.strict_json import described, read_json
-from webhook.model import names
-from webhook.model.errors import FormatError
+from webhook.decisions.allocation.dialect import Dialect
+from webhook.decisions.allocation.limit import BY_LENGTH, AllocationLimits
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.allocation.segments import check_read_back
+from webhook.decisions.allocation.strict_json import described, read_json
+from webhook.words import names
+from webhook.words.errors import FormatError
 
 _GPUS = "gpu"
 _CORES = "koordinator.sh/gpu-core"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from webhook.model.errors import FormatError, LimitError
+from webhook.words.errors import FormatError, LimitError
 
 MAX_CHARACTERS = 64 * 1024
 """All annotations of an object together have 256 KiB; a device takes about 60 characters."""

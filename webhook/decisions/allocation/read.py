@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from webhook.allocation import claim, hami, koordinator, volcano
-from webhook.allocation.dialect import Dialect
-from webhook.allocation.limit import DEFAULT_LIMITS, AllocationLimits
-from webhook.allocation.model import Allocation
-from webhook.model import names
-from webhook.model.errors import FormatError
+from webhook.decisions.allocation import claim, hami, koordinator, volcano
+from webhook.decisions.allocation.dialect import Dialect
+from webhook.decisions.allocation.limit import DEFAULT_LIMITS, AllocationLimits
+from webhook.decisions.allocation.model import Allocation
+from webhook.words import names
+from webhook.words.errors import FormatError
 
 DIALECTS: tuple[Dialect, ...] = (hami.DIALECT, volcano.DIALECT, koordinator.DIALECT, claim.DIALECT)
 _BY_FAMILY = {dialect.family: dialect for dialect in DIALECTS}

@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from webhook.allocation.limit import AllocationLimits, check_length
-from webhook.allocation.model import Allocation, Device
-from webhook.model.errors import FormatError
+from webhook.decisions.allocation.limit import AllocationLimits, check_length
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.words.errors import FormatError
 
 Segments = tuple[tuple[Device, ...], ...]
 

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from webhook.allocation.limit import check_length
-from webhook.model.errors import FormatError
+from webhook.decisions.allocation.limit import check_length
+from webhook.words.errors import FormatError
 
 
 class _RefusedError(ValueError):

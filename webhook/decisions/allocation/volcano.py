@@ -3,11 +3,11 @@
 Volcano pkg/scheduler/api/devices/nvidia/vgpu/utils.go, encodePodDevices.
 """
 
-from webhook.allocation.dialect import Dialect
-from webhook.allocation.limit import BY_LENGTH, AllocationLimits
-from webhook.allocation.model import Allocation
-from webhook.allocation.segments import check_read_back, read_segments, write_segments
-from webhook.model import names
+from webhook.decisions.allocation.dialect import Dialect
+from webhook.decisions.allocation.limit import BY_LENGTH, AllocationLimits
+from webhook.decisions.allocation.model import Allocation
+from webhook.decisions.allocation.segments import check_read_back, read_segments, write_segments
+from webhook.words import names
 
 _BETWEEN = ";"
 

@@ -1,26 +1,26 @@
-"""The decision about one Binding: docs/binding.md."""
+"""The decision about one Binding: docs/injection.md, sections 6 to 11."""
 
 from collections.abc import Sequence
 
-from webhook.allocation.model import Device
-from webhook.bind.injected import injected_profile
-from webhook.bind.outcomes import INVALID, UNAVAILABLE, refused, resolved, unresolved, without_event
-from webhook.bind.pod_to_bind import PodToBind, pod_to_bind, uid_of
-from webhook.bind.resolution import resolve_pod
-from webhook.catalogue.opting import BAD_POD_OPTION, BINDING_NAMESPACE_NOT_KNOWN_YET, POD_NOT_NAMED
-from webhook.claims.given import NOTHING_GIVEN, GivenGpus
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.binding import Binding, BindOutcome, BindReason
-from webhook.model.errors import FormatError
-from webhook.model.options import resolve_options
-from webhook.model.outcome import Kind, Refused
-from webhook.model.pod import NAME_LIMIT, Namespace, Pod
-from webhook.printable import fitted
-from webhook.request.observed import profile_if_observed
-from webhook.request.resources import read_requests
-from webhook.resolve.node import Sources
-from webhook.resolve.resolve import UnresolvedError
+from webhook.decisions.allocation.model import Device
+from webhook.decisions.bind.injected import injected_profile
+from webhook.decisions.bind.outcomes import INVALID, UNAVAILABLE, refused, resolved, unresolved, without_event
+from webhook.decisions.bind.pod_to_bind import PodToBind, pod_to_bind, uid_of
+from webhook.decisions.bind.resolution import resolve_pod
+from webhook.decisions.claims.given import NOTHING_GIVEN, GivenGpus
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import resolve_options
+from webhook.decisions.request.observed import profile_if_observed
+from webhook.decisions.request.resources import read_requests
+from webhook.decisions.resolve.node import Sources
+from webhook.decisions.resolve.resolve import UnresolvedError
+from webhook.objects.binding import Binding, BindOutcome, BindReason
+from webhook.objects.pod import NAME_LIMIT, Namespace, Pod
+from webhook.words import names
+from webhook.words.catalogue.opting import BAD_POD_OPTION, BINDING_NAMESPACE_NOT_KNOWN_YET, POD_NOT_NAMED
+from webhook.words.errors import FormatError
+from webhook.words.outcome import Kind, Refused
+from webhook.words.printable import fitted
 
 _NOT_INJECTED = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED)
 _POD_GONE = BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_GONE)

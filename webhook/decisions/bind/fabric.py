@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from webhook.model import names
-from webhook.model.pod import Container, EnvVar, Pod, PodSpec, has_entries
-from webhook.request.resources import ContainerRequest
-from webhook.resolve.fabric import FabricUse, spans_nodes
+from webhook.decisions.request.resources import ContainerRequest
+from webhook.decisions.resolve.fabric import FabricUse, spans_nodes
+from webhook.objects.pod import Container, EnvVar, Pod, PodSpec, has_entries
+from webhook.words import names
 
 _CHANNEL_PLACES = ("/var/run/nvidia-container-devices/imex", "/dev/nvidia-caps-imex-channels")
 """The first is how NVIDIA's container toolkit takes requests as mounts (internal/config/image/cuda_image.go)."""

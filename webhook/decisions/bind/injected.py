@@ -6,14 +6,14 @@ says the same to people; nothing is decided by it.
 
 from collections.abc import Mapping, Sequence
 
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.choices import Carrier, Profile
-from webhook.model.pod import EnvVar, Pod, PodSpec, annotation_reference
-from webhook.model.references import visible_devices_key
-from webhook.request.hami_control import disables_control
-from webhook.request.resources import ContainerRequest, GpuRequest
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.request.hami_control import disables_control
+from webhook.decisions.request.resources import ContainerRequest, GpuRequest
+from webhook.objects.pod import EnvVar, Pod, PodSpec, annotation_reference
+from webhook.objects.references import visible_devices_key
+from webhook.words import names
+from webhook.words.choices import Carrier, Profile
 
 _NODE_TOPOLOGY = annotation_reference(names.NODE_TOPOLOGY)
 _APPLIED = (Profile.EXCLUSIVE, Profile.POD_PEERS, Profile.NODE_PEERS)

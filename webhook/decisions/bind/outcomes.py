@@ -5,23 +5,23 @@ from operator import attrgetter
 
 import msgspec
 
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.allocation.claim import format_claimed
-from webhook.allocation.model import Allocation, Device
-from webhook.bind.pod_to_bind import PodToBind
-from webhook.catalogue.claims import CLAIM_IS_SHARED, UNMET_BY_CLAIM
-from webhook.catalogue.entry import Message
-from webhook.catalogue.links import REQUIREMENTS_NOT_JUDGED, TOPOLOGY_OF_HAMI, TOPOLOGY_OLD, UNMET
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.binding import BIND_ENTRIES, BindOutcome, BindReason, PodEvent
-from webhook.model.choices import OnViolation, Profile
-from webhook.model.outcome import Kind
-from webhook.resolve.fabric import fabric_problem
-from webhook.resolve.nccl import nccl_defaults, nvls_until_bind
-from webhook.resolve.node import Origin
-from webhook.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text
-from webhook.resolve.resolve import Resolution
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.allocation.claim import format_claimed
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.bind.pod_to_bind import PodToBind
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.resolve.fabric import fabric_problem
+from webhook.decisions.resolve.nccl import nccl_defaults, nvls_until_bind
+from webhook.decisions.resolve.node import Origin
+from webhook.decisions.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text
+from webhook.decisions.resolve.resolve import Resolution
+from webhook.objects.binding import BIND_ENTRIES, BindOutcome, BindReason, PodEvent
+from webhook.words import names
+from webhook.words.catalogue.claims import CLAIM_IS_SHARED, UNMET_BY_CLAIM
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.links import REQUIREMENTS_NOT_JUDGED, TOPOLOGY_OF_HAMI, TOPOLOGY_OLD, UNMET
+from webhook.words.choices import OnViolation, Profile
+from webhook.words.outcome import Kind
 
 FORBIDDEN, CONFLICT, INVALID, UNAVAILABLE = 403, 409, 422, 503
 ANNOTATIONS_LIMIT = 256 * 1024

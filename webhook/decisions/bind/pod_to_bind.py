@@ -5,20 +5,20 @@ from dataclasses import replace
 
 import msgspec
 
-from webhook.bind.fabric import read_fabric_use
-from webhook.bind.injected import has_remap_container
-from webhook.claims.given import NOTHING_GIVEN, GivenGpus
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.options import Options
-from webhook.model.pod import Namespace, Pod
-from webhook.model.references import referred_annotations, visible_devices_key
-from webhook.request.demand import gpu_container, gpu_demand
-from webhook.request.resources import ContainerRequest, GpuRequest, PodRequests, family_of
-from webhook.request.selection import select_containers
-from webhook.resolve.demand import GpuContainer, GpuDemand
-from webhook.resolve.fabric import FabricUse
+from webhook.decisions.bind.fabric import read_fabric_use
+from webhook.decisions.bind.injected import has_remap_container
+from webhook.decisions.claims.given import NOTHING_GIVEN, GivenGpus
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import Options
+from webhook.decisions.request.demand import gpu_container, gpu_demand
+from webhook.decisions.request.resources import ContainerRequest, GpuRequest, PodRequests, family_of
+from webhook.decisions.request.selection import select_containers
+from webhook.decisions.resolve.demand import GpuContainer, GpuDemand
+from webhook.decisions.resolve.fabric import FabricUse
+from webhook.objects.pod import Namespace, Pod
+from webhook.objects.references import referred_annotations, visible_devices_key
+from webhook.words import names
+from webhook.words.choices import Profile
 
 
 class PodToBind(msgspec.Struct, frozen=True, kw_only=True):

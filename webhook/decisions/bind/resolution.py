@@ -3,12 +3,17 @@
 from collections.abc import Iterable, Sequence
 from math import isinf
 
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.allocation.model import Allocation, Device
-from webhook.allocation.read import allocated_node, dialect_of, read_allocation
-from webhook.bind.pod_to_bind import PodToBind, uid_of
-from webhook.catalogue.entry import Message
-from webhook.catalogue.links import (
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.allocation.read import allocated_node, dialect_of, read_allocation
+from webhook.decisions.bind.pod_to_bind import PodToBind, uid_of
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.resolve.node import KnownNode, Sources, choose_node
+from webhook.decisions.resolve.resolve import Resolution, Unresolved, UnresolvedError, check_size, resolve
+from webhook.objects.pod import Pod
+from webhook.words import names
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.links import (
     ALLOCATION_TOO_LARGE,
     ALLOCATION_UNREADABLE,
     OTHER_NODE,
@@ -16,13 +21,8 @@ from webhook.catalogue.links import (
     TOPOLOGY_TOO_OLD,
     TWO_ALLOCATIONS,
 )
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.errors import FormatError, LimitError
-from webhook.model.pod import Pod
-from webhook.printable import printable
-from webhook.resolve.node import KnownNode, Sources, choose_node
-from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError, check_size, resolve
+from webhook.words.errors import FormatError, LimitError
+from webhook.words.printable import printable
 
 
 def resolve_pod(pod: PodToBind, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[Device] = ()) -> Resolution:

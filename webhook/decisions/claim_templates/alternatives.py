@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from webhook.claim_templates.islands import Island, Islands, Quality, least
-from webhook.claim_templates.selectors import MAX_BYTES, ByProduct, ByUuid, Selector
-from webhook.topology.model import HAMI, NodeTopology
-from webhook.topology.planning.fleet import Builds
-from webhook.topology.selection.request import Request
-from webhook.topology.sets import LinkClass
+from webhook.decisions.claim_templates.islands import Island, Islands, Quality, least
+from webhook.decisions.claim_templates.selectors import MAX_BYTES, ByProduct, ByUuid, Selector
+from webhook.hardware.topology.model import HAMI, NodeTopology
+from webhook.hardware.topology.planning.fleet import Builds
+from webhook.hardware.topology.selection.request import Request
+from webhook.hardware.topology.sets import LinkClass
 
 MAX_ALTERNATIVES = 8
 """Of one request: k8s.io/api resource/v1, FirstAvailableDeviceRequestMaxSize."""

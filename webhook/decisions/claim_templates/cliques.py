@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.topology.selection.pair_table import positions
+from webhook.hardware.topology.selection.pair_table import positions
 
 MAX_STEPS = 5_000
 """GPUs that one search adds to a group in the making. Nodes with 16 GPUs need a few dozen; only links that no machine

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
-from webhook.claim_templates.cliques import maximal_cliques
-from webhook.topology.planning.fleet import Build
-from webhook.topology.selection.pair_table import PairTable, positions
-from webhook.topology.selection.request import Request
-from webhook.topology.selection.select import NoChoice, Selector
-from webhook.topology.sets import LinkClass, assess
+from webhook.decisions.claim_templates.cliques import maximal_cliques
+from webhook.hardware.topology.planning.fleet import Build
+from webhook.hardware.topology.selection.pair_table import PairTable, positions
+from webhook.hardware.topology.selection.request import Request
+from webhook.hardware.topology.selection.select import NoChoice, Selector
+from webhook.hardware.topology.sets import LinkClass, assess
 
 MAX_LEVELS = 8
 """Bandwidths of pairs that are told apart on one node: the fastest, and the slowest that is enough."""

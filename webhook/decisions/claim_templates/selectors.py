@@ -6,7 +6,7 @@ attribute that a device does not have stops the scheduling of the pod. So each a
 
 from dataclasses import dataclass
 
-from webhook.topology.model import HAMI, Gpu, NodeTopology
+from webhook.hardware.topology.model import HAMI, Gpu, NodeTopology
 
 MAX_BYTES = 10_240
 """Of one expression: k8s.io/api resource/v1, CELSelectorExpressionMaxLength."""

@@ -4,14 +4,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.claim_templates.alternatives import MAX_ALTERNATIVES, Alternative, Found
-from webhook.claim_templates.selectors import ByProduct
-from webhook.model.errors import GpuTopologyError
-from webhook.model.version import Version
-from webhook.printable import printable
-from webhook.topology.model import NodeTopology
-from webhook.topology.selection.request import Constraints, Request
-from webhook.topology.selection.select import NoChoice, select
+from webhook.decisions.claim_templates.alternatives import MAX_ALTERNATIVES, Alternative, Found
+from webhook.decisions.claim_templates.selectors import ByProduct
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.selection.request import Constraints, Request
+from webhook.hardware.topology.selection.select import NoChoice, select
+from webhook.words.errors import GpuTopologyError
+from webhook.words.listing import counted
+from webhook.words.printable import printable
+from webhook.words.version import Version
 
 MAX_GPUS = 32
 """Devices of one claim: k8s.io/api resource/v1, AllocationResultsMaxSize."""
@@ -106,7 +107,7 @@ def omissions(found: Found, topologies: Mapping[str, NodeTopology], wanted: Coll
     if found.left_out:
         more = len(found.left_out)
         lines.append(
-            f"Left out: {more} more alternative{'' if more == 1 else 's'}, because a claim has room for"
+            f"Left out: {counted(more, 'more alternative')}, because a claim has room for"
             f" {MAX_ALTERNATIVES}. Print one template for each pool of nodes (--node-pool), or raise --min-bandwidth:"
         )
         lines += [f"- {_told(each, topologies, wanted)}" for each in found.left_out[:_LISTED]]
@@ -179,6 +180,6 @@ def _listed(words: Sequence[str]) -> str:
 
 def _lasting(topologies: Mapping[str, NodeTopology]) -> Iterator[str]:
     number = len(topologies)
-    yield f"Made from the topolog{'y' if number == 1 else 'ies'} of {number} node{'' if number == 1 else 's'}."
+    yield f"Made from the topolog{'y' if number == 1 else 'ies'} of {counted(number, 'node')}."
     yield "Print it anew when nodes or GPUs are added or replaced, and when NVLinks fail or are repaired: it does not"
     yield "change by itself, and claims that exist keep what they have."

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from webhook.catalogue.claims import PART_BY_CAPACITY, PART_BY_CLASS, PART_BY_SHARING
-from webhook.catalogue.entry import Message
-from webhook.claims.objects import ClaimSpec, DeviceConfiguration, DeviceRequest, ExactRequest
-from webhook.claims.pod import EXTENDED, ClaimUse, claim_uses
-from webhook.config import ClaimDriver, ClaimSettings
-from webhook.model import names
-from webhook.model.pod import Pod
+from webhook.decisions.claims.pod import EXTENDED, ClaimUse, claim_uses
+from webhook.decisions.configuration import ClaimDriver, ClaimSettings
+from webhook.objects.claims import ClaimSpec, DeviceConfiguration, DeviceRequest, ExactRequest
+from webhook.objects.pod import Pod
+from webhook.words import names
+from webhook.words.catalogue.claims import PART_BY_CAPACITY, PART_BY_CLASS, PART_BY_SHARING
+from webhook.words.catalogue.entry import Message
 
 ALL = "All"
 

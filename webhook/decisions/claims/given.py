@@ -8,8 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from webhook.allocation.model import Allocation, Device
-from webhook.catalogue.claims import (
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs, sharing_configuration
+from webhook.decisions.claims.pod import EXTENDED, ClaimUse, claim_names, claim_uses
+from webhook.decisions.claims.slices import MissingDevice, Pools
+from webhook.decisions.configuration import ClaimSettings
+from webhook.decisions.resolve.resolve import Unresolved, UnresolvedError
+from webhook.objects.claims import ResourceClaim, Result
+from webhook.objects.pod import Pod, Quantity
+from webhook.words.catalogue.claims import (
     CLAIM_MISSING,
     CLAIM_NOT_ALLOCATED,
     CLAIM_NOT_MADE,
@@ -19,16 +26,9 @@ from webhook.catalogue.claims import (
     DEVICE_WITHOUT_UUID,
     PART_BY_SHARING,
 )
-from webhook.catalogue.entry import Message
-from webhook.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs, sharing_configuration
-from webhook.claims.objects import ResourceClaim, Result
-from webhook.claims.pod import EXTENDED, ClaimUse, claim_names, claim_uses
-from webhook.claims.slices import MissingDevice, Pools
-from webhook.config import ClaimSettings
-from webhook.model.errors import FormatError
-from webhook.model.pod import Pod, Quantity
-from webhook.model.quantity import parse_quantity
-from webhook.resolve.resolve import Unresolved, UnresolvedError
+from webhook.words.catalogue.entry import Message
+from webhook.words.errors import FormatError
+from webhook.words.quantity import parse_quantity
 
 
 class GivenGpus(msgspec.Struct, frozen=True, kw_only=True):

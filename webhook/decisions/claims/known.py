@@ -5,10 +5,10 @@ from types import MappingProxyType
 
 import msgspec
 
-from webhook.claims.objects import ClaimSpec, ResourceClaim, ResourceClaimTemplate
-from webhook.claims.pod import claim_names
-from webhook.claims.slices import Pools
-from webhook.model.pod import Pod
+from webhook.decisions.claims.pod import claim_names
+from webhook.decisions.claims.slices import Pools
+from webhook.objects.claims import ClaimSpec, ResourceClaim, ResourceClaimTemplate
+from webhook.objects.pod import Pod
 
 _NO_POOLS = Pools()
 

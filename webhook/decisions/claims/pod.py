@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.pod import Container, InitContainer, Pod, PodClaim, PodSpec, is_present
+from webhook.objects.pod import Container, InitContainer, Pod, PodClaim, PodSpec, is_present
+from webhook.words import names
 
 MOST_CLAIMS = 32
 """Of one pod that are read. The API server allows more only of claims that few pods have."""

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from webhook.catalogue.claims import DEVICE_NOT_PUBLISHED, POOL_INCOMPLETE, POOL_NOT_PUBLISHED
-from webhook.catalogue.entry import Message
-from webhook.claims.objects import ResourceSlice, SliceDevice
-from webhook.config import ClaimSettings
-from webhook.model.pod import Quantity
+from webhook.decisions.configuration import ClaimSettings
+from webhook.objects.claims import ResourceSlice, SliceDevice
+from webhook.objects.pod import Quantity
+from webhook.words.catalogue.claims import DEVICE_NOT_PUBLISHED, POOL_INCOMPLETE, POOL_NOT_PUBLISHED
+from webhook.words.catalogue.entry import Message
 
 PARENT_UUID = "parentUUID"
 """The attribute of a MIG instance with the UUID of its GPU: dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin/mig.go."""

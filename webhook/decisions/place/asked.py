@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass
 
-from webhook.config import AdmitPolicy
-from webhook.model import choices, names
-from webhook.model.choices import Colocate, NodePolicy, OnViolation, Profile
-from webhook.model.options import Options, resolve_options
-from webhook.model.pod import Namespace, Pod
-from webhook.place.group import group_size
-from webhook.request.demand import required
-from webhook.request.observed import observed_profile
-from webhook.request.resources import PodRequests
-from webhook.resolve.demand import Requirements
-from webhook.topology.selection.request import Constraints, Policy
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import Options, resolve_options
+from webhook.decisions.place.group import group_size
+from webhook.decisions.request.demand import required
+from webhook.decisions.request.observed import observed_profile
+from webhook.decisions.request.resources import PodRequests
+from webhook.decisions.resolve.demand import Requirements
+from webhook.hardware.topology.selection.request import Constraints, Policy
+from webhook.objects.pod import Namespace, Pod
+from webhook.words import choices, names
+from webhook.words.choices import Colocate, NodePolicy, OnViolation, Profile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,14 +6,14 @@ from functools import lru_cache
 from math import inf
 from operator import attrgetter
 
-from webhook.model.choices import NodePolicy
-from webhook.place.asked import CardsAsked
-from webhook.place.pod import PodRecord
-from webhook.place.world import PlaceNode, Stock, World
-from webhook.topology.planning.fleet import Build, Grade
-from webhook.topology.selection.request import Constraint, Constraints
-from webhook.topology.selection.score import LINK_VALUES
-from webhook.topology.selection.select import Choice
+from webhook.decisions.place.asked import CardsAsked
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.world import PlaceNode, Stock, World
+from webhook.hardware.topology.planning.fleet import Build, Grade
+from webhook.hardware.topology.selection.request import Constraint, Constraints
+from webhook.hardware.topology.selection.score import LINK_VALUES
+from webhook.hardware.topology.selection.select import Choice
+from webhook.words.choices import NodePolicy
 
 SIZES = (2, 4, 8)
 """Of the sets that a choice should leave to others."""

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from webhook.place.asked import CardsAsked
-from webhook.place.choose import Chooser
-from webhook.place.pod import PodRecord
-from webhook.place.world import PlaceNode, World
-from webhook.topology.selection.request import Constraint
+from webhook.decisions.place.asked import CardsAsked
+from webhook.decisions.place.choose import Chooser
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.world import PlaceNode, World
+from webhook.hardware.topology.selection.request import Constraint
+from webhook.words.listing import counted
 
 NAMED = 3
 """Nodes that a message names."""
@@ -29,7 +30,7 @@ def free_cards(world: World, chooser: Chooser, pod: PodRecord) -> str:
 def closed_nodes(world: World, chooser: Chooser, pod: PodRecord) -> str:
     """Why a pod can run on none of the nodes with cards, the most frequent cause first."""
     causes = Counter(cause for node in world.known_nodes() if (cause := chooser.refusal(node, pod)))
-    said = [f"{count} {_nodes(count)} {cause}" for cause, count in causes.most_common(NAMED)]
+    said = [f"{counted(count, 'node')} {cause}" for cause, count in causes.most_common(NAMED)]
     return _list(said, len(causes)) or "HAMi has registered no cards, or their links are not known"
 
 
@@ -57,10 +58,6 @@ def _free(world: World, node: PlaceNode) -> list[str]:
 def _list(said: list[str], every: int) -> str:
     more = every - len(said)
     return "; ".join([*said, *([f"and {more} more"] if more > 0 else [])])
-
-
-def _nodes(count: int) -> str:
-    return "node" if count == 1 else "nodes"
 
 
 def nearest(world: World, pod: PodRecord, count: int) -> str:

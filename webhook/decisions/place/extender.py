@@ -12,24 +12,24 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
-from webhook.catalogue import extender as said
-from webhook.catalogue.entry import Message
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.errors import FormatError
-from webhook.model.outcome import Refused
-from webhook.model.pod import MalformedPod, Namespace, Pod
-from webhook.place.asked import CardsAsked, read_asked
-from webhook.place.choose import preference, rank_of
-from webhook.place.evidence import wanted
-from webhook.place.pod import PodRecord
-from webhook.place.world import PlaceNode, Stock, World
-from webhook.request.resources import ContainerRequest, PodRequests, read_requests
-from webhook.topology.model import MigMode, NodeTopology
-from webhook.topology.planning.fleet import Build
-from webhook.topology.selection.request import Constraint
-from webhook.topology.selection.score import LINK_VALUES
-from webhook.topology.sets import LinkClass
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.place.asked import CardsAsked, read_asked
+from webhook.decisions.place.choose import preference, rank_of
+from webhook.decisions.place.evidence import wanted
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.world import PlaceNode, Stock, World
+from webhook.decisions.request.resources import ContainerRequest, PodRequests, read_requests
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.hardware.topology.planning.fleet import Build
+from webhook.hardware.topology.selection.request import Constraint
+from webhook.hardware.topology.selection.score import LINK_VALUES
+from webhook.hardware.topology.sets import LinkClass
+from webhook.objects.pod import MalformedPod, Namespace, Pod
+from webhook.words import names
+from webhook.words.catalogue import extender as said
+from webhook.words.catalogue.entry import Message
+from webhook.words.errors import FormatError
+from webhook.words.outcome import Refused
 
 BEST, WORST = 10, 1
 """Scores: the extender protocol goes from 0 to 10 (kube-scheduler extender/v1/types.go, MaxExtenderPriority). Nodes of
@@ -248,7 +248,7 @@ def _cards(topology: NodeTopology) -> frozenset[int]:
 
 
 def _least(build: Build, cards: CardsAsked, left: int) -> tuple[float, ...]:
-    """How good so many cards of a node are at least, as in :class:`webhook.place.choose.Ranked`.
+    """How good so many cards of a node are at least, as in :class:`webhook.decisions.place.choose.Ranked`.
 
     What others lose is not known, and counts as nothing.
     """

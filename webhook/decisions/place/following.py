@@ -2,22 +2,23 @@
 
 from collections.abc import Iterator
 
-from webhook.catalogue import waiting as said
-from webhook.catalogue.entry import Message
-from webhook.model import names
-from webhook.model.choices import Placement, PlacementMode
-from webhook.model.errors import shorten
-from webhook.place.asked import Asked
-from webhook.place.choose import Chosen, is_satisfying
-from webhook.place.memory import Followed
-from webhook.place.pinned import pin_of, placement_of, written_pin
-from webhook.place.pins import release, rest
-from webhook.place.placed import Placed, read_placed
-from webhook.place.pod import PodCondition, PodRecord, UnboundPod
-from webhook.place.reasons import PlaceReason
-from webhook.place.round import NotPlaceable, Round, Scene
-from webhook.place.tell import bound_write, changed_write, chosen_write
-from webhook.place.write import Write
+from webhook.decisions.place.asked import Asked
+from webhook.decisions.place.choose import Chosen, is_satisfying
+from webhook.decisions.place.memory import Followed
+from webhook.decisions.place.pinned import pin_of, placement_of, written_pin
+from webhook.decisions.place.pins import release, rest
+from webhook.decisions.place.placed import Placed, read_placed
+from webhook.decisions.place.pod import PodRecord, UnboundPod
+from webhook.decisions.place.reasons import PlaceReason
+from webhook.decisions.place.round import NotPlaceable, Round, Scene
+from webhook.decisions.place.tell import bound_write, changed_write, chosen_write
+from webhook.decisions.place.write import Write
+from webhook.objects.pod import PodCondition
+from webhook.words import names
+from webhook.words.catalogue import waiting as said
+from webhook.words.catalogue.entry import Message
+from webhook.words.choices import Placement, PlacementMode
+from webhook.words.errors import shorten
 
 _UNSCHEDULABLE = "Unschedulable"
 """Of the condition ``PodScheduled``: a scheduling cycle found no node (k8s.io/api core/v1, types.go)."""

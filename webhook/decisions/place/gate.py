@@ -7,10 +7,10 @@ answers a failed test like any other patch that it cannot apply, with 422 (apise
 
 from typing import NamedTuple
 
-from webhook.model import names
-from webhook.model.choices import Placement
-from webhook.model.patch import Operation, pointer
-from webhook.model.pod import Metadata, Pod, PodSpec
+from webhook.objects.pod import Metadata, Pod, PodSpec
+from webhook.words import names
+from webhook.words.choices import Placement
+from webhook.words.patch import Operation, pointer
 
 _GATES = ("spec", "schedulingGates")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from webhook.model import names
+from webhook.words import names
 
 _GROUP_LABELS = (
     names.GROUP,

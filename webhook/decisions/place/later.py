@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import msgspec
 
-from webhook.place.pod import PodRecord
-from webhook.place.world import World
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.world import World
 
 
 class HeldForLater:

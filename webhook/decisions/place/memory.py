@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
-from webhook.place.later import stand_in
-from webhook.place.pinned import pin_of
-from webhook.place.placed import Placed
-from webhook.place.pod import NO_CONDITION, PodCondition, PodRecord
-from webhook.place.world import PlaceNode, World
+from webhook.decisions.place.later import stand_in
+from webhook.decisions.place.pinned import pin_of
+from webhook.decisions.place.placed import Placed
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.world import PlaceNode, World
+from webhook.objects.pod import NO_CONDITION, PodCondition
 
 ALL_SECONDS = 0.95
-"""Rounds come each second if nothing changes (:data:`webhook.planner.rounds.EVERY_SECONDS`), and look at all pods."""
+"""Rounds come each second if nothing changes (``EVERY_SECONDS`` of the planner's rounds), and look at all pods."""
 
 
 @dataclass(slots=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.patch import Operation
-from webhook.model.pod import REQUIRED_TERMS, Pod, PodSpec, is_present
+from webhook.objects.pod import REQUIRED_TERMS, Pod, PodSpec, is_present
+from webhook.words import names
+from webhook.words.patch import Operation
 
 _AFFINITY = "/spec/affinity"
 _NODE = f"{_AFFINITY}/nodeAffinity"

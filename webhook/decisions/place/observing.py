@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from webhook.catalogue import waiting as said
-from webhook.model.binding import PodEvent
-from webhook.place.choose import Chosen, grade_of
-from webhook.place.pod import PodRecord
-from webhook.place.reasons import PlaceReason
-from webhook.place.round import NotPlaceable, Scene
-from webhook.place.world import PlaceNode
-from webhook.place.write import Write
-from webhook.topology.planning.fleet import Grade
-from webhook.topology.selection.score import LINK_VALUES
-from webhook.topology.sets import GpuSet, assess
+from webhook.decisions.place.choose import Chosen, grade_of
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.reasons import PlaceReason
+from webhook.decisions.place.round import NotPlaceable, Scene
+from webhook.decisions.place.world import PlaceNode
+from webhook.decisions.place.write import Write
+from webhook.hardware.topology.planning.fleet import Grade
+from webhook.hardware.topology.selection.score import LINK_VALUES
+from webhook.hardware.topology.sets import GpuSet, assess
+from webhook.objects.binding import PodEvent
+from webhook.words.catalogue import waiting as said
 
 
 def compare(scene: Scene, before: PodRecord, after: PodRecord) -> Iterator[Write]:

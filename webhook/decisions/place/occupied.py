@@ -5,21 +5,21 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from webhook.allocation.assignment import assign
-from webhook.allocation.hami import parse_hami
-from webhook.allocation.model import WHOLE, Device
-from webhook.catalogue.entry import Message
-from webhook.catalogue.traffic import NVLINK_HARDLY_USED, NVLINK_UNUSED
-from webhook.model.choices import Profile
-from webhook.model.errors import FormatError, LimitError
-from webhook.model.mark import Mark
-from webhook.model.timestamp import parse_timestamp
-from webhook.place.node import NodeRecord
-from webhook.place.pod import Occupant, PodRecord
-from webhook.resolve.node import KnownNode
-from webhook.traffic.judgement import Sign, Unused, unused
-from webhook.traffic.model import Traffic
-from webhook.traffic.words import bytes_text
+from webhook.decisions.allocation.assignment import assign
+from webhook.decisions.allocation.hami import parse_hami
+from webhook.decisions.allocation.model import WHOLE, Device
+from webhook.decisions.node_record import NodeRecord
+from webhook.decisions.place.pod import Occupant, PodRecord
+from webhook.decisions.resolve.node import KnownNode
+from webhook.hardware.traffic.judgement import Sign, Unused, unused
+from webhook.hardware.traffic.model import Traffic
+from webhook.hardware.traffic.words import bytes_text
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.traffic import NVLINK_HARDLY_USED, NVLINK_UNUSED
+from webhook.words.choices import Profile
+from webhook.words.errors import FormatError, LimitError
+from webhook.words.mark import Mark
+from webhook.words.timestamp import parse_timestamp
 
 
 class HeldCard(NamedTuple):
@@ -39,7 +39,7 @@ class Occupied(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """:class:`webhook.allocation.assignment.AsksForGpus`."""
+    """:class:`webhook.decisions.allocation.assignment.AsksForGpus`."""
 
     name: str
     is_init: bool

@@ -2,12 +2,12 @@
 
 from datetime import datetime, timedelta
 
-from webhook.model import names
-from webhook.model.choices import OnViolation
-from webhook.model.errors import FormatError
-from webhook.model.options import Options, parse_option
-from webhook.model.pod import Metadata, Namespace, Pod
-from webhook.model.timestamp import parse_timestamp
+from webhook.decisions.options import Options, parse_option
+from webhook.objects.pod import Metadata, Namespace, Pod
+from webhook.words import names
+from webhook.words.choices import OnViolation
+from webhook.words.errors import FormatError
+from webhook.words.timestamp import parse_timestamp
 
 _OPTION = "on-violation"
 _KEY = names.PREFIX + _OPTION

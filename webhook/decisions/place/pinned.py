@@ -1,9 +1,9 @@
 """Pins: the cards to which the planner has limited HAMi's choice for a pod."""
 
-from webhook.model import names
-from webhook.model.choices import Placement
-from webhook.place.placed import Placed, read_placed
-from webhook.place.pod import PodRecord
+from webhook.decisions.place.placed import Placed, read_placed
+from webhook.decisions.place.pod import PodRecord
+from webhook.words import names
+from webhook.words.choices import Placement
 
 
 def pin_of(pod: PodRecord) -> Placed | None:

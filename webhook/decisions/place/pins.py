@@ -6,14 +6,14 @@ in between, would be overwritten.
 
 from collections.abc import Sequence
 
-from webhook.model import names
-from webhook.model.choices import Placement
-from webhook.model.patch import Operation, pointer
-from webhook.place.gate import find_gate, open_gate
-from webhook.place.narrowing import narrow
-from webhook.place.pinned import written_pin
-from webhook.place.placed import Placed, format_placed
-from webhook.place.pod import PodRecord, UnboundPod
+from webhook.decisions.place.gate import find_gate, open_gate
+from webhook.decisions.place.narrowing import narrow
+from webhook.decisions.place.pinned import written_pin
+from webhook.decisions.place.placed import Placed, format_placed
+from webhook.decisions.place.pod import PodRecord, UnboundPod
+from webhook.words import names
+from webhook.words.choices import Placement
+from webhook.words.patch import Operation, pointer
 
 
 def pin(pod: PodRecord, placed: Placed, *, opens: bool, narrowed: Sequence[str] = ()) -> tuple[Operation, ...]:

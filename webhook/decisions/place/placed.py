@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.nesting import decode
+from webhook.words import names
+from webhook.words.nesting import decode
 
 MOST_CHARACTERS = 32 * 1024
 MOST_CARDS = 256

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 
-from webhook.config import AdmitPolicy
-from webhook.model.choices import PlacementMode
-from webhook.model.pod import Namespace
-from webhook.place.following import FollowedPods
-from webhook.place.observing import compare
-from webhook.place.pinned import pin_of
-from webhook.place.round import PlannerReport, Round, Scene
-from webhook.place.waiting import WaitingPods
-from webhook.place.world import World
-from webhook.place.write import Write
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.place.following import FollowedPods
+from webhook.decisions.place.observing import compare
+from webhook.decisions.place.pinned import pin_of
+from webhook.decisions.place.round import PlannerReport, Round, Scene
+from webhook.decisions.place.waiting import WaitingPods
+from webhook.decisions.place.world import World
+from webhook.decisions.place.write import Write
+from webhook.objects.pod import Namespace
+from webhook.words.choices import PlacementMode
 
 
 class Planner:

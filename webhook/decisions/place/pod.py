@@ -5,37 +5,33 @@ from sys import intern
 
 import msgspec
 
-from webhook.allocation.hami import counted_cards
-from webhook.model import names
-from webhook.model.choices import Placement
-from webhook.model.errors import ManifestError
-from webhook.model.nesting import decode_answer
-from webhook.model.pod import Fields, Pod, Quantity
-from webhook.model.shape import shape_problem
-from webhook.place.amounts import Amounts, greatest, read_amounts, total
-from webhook.place.group import group_of
-from webhook.place.placed import Later, read_placed
-from webhook.place.scheduling import NodeNeeds, node_needs
+from webhook.decisions.allocation.hami import counted_cards
+from webhook.decisions.place.group import group_of
+from webhook.decisions.place.placed import Later, read_placed
+from webhook.decisions.place.scheduling import NodeNeeds, node_needs
+from webhook.objects.amounts import Amounts, greatest, read_amounts, total
+from webhook.objects.pod import (
+    NO_CONDITION,
+    Container,
+    MalformedPod,
+    Metadata,
+    Pod,
+    PodCondition,
+    PodSpec,
+    Resources,
+    decode_stored_pod,
+)
+from webhook.words import names
+from webhook.words.choices import Placement
+from webhook.words.errors import ManifestError
+from webhook.words.nesting import Document
+from webhook.words.shape import shape_problem
 
 MOST_ALLOCATION, LONGEST_VALUE = 16 * 1024, 128
 """Characters: of HAMi's list, in which a card has about 60, and of values of ours."""
 _AMOUNTS_KEPT = 4096
-_SCHEDULED = "PodScheduled"
 _POD_LEVEL = ("cpu", "memory")
 """Besides huge pages: k8s.io/component-helpers resource/helpers.go, IsSupportedPodLevelResource."""
-
-
-class PodCondition(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A condition of the pod's status."""
-
-    type: str
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-
-
-NO_CONDITION = PodCondition("")
 
 
 class UnboundPod(msgspec.Struct, frozen=True):
@@ -111,63 +107,8 @@ class PodRecord(msgspec.Struct, frozen=True):
         return f"{self.namespace}/{self.name}"
 
 
-class _Metadata(Fields):
-    name: str
-    uid: str
-    resource_version: str
-    namespace: str = names.DEFAULT_NAMESPACE
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-
-
-class _Resources(Fields):
-    requests: dict[str, Quantity] | None = None
-    limits: dict[str, Quantity] | None = None
-
-
-class _Container(Fields):
-    name: str = ""
-    resources: _Resources | None = None
-    restart_policy: str | None = None
-
-
-class _Gate(Fields):
-    name: str = ""
-
-
-class _Spec(Fields):
-    node_name: str | None = None
-    containers: list[_Container] | None = None
-    init_containers: list[_Container] | None = None
-    overhead: dict[str, Quantity] | None = None
-    resources: _Resources | None = None
-    scheduling_gates: list[_Gate] | None = None
-    priority: int | None = None
-    node_selector: msgspec.Raw = msgspec.Raw()
-    affinity: msgspec.Raw = msgspec.Raw()
-    tolerations: msgspec.Raw = msgspec.Raw()
-
-
-class _Status(Fields):
-    phase: str | None = None
-    start_time: str | None = None
-    conditions: list[PodCondition] | None = None
-
-
-class _Pod(Fields):
-    metadata: _Metadata
-    spec: _Spec
-    status: _Status | None = None
-
-
-_DECODER = msgspec.json.Decoder(_Pod)
-_AS_ADMITTED = msgspec.json.Decoder(Pod)
-
-
-def read_pod(document: bytes | bytearray | memoryview, name: str, before: PodRecord | None) -> PodRecord:
-    """What is kept of a pod that has not ended.
+def read_pod(document: Document, name: str, before: PodRecord | None) -> PodRecord:
+    """What is kept of a pod of the API server.
 
     Args:
         document: JSON.
@@ -181,50 +122,63 @@ def read_pod(document: bytes | bytearray | memoryview, name: str, before: PodRec
         ManifestError: it is no pod.
     """
     try:
-        found = decode_answer(_DECODER, document)
-        record = _record(found, document)
-    except msgspec.DecodeError as error:
-        raise ManifestError(f"pod {name}: {shape_problem(error)}") from None
+        pod = decode_stored_pod(bytes(document))
+        _check(pod)
+        record = record_of(pod)
+    except (msgspec.DecodeError, MalformedPod) as error:
+        said = shape_problem(error) if isinstance(error, msgspec.DecodeError) else str(error)
+        raise ManifestError(f"pod {name}: {said}") from None
     return before if before == record else record
 
 
-def _record(found: _Pod, document: bytes | bytearray | memoryview) -> PodRecord:
-    metadata, spec = found.metadata, found.spec
-    annotations = metadata.annotations or {}
-    chosen = annotations.get(names.HAMI_ALLOCATED_NODE, "")
-    group = group_of(metadata.labels or {})
-    ended = (found.status.phase if found.status else "") in ("Succeeded", "Failed")
+def _check(pod: Pod) -> None:
+    """Raises MalformedPod if it lacks what every pod of the API server has."""
+    metadata = pod.metadata or Metadata()
+    if pod.spec is None or not (metadata.name and metadata.uid and metadata.resource_version):
+        raise MalformedPod("expected metadata with name, uid and resourceVersion, and a spec, found a pod without")
+
+
+def record_of(pod: Pod) -> PodRecord:
+    """What is kept of a pod. One of a file may lack what the API server gives to each: its uid and its version.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    metadata, spec = pod.metadata or Metadata(), pod.spec or PodSpec()
+    namespace, name = metadata.namespace or names.DEFAULT_NAMESPACE, metadata.name or pod.display_name
+    ended, chosen = pod.has_ended, pod.annotations.get(names.HAMI_ALLOCATED_NODE, "")
+    group = group_of(pod.labels)
     return PodRecord(
-        namespace=intern(metadata.namespace),
-        name=metadata.name,
-        uid=metadata.uid,
+        namespace=intern(namespace),
+        name=name,
+        uid=metadata.uid or f"{namespace}/{name}",
         node=intern("" if ended else spec.node_name or chosen),
         is_bound=bool(spec.node_name),
         amounts={} if ended else _amounts(spec),
         held_on=intern(chosen),
-        held=() if ended or not chosen else _held(annotations),
+        held=() if ended or not chosen else _held(pod.annotations),
         group=intern(group),
-        later=None if ended or not group else _later(metadata.labels or {}, annotations),
-        unbound=_unbound(found, document) if _is_of_interest(found) and not ended else None,
-        occupant=_occupant(found, annotations),
+        later=None if ended or not group else _later(pod),
+        unbound=_unbound(pod, metadata, spec) if not ended and _is_of_interest(pod, spec) else None,
+        occupant=_occupant(pod, spec),
     )
 
 
-def _occupant(found: _Pod, annotations: dict[str, str]) -> Occupant | None:
-    status, allocation = found.status, annotations.get(names.HAMI_DEVICES_ALLOCATED, "")
-    if status is None or status.phase != "Running" or not status.start_time or not found.spec.node_name:
+def _occupant(pod: Pod, spec: PodSpec) -> Occupant | None:
+    status, allocation = pod.status, pod.annotations.get(names.HAMI_DEVICES_ALLOCATED, "")
+    if status is None or status.phase != "Running" or not status.start_time or not spec.node_name:
         return None
     if not allocation or len(allocation) > MOST_ALLOCATION:
         return None
-    of_init = [(each.name, True, _asked(each)) for each in found.spec.init_containers or ()]
-    of_others = [(each.name, False, _asked(each)) for each in found.spec.containers or ()]
+    of_init = [(each.name, True, _asked(each)) for each in spec.init_containers or ()]
+    of_others = [(each.name, False, _asked(each)) for each in spec.containers or ()]
     return Occupant(
         allocation=allocation,
         asked=(*of_init, *of_others),
         started=status.start_time,
-        mark=_short(annotations, names.INJECTED),
-        link=_short(annotations, names.LINK),
-        expects_nvlink=_short(annotations, names.EXPECT_NVLINK),
+        mark=_short(pod.annotations, names.INJECTED),
+        link=_short(pod.annotations, names.LINK),
+        expects_nvlink=_short(pod.annotations, names.EXPECT_NVLINK),
     )
 
 
@@ -234,34 +188,31 @@ def _short(annotations: dict[str, str], key: str) -> str:
     return intern(value) if len(value) <= LONGEST_VALUE else ""
 
 
-def _is_of_interest(found: _Pod) -> bool:
-    if found.spec.node_name:
+def _is_of_interest(pod: Pod, spec: PodSpec) -> bool:
+    if spec.node_name:
         return False
-    gates = found.spec.scheduling_gates or ()
-    return names.INJECTED in (found.metadata.annotations or {}) or any(gate.name == names.PLACE_GATE for gate in gates)
+    return names.INJECTED in pod.annotations or names.PLACE_GATE in spec.scheduling_gates
 
 
-def _unbound(found: _Pod, document: bytes | bytearray | memoryview) -> UnboundPod:
-    metadata, spec = found.metadata, found.spec
-    conditions = {each.type: each for each in (found.status.conditions if found.status else None) or ()}
+def _unbound(pod: Pod, metadata: Metadata, spec: PodSpec) -> UnboundPod:
     return UnboundPod(
-        pod=decode_answer(_AS_ADMITTED, bytes(document)),
-        version=metadata.resource_version,
-        gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
+        pod=pod,
+        version=metadata.resource_version or "0",
+        gates=tuple(spec.scheduling_gates),
         priority=spec.priority or 0,
         created=metadata.creation_timestamp or "",
-        needs=node_needs(spec.node_selector, spec.affinity, spec.tolerations),
-        scheduled=conditions.get(_SCHEDULED, NO_CONDITION),
-        placed=conditions.get(names.PLACED_CONDITION, NO_CONDITION),
+        needs=node_needs(spec.node_selector_json, spec.affinity_json, spec.tolerations_json),
+        scheduled=pod.scheduled or NO_CONDITION,
+        placed=pod.placed or NO_CONDITION,
         is_ending=metadata.deletion_timestamp is not None,
     )
 
 
-def _later(labels: dict[str, str], annotations: dict[str, str]) -> Later | None:
+def _later(pod: Pod) -> Later | None:
     """The label says that the planner wrote it, and that the pod was not let go since."""
-    if labels.get(names.PLACEMENT) not in (Placement.WAITING, Placement.PINNED):
+    if pod.labels.get(names.PLACEMENT) not in (Placement.WAITING, Placement.PINNED):
         return None
-    placed = read_placed(annotations)
+    placed = read_placed(pod.annotations)
     return placed.later if placed else None
 
 
@@ -269,7 +220,7 @@ def _held(annotations: dict[str, str]) -> tuple[str, ...]:
     return tuple(map(intern, counted_cards(annotations.get(names.HAMI_DEVICES_ALLOCATED, ""))))
 
 
-def _amounts(spec: _Spec) -> Amounts:
+def _amounts(spec: PodSpec) -> Amounts:
     """What kube-scheduler reckons with: k8s.io/component-helpers resource/helpers.go, PodRequests.
 
     Init containers run one after the other, beside the restartable ones before them.
@@ -286,7 +237,7 @@ def _amounts(spec: _Spec) -> Amounts:
     return _shared(tuple(sorted(total((needed, read_amounts(spec.overhead))).items())))
 
 
-def _of_the_whole_pod(resources: _Resources | None) -> Amounts:
+def _of_the_whole_pod(resources: Resources | None) -> Amounts:
     """Requests that the pod makes for all its containers, from Kubernetes 1.34 on."""
     asked = read_amounts(resources.requests if resources else None)
     return {name: amount for name, amount in asked.items() if name in _POD_LEVEL or name.startswith("hugepages-")}
@@ -298,7 +249,7 @@ def _shared(amounts: tuple[tuple[str, int], ...]) -> Amounts:
     return {intern(name): amount for name, amount in amounts}
 
 
-def _asked(container: _Container) -> Amounts:
+def _asked(container: Container) -> Amounts:
     """The requests; limits stand for requests that are not there (the API server writes them, but not always)."""
     resources = container.resources
     if resources is None:

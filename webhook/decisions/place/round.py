@@ -7,25 +7,25 @@ from datetime import datetime
 from itertools import islice
 from typing import TypeVar, cast
 
-from webhook.config import AdmitPolicy
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FormatError
-from webhook.model.outcome import Refused
-from webhook.model.pod import MalformedPod, Namespace
-from webhook.model.timestamp import format_timestamp
-from webhook.place import evidence
-from webhook.place.asked import Asked, CardsAsked, read_asked
-from webhook.place.choose import LOOKS, Chooser, Chosen
-from webhook.place.later import HeldForLater
-from webhook.place.memory import Intents, Memory
-from webhook.place.pinned import written_pin
-from webhook.place.placed import Later, Placed, fitted
-from webhook.place.pod import PodRecord
-from webhook.place.reasons import PlaceReason
-from webhook.place.scheduling import NodeNeeds
-from webhook.place.world import World
-from webhook.request.placement import PodToPlace, unplaced
-from webhook.request.resources import read_requests
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.place import evidence
+from webhook.decisions.place.asked import Asked, CardsAsked, read_asked
+from webhook.decisions.place.choose import LOOKS, Chooser, Chosen
+from webhook.decisions.place.later import HeldForLater
+from webhook.decisions.place.memory import Intents, Memory
+from webhook.decisions.place.pinned import written_pin
+from webhook.decisions.place.placed import Later, Placed, fitted
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.reasons import PlaceReason
+from webhook.decisions.place.scheduling import NodeNeeds
+from webhook.decisions.place.world import World
+from webhook.decisions.request.placement import PodToPlace, unplaced
+from webhook.decisions.request.resources import read_requests
+from webhook.objects.pod import MalformedPod, Namespace
+from webhook.words.errors import FormatError
+from webhook.words.outcome import Refused
+from webhook.words.timestamp import format_timestamp
 
 SAMPLED_FROM = 100
 """Nodes that kube-scheduler looks at in any case: pkg/scheduler/schedule_one.go, minFeasibleNodesToFind."""

@@ -12,9 +12,10 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from webhook.model.nesting import decode
-from webhook.model.pod import is_present
-from webhook.place.amounts import PODS, Amounts
+from webhook.objects.amounts import PODS, Amounts
+from webhook.objects.node import Taint
+from webhook.objects.pod import is_present
+from webhook.words.nesting import decode
 
 _T = TypeVar("_T")
 _SHAPES_KEPT = 4096
@@ -45,14 +46,6 @@ class _NodeAffinity(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 class _Affinity(msgspec.Struct, frozen=True, rename="camel", gc=False):
     node_affinity: _NodeAffinity | None = None
-
-
-class Taint(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A taint of a node."""
-
-    key: str
-    effect: str
-    value: str = ""
 
 
 class _Toleration(msgspec.Struct, frozen=True, rename="camel", gc=False):

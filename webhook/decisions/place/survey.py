@@ -5,18 +5,18 @@ from dataclasses import dataclass
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.pod import Pod
-from webhook.place.asked import CardsAsked
-from webhook.place.choose import Chooser, Chosen
-from webhook.place.pod import NO_CONDITION, PodRecord, UnboundPod
-from webhook.place.scheduling import node_needs
-from webhook.place.world import PlaceNode, World
-from webhook.topology.model import NodeTopology
-from webhook.topology.planning.network import node_path
-from webhook.topology.planning.plan import NodeShare, NoPlan, Plan, PlanRequest, plan
-from webhook.topology.selection.request import NodeFree, Policy
-from webhook.topology.sets import GpuSet
+from webhook.decisions.place.asked import CardsAsked
+from webhook.decisions.place.choose import Chooser, Chosen
+from webhook.decisions.place.pod import PodRecord, UnboundPod
+from webhook.decisions.place.scheduling import node_needs
+from webhook.decisions.place.world import PlaceNode, World
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.planning.network import node_path
+from webhook.hardware.topology.planning.plan import NodeShare, NoPlan, Plan, PlanRequest, plan
+from webhook.hardware.topology.selection.request import NodeFree, Policy
+from webhook.hardware.topology.sets import GpuSet
+from webhook.objects.pod import NO_CONDITION, Pod
+from webhook.words import names
 
 MOST_NODES = 20
 """Nodes of which something is said."""

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from webhook.catalogue import waiting as said
-from webhook.catalogue.entry import Message
-from webhook.model.binding import PodEvent
-from webhook.model.patch import Operation
-from webhook.place.choose import Chosen
-from webhook.place.pins import let_go, pin
-from webhook.place.placed import Placed
-from webhook.place.pod import PodRecord
-from webhook.place.reasons import PlaceReason
-from webhook.place.write import PodCondition, Write
+from webhook.decisions.place.choose import Chosen
+from webhook.decisions.place.pins import let_go, pin
+from webhook.decisions.place.placed import Placed
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.reasons import PlaceReason
+from webhook.decisions.place.write import PodCondition, Write
+from webhook.objects.binding import PodEvent
+from webhook.words.catalogue import waiting as said
+from webhook.words.catalogue.entry import Message
+from webhook.words.patch import Operation
 
 
 def chosen_write(  # noqa: PLR0913 - what there is to say

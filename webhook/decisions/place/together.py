@@ -3,13 +3,13 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from webhook.config import NetworkLevel
-from webhook.model.choices import NodePolicy
-from webhook.place.asked import Asked
-from webhook.place.choose import Chosen, grade_of, is_satisfying
-from webhook.place.group import NETWORK_LABELS
-from webhook.place.pod import PodRecord
-from webhook.place.round import Round, Scene
+from webhook.decisions.configuration import NetworkLevel
+from webhook.decisions.place.asked import Asked
+from webhook.decisions.place.choose import Chosen, grade_of, is_satisfying
+from webhook.decisions.place.group import NETWORK_LABELS
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.round import Round, Scene
+from webhook.words.choices import NodePolicy
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,22 +4,22 @@ from collections.abc import Iterator
 
 import msgspec
 
-from webhook.catalogue import waiting as said
-from webhook.catalogue.entry import Message
-from webhook.model import names
-from webhook.model.choices import PlacementMode
-from webhook.place import evidence
-from webhook.place.asked import Asked, CardsAsked
-from webhook.place.choose import Chosen, grade_of, is_satisfying
-from webhook.place.pinned import pin_of
-from webhook.place.pins import release
-from webhook.place.placed import MOST_CARDS, CardsHeld, Later, Placed
-from webhook.place.pod import PodRecord, UnboundPod
-from webhook.place.reasons import PlaceReason
-from webhook.place.round import NotPlaceable, Round, Scene
-from webhook.place.tell import changed_write, chosen_write, gate_write, waiting_write
-from webhook.place.together import GroupChooser, Member, Placement
-from webhook.place.write import Write
+from webhook.decisions.place import evidence
+from webhook.decisions.place.asked import Asked, CardsAsked
+from webhook.decisions.place.choose import Chosen, grade_of, is_satisfying
+from webhook.decisions.place.pinned import pin_of
+from webhook.decisions.place.pins import release
+from webhook.decisions.place.placed import MOST_CARDS, CardsHeld, Later, Placed
+from webhook.decisions.place.pod import PodRecord, UnboundPod
+from webhook.decisions.place.reasons import PlaceReason
+from webhook.decisions.place.round import NotPlaceable, Round, Scene
+from webhook.decisions.place.tell import changed_write, chosen_write, gate_write, waiting_write
+from webhook.decisions.place.together import GroupChooser, Member, Placement
+from webhook.decisions.place.write import Write
+from webhook.words import names
+from webhook.words.catalogue import waiting as said
+from webhook.words.catalogue.entry import Message
+from webhook.words.choices import PlacementMode
 
 TELL_SECONDS = 30.0
 """Between two writes of the condition of a pod that waits for the same reason."""

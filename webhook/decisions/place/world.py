@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from webhook.model import names
-from webhook.place.node import NodeRecord
-from webhook.place.pinned import pin_of, pinned_cards
-from webhook.place.pod import PodRecord
-from webhook.place.scheduling import NodeNeeds, shortage
-from webhook.topology.model import MigMode, NodeTopology
-from webhook.topology.planning.fleet import Build, Builds
+from webhook.decisions.node_record import NodeRecord
+from webhook.decisions.place.pinned import pin_of, pinned_cards
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.scheduling import NodeNeeds, shortage
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.hardware.topology.planning.fleet import Build, Builds
+from webhook.words import names
 
 _ANSWERS_KEPT = 512
 """Of each node, to the question whether pods of a template may run there."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from webhook.model.binding import PodEvent
-from webhook.model.patch import Operation
+from webhook.objects.binding import PodEvent
+from webhook.words.patch import Operation
 
 
 @dataclass(frozen=True, slots=True)

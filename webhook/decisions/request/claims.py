@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webhook.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs
-from webhook.claims.objects import ClaimSpec
-from webhook.claims.pod import EXTENDED, used_entries
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.cluster import ClusterFacts
-from webhook.model.pod import Pod
-from webhook.request.resources import PodRequests
+from webhook.decisions.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs
+from webhook.decisions.claims.pod import EXTENDED, used_entries
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.request.resources import PodRequests
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.pod import Pod
+from webhook.words import names
 
 # The classes of NVIDIA's driver for channels and daemons of a ComputeDomain: its chart, templates/deviceclass-*.yaml.
 _WITHOUT_GPUS = "compute-domain-"

@@ -8,8 +8,8 @@ no GPU (empty, or -1), and those that begin with the variable itself, take nothi
 import re
 from collections.abc import Iterator
 
-from webhook.model import names
-from webhook.model.pod import Container, may_spell
+from webhook.objects.pod import Container, may_spell
+from webhook.words import names
 
 _TAIL = "VISIBLE_DEVICES"
 _NEEDLE = _TAIL.encode()

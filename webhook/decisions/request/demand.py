@@ -1,10 +1,10 @@
 """What a pod demands of its GPUs: its containers, its options and the configuration in one value."""
 
-from webhook.config import AdmitPolicy
-from webhook.model.choices import Profile
-from webhook.model.options import Options
-from webhook.model.pod import Container, InitContainer
-from webhook.resolve.demand import GpuContainer, GpuDemand, Requirements
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import Options
+from webhook.decisions.resolve.demand import GpuContainer, GpuDemand, Requirements
+from webhook.objects.pod import Container, InitContainer
+from webhook.words.choices import Profile
 
 
 def required(options: Options) -> Requirements:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from webhook.model import names
-from webhook.model.pod import EnvVar
+from webhook.objects.pod import EnvVar
+from webhook.words import names
 
 # What Go's strconv.ParseBool reads as true.
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})

@@ -12,10 +12,10 @@ from types import MappingProxyType
 
 import msgspec
 
-from webhook.catalogue import variables
-from webhook.catalogue.entry import Entry
-from webhook.model import names
-from webhook.model.pod import EnvVar
+from webhook.objects.pod import EnvVar
+from webhook.words import names
+from webhook.words.catalogue import variables
+from webhook.words.catalogue.entry import Entry
 
 P2P_DISABLE, SHM_DISABLE = "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"
 GRAPH_FILE = "NCCL_GRAPH_FILE"

@@ -1,15 +1,15 @@
 """Profile ``observe``: whether a pod is only observed, and with which profile it is compared."""
 
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.errors import FormatError
-from webhook.model.options import Options, parse_option, resolve_options
-from webhook.model.outcome import Refused
-from webhook.model.pod import Namespace, Pod
-from webhook.request.resources import PodRequests
-from webhook.request.selection import select_containers
-from webhook.request.skip import early_skip_reason, skip_reason
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import Options, parse_option, resolve_options
+from webhook.decisions.request.resources import PodRequests
+from webhook.decisions.request.selection import select_containers
+from webhook.decisions.request.skip import early_skip_reason, skip_reason
+from webhook.objects.pod import Namespace, Pod
+from webhook.words import names
+from webhook.words.choices import Profile
+from webhook.words.errors import FormatError
+from webhook.words.outcome import Refused
 
 
 def profile_if_observed(pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy) -> Profile | None:

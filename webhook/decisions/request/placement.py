@@ -11,20 +11,20 @@ from collections.abc import Iterator
 
 import msgspec
 
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.catalogue import placement as catalogue
-from webhook.catalogue.cards import NOT_TAKEN_BY_HAMI
-from webhook.catalogue.entry import Message
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.choices import Place, PlacementMode, Profile
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import shorten
-from webhook.model.options import Options
-from webhook.model.pod import InitContainer, Namespace, Pod, PodSpec
-from webhook.request.claims import read_claims
-from webhook.request.resources import PodRequests
-from webhook.request.untreated import Cause, untreated
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import Options
+from webhook.decisions.request.claims import read_claims
+from webhook.decisions.request.resources import PodRequests
+from webhook.decisions.request.untreated import Cause, untreated
+from webhook.objects.pod import InitContainer, Namespace, Pod, PodSpec
+from webhook.words import names
+from webhook.words.catalogue import placement as catalogue
+from webhook.words.catalogue.cards import NOT_TAKEN_BY_HAMI
+from webhook.words.catalogue.entry import Message
+from webhook.words.choices import Place, PlacementMode, Profile
+from webhook.words.errors import shorten
 
 _FAMILY = "hami"
 _DAEMON_SET = "DaemonSet"

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from webhook.allocation.claim import FAMILY as CLAIM_FAMILY
-from webhook.catalogue.cards import TWO_FAMILIES
-from webhook.catalogue.entry import Message
-from webhook.catalogue.opting import BAD_REQUEST
-from webhook.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView
-from webhook.config import ResourceNames
-from webhook.model import names
-from webhook.model.errors import FormatError
-from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import Container, Pod, PodSpec, Quantity
-from webhook.model.quantity import parse_count
+from webhook.decisions.allocation.claim import FAMILY as CLAIM_FAMILY
+from webhook.decisions.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView
+from webhook.decisions.configuration import ResourceNames
+from webhook.objects.pod import Container, Pod, PodSpec, Quantity
+from webhook.words import names
+from webhook.words.catalogue.cards import TWO_FAMILIES
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.opting import BAD_REQUEST
+from webhook.words.errors import FormatError
+from webhook.words.outcome import Reason, Refused
+from webhook.words.quantity import parse_count
 
 WHOLE = 100
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from webhook.catalogue.opting import NO_SUCH_CONTAINER
-from webhook.model import names
-from webhook.model.errors import shorten
-from webhook.model.options import Options
-from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import Namespace, Pod
-from webhook.request.resources import ContainerRequest
+from webhook.decisions.options import Options
+from webhook.decisions.request.resources import ContainerRequest
+from webhook.objects.pod import Namespace, Pod
+from webhook.words import names
+from webhook.words.catalogue.opting import NO_SUCH_CONTAINER
+from webhook.words.errors import shorten
+from webhook.words.outcome import Reason, Refused
 
 
 def select_containers(

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from webhook.catalogue.cards import MIG_LEFT_ALONE
-from webhook.catalogue.claims import CLAIMS_NOT_READ, PART_OF_CLAIM, PRELOADED_LEFT_ALONE
-from webhook.catalogue.opting import ASKS_WITHOUT_GPU, CLAIMS_LEFT_ALONE, HOW_TO_ASK, NAMESPACE_NOT_KNOWN_YET
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.options import parse_option
-from webhook.model.outcome import Reason
-from webhook.model.pod import Namespace, Pod
-from webhook.request.claims import read_claims
-from webhook.request.resources import ContainerRequest, PodRequests
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import parse_option
+from webhook.decisions.request.claims import read_claims
+from webhook.decisions.request.resources import ContainerRequest, PodRequests
+from webhook.objects.pod import Namespace, Pod
+from webhook.words import names
+from webhook.words.catalogue.cards import MIG_LEFT_ALONE
+from webhook.words.catalogue.claims import CLAIMS_NOT_READ, PART_OF_CLAIM, PRELOADED_LEFT_ALONE
+from webhook.words.catalogue.opting import ASKS_WITHOUT_GPU, CLAIMS_LEFT_ALONE, HOW_TO_ASK, NAMESPACE_NOT_KNOWN_YET
+from webhook.words.outcome import Reason
 
 
 class Skip(msgspec.Struct, frozen=True, gc=False):

@@ -9,13 +9,13 @@ import enum
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from webhook.catalogue import cards
-from webhook.catalogue.entry import Message
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import shorten
-from webhook.model.pod import Namespace, Pod, PodSpec
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.objects.pod import Namespace, Pod, PodSpec
+from webhook.words import names
+from webhook.words.catalogue import cards
+from webhook.words.catalogue.entry import Message
+from webhook.words.errors import shorten
 
 _KATA = "kata"
 """In the names of the runtime classes that Kata Containers installs: kata-qemu, kata-clh, kata-qemu-nvidia-gpu."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from webhook.model.pod import Container, PodSpec
+from webhook.objects.pod import Container, PodSpec
 
 
 class UserDifference(msgspec.Struct, frozen=True):

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.model import names
-from webhook.model.choices import OnViolation, Policy, Profile
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.words import names
+from webhook.words.choices import OnViolation, Policy, Profile
 
 NVSWITCH, NVLINK, PCIE = LINK_TABLES = ("nvswitch", "nvlink", "pcie")
 """The tables of the configuration."""

@@ -1,16 +1,16 @@
 """NVLink between nodes (MNNVL): what keeps a job of several nodes from it, or makes it fail there.
 
 NCCL uses a fabric of several nodes where its state is *completed*, its cluster has a UUID and cuMem is on; memory
-handles then need an IMEX channel, without which NCCL ends with an error. Source: NCCL src/mnnvl.cc, docs/nccl-facts.md.
+handles then need an IMEX channel, without which NCCL ends with an error. Source: NCCL src/mnnvl.cc, docs/nccl.md.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from webhook.catalogue.entry import Message
-from webhook.catalogue.links import FABRIC_NOT_USED, NO_IMEX_CHANNEL
-from webhook.model import names
-from webhook.topology.model import NodeTopology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.words import names
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.links import FABRIC_NOT_USED, NO_IMEX_CHANNEL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,16 +2,16 @@
 
 ``NCCL_P2P_LEVEL`` is how far apart GPUs may be to reach each other directly. NCCL's default depends on the machine and
 on NCCL's version, so it stays unless the configuration names a level. ``NCCL_NVLS_ENABLE`` is NVLink SHARP, which needs
-NVSwitches and compute capability 9.0. Sources, with lines and versions: docs/nccl-facts.md.
+NVSwitches and compute capability 9.0. Sources, with lines and versions: docs/nccl.md.
 """
 
 from collections.abc import Sequence
 
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.resolve.demand import LINK_TABLES, NVLINK, NVSWITCH, PCIE, GpuDemand, NcclTables
-from webhook.resolve.node import KnownNode
-from webhook.topology.sets import GpuSet, LinkClass
+from webhook.decisions.resolve.demand import LINK_TABLES, NVLINK, NVSWITCH, PCIE, GpuDemand, NcclTables
+from webhook.decisions.resolve.node import KnownNode
+from webhook.hardware.topology.sets import GpuSet, LinkClass
+from webhook.words import names
+from webhook.words.choices import Profile
 
 P2P_DEFAULT = "auto"
 """No level that any NCCL knows: it leaves the default in force (src/graph/paths.cc, ncclGetLevel)."""

@@ -8,11 +8,11 @@ from functools import cached_property, lru_cache
 from math import isinf
 from typing import NamedTuple
 
-from webhook.topology.connections import Connections
-from webhook.topology.document import format_topology
-from webhook.topology.model import HAMI, NO_INDICES, Gpu, MigMode, NodeTopology
-from webhook.topology.sets import GpuSet, assess
-from webhook.traffic.model import Traffic
+from webhook.hardware.topology.connections import Connections
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import HAMI, NO_INDICES, Gpu, MigMode, NodeTopology
+from webhook.hardware.topology.sets import GpuSet, assess
+from webhook.hardware.traffic.model import Traffic
 
 SETS_KEPT = 256
 NVLS_SINCE = 90

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterable
 
-from webhook.model import names
-from webhook.resolve.resolve import Resolution
+from webhook.decisions.resolve.resolve import Resolution
+from webhook.words import names
 
 NODE_TOPOLOGY_LIMIT = 96 * 1024
 """Bytes. It becomes one environment variable, of which Linux takes 128 KiB (execve(2), MAX_ARG_STRLEN), and one of the

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from webhook.resolve.demand import Requirements
-from webhook.resolve.node import KnownNode
-from webhook.topology.sets import GpuSet, Pair
+from webhook.decisions.resolve.demand import Requirements
+from webhook.decisions.resolve.node import KnownNode
+from webhook.hardware.topology.sets import GpuSet, Pair
 
 
 class Judgement(NamedTuple):

@@ -5,10 +5,17 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import NamedTuple
 
-from webhook.allocation.assignment import assign
-from webhook.allocation.model import Allocation, Device
-from webhook.catalogue.entry import Message
-from webhook.catalogue.links import (
+from webhook.decisions.allocation.assignment import assign
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.resolve.demand import GpuContainer, GpuDemand
+from webhook.decisions.resolve.nccl import nccl_file_values, nccl_values
+from webhook.decisions.resolve.node import AllocatedGpus, KnownNode, NodeLimits
+from webhook.decisions.resolve.requirements import NOTHING_REQUIRED, judge
+from webhook.hardware.topology.model import Gpu, MigMode
+from webhook.hardware.topology.sets import GpuSet
+from webhook.words import names
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.links import (
     ALLOCATION_UNREADABLE,
     GPU_IN_MIG_MODE,
     GPU_NOT_LISTED,
@@ -20,14 +27,7 @@ from webhook.catalogue.links import (
     NUMBERS_BESIDE_MIG,
     NUMBERS_NOT_KNOWN,
 )
-from webhook.model import names
-from webhook.model.errors import FormatError, GpuTopologyError
-from webhook.resolve.demand import GpuContainer, GpuDemand
-from webhook.resolve.nccl import nccl_file_values, nccl_values
-from webhook.resolve.node import AllocatedGpus, KnownNode, NodeLimits
-from webhook.resolve.requirements import NOTHING_REQUIRED, judge
-from webhook.topology.model import Gpu, MigMode
-from webhook.topology.sets import GpuSet
+from webhook.words.errors import FormatError, GpuTopologyError
 
 _MIG = attrgetter("mig")
 

@@ -5,18 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from webhook.discovery.facts import (
-    GpuFacts,
-    NicFacts,
-    NvmlFacts,
-    PairFacts,
-    PciFacts,
-    SysfsFacts,
-)
-from webhook.discovery.links import Targets, nvswitches, with_links_back
-from webhook.model.errors import FormatError
-from webhook.topology.consistency import BUS_ID, checked, is_pcie_link
-from webhook.topology.model import (
+from webhook.hardware.discovery.facts import GpuFacts, NicFacts, NvmlFacts, PairFacts, PciFacts, SysfsFacts
+from webhook.hardware.discovery.links import Targets, nvswitches, with_links_back
+from webhook.hardware.topology.consistency import BUS_ID, checked, is_pcie_link
+from webhook.hardware.topology.model import (
     C2c,
     Cpu,
     Fabric,
@@ -29,7 +21,8 @@ from webhook.topology.model import (
     Pcie,
     PciSwitch,
 )
-from webhook.topology.pcie import PcieTree
+from webhook.hardware.topology.pcie import PcieTree
+from webhook.words.errors import FormatError
 
 SOURCE = "nvml"
 _WORST_FIRST = ("not-started", "in-progress", "unsupported", "completed")

@@ -12,9 +12,9 @@ from typing import Any
 
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 
-from webhook.discovery.each_card import read_each_card
-from webhook.discovery.facts import ByteCounter, CardCounters, Direction, FieldValue, ValueType
-from webhook.discovery.field_values import read_fields
+from webhook.hardware.discovery.each_card import read_each_card
+from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction, FieldValue, ValueType
+from webhook.hardware.discovery.field_values import read_fields
 
 _Handle = Any
 _Field = tuple[int, int]

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from webhook.discovery.build import build_topology
-from webhook.discovery.links import unexplained_targets
-from webhook.discovery.nvml import read_nvml
-from webhook.discovery.sysfs import read_sysfs
-from webhook.topology.model import NodeTopology
+from webhook.hardware.discovery.build import build_topology
+from webhook.hardware.discovery.links import unexplained_targets
+from webhook.hardware.discovery.nvml import read_nvml
+from webhook.hardware.discovery.sysfs import read_sysfs
+from webhook.hardware.topology.model import NodeTopology
 
 
 def discover(*, node: str, root: Path = Path("/")) -> NodeTopology:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from webhook.topology.model import Fabric
+from webhook.hardware.topology.model import Fabric
 
 
 class Remote(StrEnum):

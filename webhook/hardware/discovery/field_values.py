@@ -11,7 +11,7 @@ from typing import Any
 
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 
-from webhook.discovery.facts import FieldValue, ValueType
+from webhook.hardware.discovery.facts import FieldValue, ValueType
 
 _MEMBERS = {
     pynvml.NVML_VALUE_TYPE_DOUBLE: (ValueType.DOUBLE, "dVal"),

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from webhook.discovery.facts import GpuFacts, LinkFacts, NvmlFacts, Remote, SysfsFacts
-from webhook.topology.consistency import BUS_ID
-from webhook.topology.model import NVSWITCH, UNKNOWN, Gpu, NvLink
+from webhook.hardware.discovery.facts import GpuFacts, LinkFacts, NvmlFacts, Remote, SysfsFacts
+from webhook.hardware.topology.consistency import BUS_ID
+from webhook.hardware.topology.model import NVSWITCH, UNKNOWN, Gpu, NvLink
 
 _DISPLAY_CLASS = "0x03"
 """First byte of the PCI class of a GPU."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 
-from webhook.discovery.facts import GpuFacts, LinkFacts, LostFacts, NvmlFacts, PairFacts, Remote
-from webhook.discovery.field_values import read_fields
-from webhook.model import names
-from webhook.topology.model import Fabric
+from webhook.hardware.discovery.facts import GpuFacts, LinkFacts, LostFacts, NvmlFacts, PairFacts, Remote
+from webhook.hardware.discovery.field_values import read_fields
+from webhook.hardware.topology.model import Fabric
+from webhook.words import names
 
 _Handle = Any
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 
-from webhook.discovery.facts import CpuFacts, NicFacts, PciFacts, SysfsFacts
+from webhook.hardware.discovery.facts import CpuFacts, NicFacts, PciFacts, SysfsFacts
 
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _HOST_BRIDGE = re.compile(r"pci([0-9a-f]{4}:[0-9a-f]{2})")

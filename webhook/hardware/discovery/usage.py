@@ -5,8 +5,8 @@ from typing import Any
 
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 
-from webhook.discovery.each_card import read_each_card
-from webhook.discovery.facts import CardUsage
+from webhook.hardware.discovery.each_card import read_each_card
+from webhook.hardware.discovery.facts import CardUsage
 
 
 def read_usage() -> tuple[CardUsage, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from webhook.verify.report import BandwidthReport, CardSet, Pair, Verdict
+from webhook.hardware.measurement.report import BandwidthReport, CardSet, Pair, Verdict
 
 _LEAST = 0.02
 """Share of the earlier rate within which nothing became slower, however steady the samples are."""

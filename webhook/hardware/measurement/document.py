@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-from webhook.model import names
-from webhook.model.errors import FormatError, ManifestError
-from webhook.model.nesting import decode
-from webhook.model.shape import shape_problem
-from webhook.verify.report import BandwidthReport
+from webhook.hardware.measurement.report import BandwidthReport
+from webhook.words import names
+from webhook.words.errors import FormatError, ManifestError
+from webhook.words.nesting import decode
+from webhook.words.shape import shape_problem
 
 API_VERSION = names.PREFIX + "v1"
 KIND = "BandwidthReport"

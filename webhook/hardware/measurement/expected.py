@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webhook.topology.connections import Connections, PathType
-from webhook.topology.model import Gpu, NodeTopology
-from webhook.topology.pcie import link_bandwidth
-from webhook.topology.sets import LinkClass, assess
+from webhook.hardware.topology.connections import Connections, PathType
+from webhook.hardware.topology.model import Gpu, NodeTopology
+from webhook.hardware.topology.pcie import link_bandwidth
+from webhook.hardware.topology.sets import LinkClass, assess
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from webhook.topology.sets import LinkClass
-from webhook.verify.expected import Expected
-from webhook.verify.messages import PairMeasured, SetMeasured
-from webhook.verify.report import CardSet, Pair, Warn
-from webhook.verify.samples import is_unsteady, middle, rates, spread
-from webhook.verify.verdict import CARRIED_OF_SET, MESH_SHARE, SWITCHED_SHARE, Evidence, judge
+from webhook.hardware.measurement.expected import Expected
+from webhook.hardware.measurement.messages import PairMeasured, SetMeasured
+from webhook.hardware.measurement.report import CardSet, Pair, Warn
+from webhook.hardware.measurement.samples import is_unsteady, middle, rates, spread
+from webhook.hardware.measurement.verdict import CARRIED_OF_SET, MESH_SHARE, SWITCHED_SHARE, Evidence, judge
+from webhook.hardware.topology.sets import LinkClass
 
 
 def judged_pair(source: str, target: str, found: PairMeasured, expected: Expected | None) -> Pair:

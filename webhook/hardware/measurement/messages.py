@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from webhook.discovery.facts import CardUsage
+from webhook.hardware.discovery.facts import CardUsage
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag=lambda name: name):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from webhook.discovery.facts import CardCounters, Direction
+from webhook.hardware.discovery.facts import CardCounters, Direction
 
 
 def moved(before: Iterable[CardCounters], after: Iterable[CardCounters], uuid: str, way: Direction) -> int | None:

@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
-from webhook.discovery.facts import CardUsage
-from webhook.topology.model import Gpu, MigMode, NodeTopology
-from webhook.verify.report import Omission, Skipped
+from webhook.hardware.discovery.facts import CardUsage
+from webhook.hardware.measurement.report import Omission, Skipped
+from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology
 
 IDLE_BYTES = 512 * 1024 * 1024
 """Of memory in use, up to which a card counts as free: drivers keep some for themselves, and older ones do not tell it

@@ -10,11 +10,21 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from webhook.model.errors import FormatError
-from webhook.model.nesting import decode
-from webhook.model.shape import shape_problem
-from webhook.model.timestamp import parse_timestamp
-from webhook.verify.report import MAX_CARDS, Amount, BandwidthReport, Cards, CardSet, Pair, Text, Uuid, Verdict
+from webhook.hardware.measurement.report import (
+    MAX_CARDS,
+    Amount,
+    BandwidthReport,
+    Cards,
+    CardSet,
+    Pair,
+    Text,
+    Uuid,
+    Verdict,
+)
+from webhook.words.errors import FormatError
+from webhook.words.nesting import decode
+from webhook.words.shape import shape_problem
+from webhook.words.timestamp import parse_timestamp
 
 MOST_CHARACTERS = 8 * 1024
 """With 64 cards there are 3 KiB."""

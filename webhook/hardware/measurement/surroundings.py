@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from webhook.verify.report import Warn
+from webhook.hardware.measurement.report import Warn
 
 _PREFIXES = ("CUDA_", "GPU_TOPOLOGY_", "HAMI_", "LIBCUDA_", "NCCL_", "NVIDIA_", "UCX_")
 _NAMES = ("LD_LIBRARY_PATH", "LD_PRELOAD")

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from webhook.verify.expected import Expected
-from webhook.verify.report import Verdict, Warn
+from webhook.hardware.measurement.expected import Expected
+from webhook.hardware.measurement.report import Verdict, Warn
 
 CARRIED, NOT_CARRIED = 0.9, 0.1
 """Shares of the bytes that NVLink must have moved, and may have moved without having carried them: it also carries what
@@ -23,9 +23,9 @@ PAIR_SHARE, SWITCHED_SHARE, MESH_SHARE, PCIE_SHARE = 0.9, 0.85, 0.6, 0.6
 """Of what is expected, which must be reached. For pairs over NVLink it is the share that Azure's health checks ask of
 H100 (335 of 370.8 GB/s); of A100 they ask more (235 of 240). The share for sets is our choice and has no source: those
 checks ask 228 of 240 of A100, with other sizes, so that less is asked here. Over direct links still less is asked: NCCL
-finds 40 of 60 GB/s in a tenth of the sets of a DGX-1 (webhook/topology/ring.py), and those checks ask 193 of 240 of two
-A100 with bridges. NCCL's figures for PCIe are the most that slots and sockets can, and what a chipset does with copies
-between cards differs by far."""
+finds 40 of 60 GB/s in a tenth of the sets of a DGX-1 (webhook/hardware/topology/ring.py), and those checks ask 193 of
+240 of two A100 with bridges. NCCL's figures for PCIe are the most that slots and sockets can, and what a chipset does
+with copies between cards differs by far."""
 
 
 class Way(Enum):

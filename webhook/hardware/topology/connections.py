@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from webhook.topology.model import Gpu, NodeTopology
-from webhook.topology.pcie import DOWN, INTEL, UP, PciePath, PcieTree, link_bandwidth
+from webhook.hardware.topology.model import Gpu, NodeTopology
+from webhook.hardware.topology.pcie import DOWN, INTEL, UP, PciePath, PcieTree, link_bandwidth
 
 
 class PathType(StrEnum):

@@ -5,10 +5,21 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from webhook.model.errors import FormatError
-from webhook.model.node_names import NAME_LIMIT
-from webhook.topology.model import NVSWITCH, UNKNOWN, Cpu, Gpu, LostGpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
-from webhook.topology.pcie import PciePath
+from webhook.hardware.topology.model import (
+    NVSWITCH,
+    UNKNOWN,
+    Cpu,
+    Gpu,
+    LostGpu,
+    Nic,
+    NodeTopology,
+    NvLink,
+    Pcie,
+    PciSwitch,
+)
+from webhook.hardware.topology.pcie import PciePath
+from webhook.words.errors import FormatError
+from webhook.words.node_names import NAME_LIMIT
 
 BUS_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]")
 _CAPABILITY = re.compile(r"[0-9]{1,2}\.[0-9]")

@@ -8,11 +8,9 @@ import json
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from webhook.model import names
-from webhook.model.errors import FormatError
-from webhook.topology.consistency import checked
-from webhook.topology.fields import Fields
-from webhook.topology.model import (
+from webhook.hardware.topology.consistency import checked
+from webhook.hardware.topology.fields import Fields
+from webhook.hardware.topology.model import (
     C2c,
     Cpu,
     Fabric,
@@ -25,6 +23,8 @@ from webhook.topology.model import (
     Pcie,
     PciSwitch,
 )
+from webhook.words import names
+from webhook.words.errors import FormatError
 
 API_VERSION = names.PREFIX + "v1"
 KIND = "NodeTopology"

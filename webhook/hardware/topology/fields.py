@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
-from webhook.model.errors import FormatError
+from webhook.words.errors import FormatError
 
 T = TypeVar("T")
 

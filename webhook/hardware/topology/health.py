@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 
-from webhook.topology.connections import Connections, PathType
-from webhook.topology.model import UNKNOWN, Gpu, MigMode, NodeTopology
+from webhook.hardware.topology.connections import Connections, PathType
+from webhook.hardware.topology.model import UNKNOWN, Gpu, MigMode, NodeTopology
 
 
 class HealthState(StrEnum):

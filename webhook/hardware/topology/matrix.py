@@ -7,8 +7,8 @@ count differently; then it is the lesser count.
 from dataclasses import dataclass
 from itertools import combinations
 
-from webhook.topology.connections import Connections
-from webhook.topology.model import Gpu, Nic, NodeTopology
+from webhook.hardware.topology.connections import Connections
+from webhook.hardware.topology.model import Gpu, Nic, NodeTopology
 
 SELF = "X"
 UNKNOWN = "N/A"

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 
-from webhook.topology.connections import Connections
-from webhook.topology.model import Gpu, MigMode, NodeTopology
+from webhook.hardware.topology.connections import Connections
+from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

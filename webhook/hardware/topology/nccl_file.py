@@ -1,4 +1,4 @@
-"""Writes a node's topology as the file that NCCL reads from ``NCCL_TOPO_FILE``.
+"""The file that NCCL reads from ``NCCL_TOPO_FILE``, written from a node's topology.
 
 NCCL's parser is no XML parser: it stops at a declaration, a tab or a 256th element (src/graph/xml.cc), and takes what
 it does not know for something else. Hence the narrow form: blanks, double quotes, one tag on each line, bus ids as in
@@ -10,14 +10,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
-from webhook.model.errors import FormatError
-from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, Pcie
-from webhook.topology.nccl.values import HIDDEN_SWITCH, MAX_DEVICES, MAX_TEXT
-from webhook.topology.pcie import UNKNOWN_LINK
+from webhook.hardware.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, Pcie
+from webhook.hardware.topology.pcie import UNKNOWN_LINK
+from webhook.words.errors import FormatError
 
 ADVISED_ELEMENTS = 200
 """NCCL has room for 255 (src/graph/topo.h, NCCL_TOPO_XML_MAX_NODES) and adds what it detects: NICs, and devices that
 the file does not have."""
+
+MAX_TEXT = 253
+"""Bytes of a name or value, without the character that ends it: MAX_STR_LEN, src/graph/xml.h."""
+MAX_DEVICES = 32
+"""GPUs in NCCL's table of NVML's P2P states: ncclNvmlDevicePairs in src/include/nvmlwrap.h."""
+HIDDEN_SWITCH = "fffffff:ffff:ff"
+"""Target of links to a switch that a virtual machine hides: src/graph/xml.cc, ncclTopoGetXmlFromGpu."""
 
 _GPU_CLASS, _SWITCH_CLASS, _NVSWITCH_CLASS = "0x030200", "0x060400", "0x068000"
 _NIC_CLASS = {"InfiniBand": "0x020700"}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from webhook.topology.model import Cpu, Gpu, Nic, NodeTopology, Pcie, PciSwitch
+from webhook.hardware.topology.model import Cpu, Gpu, Nic, NodeTopology, Pcie, PciSwitch
 
 
 class PciePath(StrEnum):

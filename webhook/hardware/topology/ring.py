@@ -7,7 +7,7 @@ orders are positions in that set.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 
-from webhook.topology.connections import Load
+from webhook.hardware.topology.connections import Load
 
 Matrix = Sequence[Sequence[float]]
 

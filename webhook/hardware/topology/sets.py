@@ -6,11 +6,18 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import combinations, permutations
 
-from webhook.model.errors import FormatError
-from webhook.topology.connections import Connection, Connections, PathType
-from webhook.topology.model import Gpu, NodeTopology
-from webhook.topology.pcie import AMD, PciePath, PcieTree
-from webhook.topology.ring import all_reduce_bandwidth, both_ways, cut_bandwidth, neighbours, ring_order, weakest_hop
+from webhook.hardware.topology.connections import Connection, Connections, PathType
+from webhook.hardware.topology.model import Gpu, NodeTopology
+from webhook.hardware.topology.pcie import AMD, PciePath, PcieTree
+from webhook.hardware.topology.ring import (
+    all_reduce_bandwidth,
+    both_ways,
+    cut_bandwidth,
+    neighbours,
+    ring_order,
+    weakest_hop,
+)
+from webhook.words.errors import FormatError
 
 SLOWEST_STEP, STEPS_END_FROM = 18.0, 100
 """GB/s below which NCCL looks for no ring, and the sm from which on that holds (NCCL 2.30 src/graph/search.cc,

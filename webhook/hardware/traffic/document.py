@@ -16,11 +16,11 @@ from typing import Any
 
 import msgspec
 
-from webhook.model.errors import FormatError
-from webhook.model.nesting import decode
-from webhook.model.shape import shape_problem
-from webhook.model.timestamp import format_timestamp, parse_timestamp
-from webhook.traffic.model import Traffic, Window
+from webhook.hardware.traffic.model import Traffic, Window
+from webhook.words.errors import FormatError
+from webhook.words.nesting import decode
+from webhook.words.shape import shape_problem
+from webhook.words.timestamp import format_timestamp, parse_timestamp
 
 MOST_CHARACTERS = 16 * 1024
 """Sixteen cards with eight windows, at full speed all day, have 7 KiB."""

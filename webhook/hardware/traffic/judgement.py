@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
 
-from webhook.traffic.model import Traffic, Window
+from webhook.hardware.traffic.model import Traffic, Window
 
 SHORTEST = 300
 """Seconds that are judged at least."""

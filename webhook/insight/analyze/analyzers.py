@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from webhook.analyze import installation, nodes
-from webhook.analyze.cards import cards
-from webhook.analyze.diagnosis import Diagnosis
-from webhook.analyze.namespaces import namespaces
-from webhook.analyze.placement import waiting
-from webhook.analyze.pods import pods
-from webhook.analyze.snapshot import Snapshot
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.insight.analyze import installation, nodes
+from webhook.insight.analyze.cards import cards
+from webhook.insight.analyze.diagnosis import Diagnosis
+from webhook.insight.analyze.namespaces import namespaces
+from webhook.insight.analyze.placement import waiting
+from webhook.insight.analyze.pods import pods
 
 
 class Analyzer(msgspec.Struct, frozen=True):

@@ -7,21 +7,25 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from webhook.analyze.diagnosis import Diagnosis, Holder, warning
-from webhook.analyze.pods import holder_of
-from webhook.analyze.snapshot import KnownPod, Snapshot
-from webhook.analyze.world import FilledWorld, before_its_node
-from webhook.catalogue.cluster_findings import BETTER_CARDS_ARE_FREE, CARDS_WITHOUT_PARTNER, SWITCH_GROUP_NOT_WHOLE
-from webhook.explain.words import counted, listed
-from webhook.model import names
-from webhook.model.outcome import Refused
-from webhook.model.pod import MalformedPod
-from webhook.place.observing import card_labels, judge, link_of
-from webhook.place.pod import PodRecord
-from webhook.place.round import Scene
-from webhook.place.world import PlaceNode
-from webhook.request.resources import read_requests
-from webhook.topology.model import Gpu, MigMode
+from webhook.cluster.snapshot.model import KnownPod, Snapshot
+from webhook.decisions.place.observing import card_labels, judge, link_of
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.round import Scene
+from webhook.decisions.place.world import PlaceNode
+from webhook.decisions.request.resources import read_requests
+from webhook.hardware.topology.model import Gpu, MigMode
+from webhook.insight.analyze.diagnosis import Diagnosis, Holder, warning
+from webhook.insight.analyze.pods import holder_of
+from webhook.insight.analyze.world import FilledWorld, before_its_node
+from webhook.objects.pod import MalformedPod
+from webhook.words import names
+from webhook.words.catalogue.cluster_findings import (
+    BETTER_CARDS_ARE_FREE,
+    CARDS_WITHOUT_PARTNER,
+    SWITCH_GROUP_NOT_WHOLE,
+)
+from webhook.words.listing import counted, listed
+from webhook.words.outcome import Refused
 
 _NAMED = 3
 _LEAST = 2

@@ -4,7 +4,7 @@ import enum
 
 import msgspec
 
-from webhook.catalogue.entry import Message
+from webhook.words.catalogue.entry import Message
 
 
 class Severity(enum.StrEnum):

@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.analyze.certificates import Certificate, Certificates
-from webhook.analyze.diagnosis import Diagnosis, Holder, error, info, warning
-from webhook.analyze.kept import Object, identity
-from webhook.analyze.snapshot import Snapshot
-from webhook.catalogue import cluster_findings as found
-from webhook.catalogue.installation import SCHEDULER_CONDITION_UNREAD, SCHEDULER_PASSES_BY, SCHEDULERS_NOT_FOUND
-from webhook.explain.reviews import for_the_chart
-from webhook.explain.words import listed
-from webhook.model.cluster import FAULTY_INIT_CONTAINERS
-from webhook.model.version import Version
-from webhook.state.registered import BINDINGS_WEBHOOK, asked_about
+from webhook.cluster.redaction.objects import Object, identity
+from webhook.cluster.snapshot.certificates import Certificate, Certificates
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.decisions.cluster_facts import FAULTY_INIT_CONTAINERS
+from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, info, warning
+from webhook.insight.explain.reviews import for_the_chart
+from webhook.objects.registered import BINDINGS_WEBHOOK, CONFIGURATION, asked_about
+from webhook.words.catalogue import cluster_findings as found
+from webhook.words.catalogue.installation import SCHEDULER_CONDITION_UNREAD, SCHEDULER_PASSES_BY, SCHEDULERS_NOT_FOUND
+from webhook.words.listing import listed
+from webhook.words.version import Version
 
-CONFIGURATION = "MutatingWebhookConfiguration"
 PODS_WEBHOOK = "pods.gpu.topology"
 _HAMI_WEBHOOK = "vgpu.hami.io"
 _ASKED = {PODS_WEBHOOK: "pods", BINDINGS_WEBHOOK: "Bindings"}

@@ -2,21 +2,21 @@
 
 from collections.abc import Iterator
 
-from webhook.admit.permissions import HOST_NAMESPACE_LABELS
-from webhook.analyze.diagnosis import Diagnosis, Holder, error, warning
-from webhook.analyze.snapshot import Snapshot
-from webhook.catalogue.cluster_findings import (
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.decisions.admit.permissions import HOST_NAMESPACE_LABELS
+from webhook.decisions.options import Options, resolve_options
+from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, warning
+from webhook.objects.pod import Namespace, Pod
+from webhook.words import names
+from webhook.words.catalogue.cluster_findings import (
     NAMESPACE_LABEL_WITHOUT_EFFECT,
     NAMESPACE_NOT_ALLOWED,
     NAMESPACE_OPTION_UNREADABLE,
 )
-from webhook.explain.words import listed
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.errors import FormatError
-from webhook.model.options import Options, resolve_options
-from webhook.model.pod import Namespace, Pod
-from webhook.printable import fitted
+from webhook.words.choices import Profile
+from webhook.words.errors import FormatError
+from webhook.words.listing import listed
+from webhook.words.printable import fitted
 
 _PERMISSIONS = (*HOST_NAMESPACE_LABELS.values(), names.ALLOW_NODE_GPUS)
 _OFF = {names.INJECTION: ("enabled", "disabled"), **dict.fromkeys(_PERMISSIONS, ("true", "false"))}

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from math import isinf
 
-from webhook.analyze.diagnosis import Diagnosis, Holder, error, warning
-from webhook.analyze.node import ClusterNode
-from webhook.analyze.snapshot import Snapshot
-from webhook.catalogue.cluster_findings import AGENT_MISSING, AGENT_SILENT, PUBLISHED_UNREADABLE
-from webhook.catalogue.nodes import BANDWIDTH_BELOW_EXPECTED, GPU_LOST, NVLINK_DOWN
-from webhook.explain.standing import duration
-from webhook.printable import fitted
-from webhook.topology.health import HealthState, node_health
-from webhook.topology.model import NodeTopology
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.cluster.snapshot.nodes import ClusterNode
+from webhook.hardware.topology.health import HealthState, node_health
+from webhook.hardware.topology.model import NodeTopology
+from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, warning
+from webhook.words.catalogue.cluster_findings import AGENT_MISSING, AGENT_SILENT, PUBLISHED_UNREADABLE
+from webhook.words.catalogue.nodes import BANDWIDTH_BELOW_EXPECTED, GPU_LOST, NVLINK_DOWN
+from webhook.words.duration import duration
+from webhook.words.printable import fitted
 
 
 def agents(snapshot: Snapshot) -> Iterator[Diagnosis]:

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from webhook.analyze.diagnosis import Diagnosis, warning
-from webhook.analyze.pods import holder_of
-from webhook.analyze.snapshot import Snapshot
-from webhook.catalogue.cluster_findings import WAITS_FOR_LONG
-from webhook.explain.standing import duration
-from webhook.model import names
-from webhook.model.pod import Metadata, PodSpec
-from webhook.model.timestamp import parse_timestamp
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.insight.analyze.diagnosis import Diagnosis, warning
+from webhook.insight.analyze.pods import holder_of
+from webhook.objects.pod import Metadata, PodSpec
+from webhook.words import names
+from webhook.words.catalogue.cluster_findings import WAITS_FOR_LONG
+from webhook.words.duration import duration
+from webhook.words.timestamp import parse_timestamp
 
 LONG_SECONDS = 1800.0
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from webhook.analyze.diagnosis import Diagnosis, Holder, Severity
+from webhook.insight.analyze.diagnosis import Diagnosis, Holder, Severity
+from webhook.words.listing import counted
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -29,7 +30,7 @@ class Row(msgspec.Struct, frozen=True):
         first, count = self.first.holder, len(self.holders)
         if first.owner:
             kind, _, name = first.owner.partition(" ")
-            return f"{kind} {first.namespace}/{name} ({count} pod{'' if count == 1 else 's'})"
+            return f"{kind} {first.namespace}/{name} ({counted(count, 'pod')})"
         return f"{first} and {count - 1} more" if count > 1 else str(first)
 
 

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from webhook.analyze.snapshot import KnownPod, Snapshot
-from webhook.model import names
-from webhook.model.errors import ManifestError
-from webhook.place.pod import PodRecord, read_pod
-from webhook.place.world import World
+from webhook.cluster.snapshot.model import KnownPod, Snapshot
+from webhook.decisions.place.pod import PodRecord, record_of
+from webhook.decisions.place.world import World
+from webhook.objects.pod import MalformedPod, Metadata, Pod, PodSpec
+from webhook.words import names
+
+_HAMIS_CHOICE = (names.HAMI_ALLOCATED_NODE, names.HAMI_DEVICES_ALLOCATED, names.HAMI_DEVICES_TO_ALLOCATE)
 
 
 class FilledWorld:
@@ -33,32 +35,22 @@ class FilledWorld:
 
 def _records(snapshot: Snapshot) -> Iterator[tuple[KnownPod, PodRecord]]:
     for known in snapshot.pods:
-        try:
-            record: PodRecord | None = read_pod(known.document, known.name, None)
-        except ManifestError:
-            record = _read(msgspec.json.decode(known.document), known)
-        if record is not None:
+        if (record := _read(known.pod)) is not None:
             yield known, record
 
 
 def before_its_node(known: KnownPod) -> PodRecord | None:
     """The pod as it was before HAMi chose its node and its cards; None if the planner cannot read it."""
-    document = msgspec.json.decode(known.document)
-    document["spec"].pop("nodeName", None)
-    annotations = document["metadata"].setdefault("annotations", {})
-    for key in (names.HAMI_ALLOCATED_NODE, names.HAMI_DEVICES_ALLOCATED, names.HAMI_DEVICES_TO_ALLOCATE):
-        annotations.pop(key, None)
+    pod = known.pod
+    annotations = {key: value for key, value in pod.annotations.items() if key not in _HAMIS_CHOICE}
     annotations.setdefault(names.INJECTED, "")  # the planner keeps nothing else of a pod without a node
-    return _read(document, known)
+    metadata = msgspec.structs.replace(pod.metadata or Metadata(), annotations=annotations)
+    spec = msgspec.structs.replace(pod.spec or PodSpec(), node_name=None)
+    return _read(msgspec.structs.replace(pod, metadata=metadata, spec=spec))
 
 
-def _read(document: dict[str, dict[str, object]], known: KnownPod) -> PodRecord | None:
-    """Pods of files may lack what the API server gives to each."""
-    metadata = document["metadata"]
-    metadata.setdefault("uid", f"{known.namespace}/{known.name}")
-    metadata.setdefault("resourceVersion", "0")
-    metadata.setdefault("name", known.name)
+def _read(pod: Pod) -> PodRecord | None:
     try:
-        return read_pod(msgspec.json.encode(document), known.name, None)
-    except ManifestError:
+        return record_of(pod)
+    except MalformedPod:
         return None

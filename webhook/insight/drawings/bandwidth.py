@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from webhook.draw.matrix_table import Column, matrix_table
-from webhook.verify.comparison import Change, Comparison
-from webhook.verify.errors import explained
-from webhook.verify.report import BandwidthReport, CardSet, Omission, Pair, Verdict, Warn
+from webhook.hardware.measurement.comparison import Change, Comparison
+from webhook.hardware.measurement.report import BandwidthReport, CardSet, Omission, Pair, Verdict, Warn
+from webhook.insight.drawings.matrix_table import Column, matrix_table
+from webhook.programs.verify.errors import explained
 
 _STYLES: Mapping[Verdict, str] = {
     Verdict.AS_EXPECTED: "green",

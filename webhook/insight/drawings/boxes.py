@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from webhook.draw.elements import (
+from webhook.hardware.topology.model import UNKNOWN, Gpu, LostGpu, MigMode, Pcie
+from webhook.insight.drawings.elements import (
     BOLD,
     MONOSPACE,
     Box,
@@ -16,9 +17,8 @@ from webhook.draw.elements import (
     tooltip,
     width_of,
 )
-from webhook.draw.layout import Card, Frame
-from webhook.draw.panels import Branch, Port
-from webhook.topology.model import UNKNOWN, Gpu, LostGpu, MigMode, Pcie
+from webhook.insight.drawings.layout import Card, Frame
+from webhook.insight.drawings.panels import Branch, Port
 
 _INSET = 12.0
 _ROOM_BESIDE_BADGE = 84.0

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from webhook.draw.columns import columns
-from webhook.draw.sentences import counted, listed
-from webhook.draw.terminal import CLASSES, link_class, worth_lines
-from webhook.topology.planning.plan import NodeShare, Plan
-from webhook.topology.selection.request import Constraints
-from webhook.topology.selection.select import Choice
-from webhook.topology.sets import GpuSet
+from webhook.hardware.topology.planning.plan import NodeShare, Plan
+from webhook.hardware.topology.selection.request import Constraints
+from webhook.hardware.topology.selection.select import Choice
+from webhook.hardware.topology.sets import GpuSet
+from webhook.insight.drawings.columns import columns
+from webhook.insight.drawings.terminal import CLASSES, link_class, worth_lines
+from webhook.words.listing import counted, listed, ranges
 
 _HEADINGS = ("node", "GPUs", "links", "weakest pair", "ring", "network", "NUMA")
 _NAMED = 3
@@ -106,17 +106,6 @@ def _row(share: NodeShare) -> Sequence[str]:
         _speed(share.network),
         ", ".join(map(str, chosen.numa_nodes)),
     )
-
-
-def ranges(indices: Sequence[int]) -> str:
-    """``0-3, 6`` for ascending indices."""
-    runs: list[list[int]] = []
-    for index in indices:
-        if runs and runs[-1][-1] == index - 1:
-            runs[-1].append(index)
-        else:
-            runs.append([index])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def _weakest(chosen: GpuSet) -> str:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from webhook.draw.elements import number
-from webhook.draw.layout import CARD_WIDTH, Card
-from webhook.topology.model import NodeTopology
-from webhook.topology.ring import neighbours
-from webhook.topology.sets import GpuSet
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.ring import neighbours
+from webhook.hardware.topology.sets import GpuSet
+from webhook.insight.drawings.elements import number
+from webhook.insight.drawings.layout import CARD_WIDTH, Card
+from webhook.insight.drawings.links import nvlinks
 
 ARC, ARC_STEP = 22.0, 24.0
 """How far an arc between neighbours leaves its row, and how much farther for each GPU between its ends."""
@@ -33,17 +34,12 @@ class Edge:
 
 def edges(topology: NodeTopology, chosen: GpuSet | None) -> list[Edge]:
     """Direct NVLinks, and the hops of the chosen ring."""
-    gpus = {gpu.label: gpu for gpu in topology.gpus}
     hops = _hops(chosen)
     found = {}
-    for gpu in topology.gpus:
-        for link in gpu.nvlinks:
-            peer = gpus.get(link.target)
-            if peer and gpu.index < peer.index:
-                ends = (gpu.index, peer.index)
-                found[ends] = Edge(
-                    ends, link.count, min(gpu.links_to(peer.label), peer.links_to(gpu.label)), ends in hops
-                )
+    for link in nvlinks(topology):
+        if link.other is not None:
+            ends = (link.one, link.other)
+            found[ends] = Edge(ends, link.count, link.active, ends in hops)
     found |= {ends: Edge(ends, in_ring=True) for ends in hops if ends not in found}
     return list(found.values())
 

@@ -1,10 +1,11 @@
 """The head of the picture: which node it is, what is wrong with it, and what the chosen set is worth."""
 
-from webhook.draw.elements import BOLD, fit, text, wrap
-from webhook.draw.layout import MARGIN
-from webhook.draw.sentences import NICS, mig_gpus, names, notes, outline, properties
-from webhook.topology.model import NodeTopology
-from webhook.topology.sets import GpuSet
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.sets import GpuSet
+from webhook.insight.drawings.elements import BOLD, fit, text, wrap
+from webhook.insight.drawings.layout import MARGIN
+from webhook.insight.drawings.sentences import NICS, mig_gpus, names, notes, outline, properties
+from webhook.words.listing import counted
 
 _TITLE, _BELOW_TITLE, _LINE, _SPACE = 46.0, 24.0, 20.0, 18.0
 """Base line of the title, and distances from one base line to the next."""
@@ -30,7 +31,7 @@ def header(topology: NodeTopology, chosen: GpuSet | None, width: float) -> tuple
 def summary(topology: NodeTopology, chosen: GpuSet | None) -> str:
     """The picture in words."""
     nodes = len({gpu.numa_node for gpu in topology.gpus if gpu.numa_node is not None})
-    where = f"{outline(topology)}; the GPUs are in {nodes} NUMA node{'' if nodes == 1 else 's'}."
+    where = f"{outline(topology)}; the GPUs are in {counted(nodes, 'NUMA node')}."
     worth = [_worth(topology, chosen)] if chosen else []
     return " ".join([where if nodes else f"{outline(topology)}.", *_first(notes(topology)), *worth])
 

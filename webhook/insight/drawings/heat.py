@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
-from webhook.draw.bandwidth import labels_of
-from webhook.draw.elements import Box, element, fit, text, tooltip
-from webhook.draw.palette import SANS
-from webhook.draw.sheet import sheet
-from webhook.verify.report import BandwidthReport, Pair, Verdict
+from webhook.hardware.measurement.report import BandwidthReport, Pair, Verdict
+from webhook.insight.drawings.bandwidth import labels_of
+from webhook.insight.drawings.elements import Box, element, fit, text, tooltip
+from webhook.insight.drawings.palette import SANS
+from webhook.insight.drawings.sheet import sheet
 
 _CELL_WIDTH, _CELL_HEIGHT, _LABEL, _MARGIN, _HEAD, _FOOT = 66.0, 34.0, 64.0, 24.0, 92.0, 52.0
 _LEAST_WIDTH = 540.0

@@ -6,9 +6,9 @@ Lengths are pixels; y grows downwards. Within a row a place is a depth, reckoned
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from webhook.draw.elements import Box
-from webhook.draw.panels import Branch, Panel, Port, panels, split, stacks
-from webhook.topology.model import Gpu, NodeTopology
+from webhook.hardware.topology.model import Gpu, NodeTopology
+from webhook.insight.drawings.elements import Box
+from webhook.insight.drawings.panels import Branch, Panel, Port, panels, split, stacks
 
 MARGIN = 24.0
 CARD_WIDTH, CARD_HEIGHT = 124.0, 92.0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from webhook.draw.elements import element, fit, group, path, text, width_of
+from webhook.insight.drawings.elements import element, fit, group, path, text, width_of
 
 _SAMPLE, _GAP, _LINE = 34.0, 26.0, 24.0
 

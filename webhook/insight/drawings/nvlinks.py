@@ -4,14 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from webhook.draw.curves import CROSSING, Edge, Ranks, bundle, crosses, curves, edges, reach
-from webhook.draw.elements import BOLD, Box, fit, group, path, rounded, text, tooltip, width_of
-from webhook.draw.layout import Layout, Rows, ranks
-from webhook.draw.legend import Entry
-from webhook.draw.palette import NVLINK_SHADES
-from webhook.topology.connections import Connections, PathType, nvlink_rate
-from webhook.topology.model import NVSWITCH, Gpu, MigMode, NodeTopology
-from webhook.topology.sets import GpuSet
+from webhook.hardware.topology.connections import Connections, PathType, nvlink_rate
+from webhook.hardware.topology.model import NVSWITCH, NodeTopology
+from webhook.hardware.topology.sets import GpuSet
+from webhook.insight.drawings.curves import CROSSING, Edge, Ranks, bundle, crosses, curves, edges, reach
+from webhook.insight.drawings.elements import BOLD, Box, fit, group, path, rounded, text, tooltip, width_of
+from webhook.insight.drawings.layout import Layout, Rows, ranks
+from webhook.insight.drawings.legend import Entry
+from webhook.insight.drawings.links import Link, nvlinks
+from webhook.insight.drawings.palette import NVLINK_SHADES
+from webhook.words.listing import counted
 
 _BUNDLE, _BAR = 62.0, 40.0
 """Height of the lines between GPUs and NVSwitches, and of the bar that stands for these."""
@@ -36,13 +38,9 @@ class Middle:
     """Indices of the chosen GPUs; empty if there are none."""
 
     @property
-    def switched(self) -> list[Gpu]:
-        """GPUs with links to NVSwitches, up or not; in MIG mode none of them counts."""
-        return [
-            gpu
-            for gpu in self.topology.gpus
-            if gpu.mig_mode is not MigMode.ENABLED and any(link.target == NVSWITCH for link in gpu.nvlinks)
-        ]
+    def switched(self) -> list[Link]:
+        """Links to NVSwitches, up or not."""
+        return [link for link in nvlinks(self.topology) if link.other is None]
 
     @property
     def height(self) -> float:
@@ -84,8 +82,8 @@ def entries(found: Middle) -> Iterator[Entry]:
     for count in sorted(widths, reverse=True):
         rates = {nvlink_rate(gpu) for gpu in found.topology.gpus if gpu.nvlinks}
         speed = f", {count * rates.pop():.1f} GB/s" if len(rates) == 1 else ""
-        yield Entry("nvlink", f"{_links(count)}{speed}", widths[count], _shade(count, found))
-    if any(link.active < link.count for gpu in found.switched for link in gpu.nvlinks if link.target == NVSWITCH):
+        yield Entry("nvlink", f"{counted(count, 'NVLink')}{speed}", widths[count], _shade(count, found))
+    if any(link.lost for link in found.switched):
         yield Entry("down", "NVLink that is down", 2.0)
     if any(edge.active < edge.count for edge in found.edges):
         yield Entry("down", "NVLinks, some or all of them down", 4.0)
@@ -108,7 +106,7 @@ def _shade(count: int, found: Middle) -> str:
 
 def _draw_edge(edge: Edge, points: str, width: float, found: Middle) -> str:
     one, other = edge.ends
-    words = f"GPU{one} - GPU{other}: {_links(edge.count)}"
+    words = f"GPU{one} - GPU{other}: {counted(edge.count, 'NVLink')}"
     if edge.active < edge.count:
         words += f", {edge.active} of them up"
         line = path(points, "nvlink down", stroke_width=width)
@@ -128,13 +126,12 @@ def _draw_hop(points: str) -> str:
 
 def _draw_bundles(found: Middle, layout: Layout) -> Iterator[str]:
     bar = _bar(layout)
-    for gpu in found.switched:
-        card = layout.cards[gpu.index]
-        link = next(link for link in gpu.nvlinks if link.target == NVSWITCH)
+    for link in found.switched:
+        card = layout.cards[link.one]
         up, down = bundle(card, bar.y if card.row == 0 else bar.bottom, link.count, link.active)
         lines = [path(points, style) for points, style in ((up, "bundle"), (down, "bundle down")) if points]
-        words = f"{gpu.label}: {link.active} of {_links(link.count)} to the NVSwitches up"
-        yield _group([tooltip(words), *lines], found, (gpu.index,), f"{gpu.index} {NVSWITCH}")
+        words = f"GPU{link.one}: {link.active} of {counted(link.count, 'NVLink')} to the NVSwitches up"
+        yield _group([tooltip(words), *lines], found, (link.one,), f"{link.one} {NVSWITCH}")
     yield rounded(bar, "nvswitch")
 
 
@@ -160,13 +157,9 @@ def _draw_name(found: Middle, layout: Layout) -> Iterator[str]:
 def _speed(found: Middle) -> str:
     """What pairs get through the switches; empty if there are none."""
     connections = Connections(found.topology)
-    pairs = [connections.direct(one.index, other.index) for one, other in combinations(found.switched, 2)]
+    pairs = [connections.direct(one.one, other.one) for one, other in combinations(found.switched, 2)]
     bandwidths = [pair.bandwidth for pair in pairs if pair.type is PathType.NVL]
     if not bandwidths:
         return ""
     least, most = min(bandwidths), max(bandwidths)
     return f"{most:.1f} GB/s" if least == most else f"{least:.1f} to {most:.1f} GB/s"
-
-
-def _links(count: int) -> str:
-    return f"{count} NVLink{'' if count == 1 else 's'}"

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from webhook.draw.choices import plan_text, ranges
-from webhook.draw.columns import columns
-from webhook.draw.sentences import counted
-from webhook.place.survey import NodeView, Survey
-from webhook.topology.selection.request import Constraints
+from webhook.decisions.place.survey import NodeView, Survey
+from webhook.hardware.topology.selection.request import Constraints
+from webhook.insight.drawings.choices import plan_text
+from webhook.insight.drawings.columns import columns
+from webhook.words.listing import counted, ranges
 
 _HEADINGS = ("node", "free GPUs", "the best for this job", "held by", "")
 _PODS = 3

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from webhook.topology.model import Cpu, Gpu, Nic, NodeTopology, PciSwitch
-from webhook.topology.pcie import PciePath, PcieTree
+from webhook.hardware.topology.model import Cpu, Gpu, Nic, NodeTopology, PciSwitch
+from webhook.hardware.topology.pcie import PciePath, PcieTree
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """What text and picture both say of a node and of a set of its GPUs."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from webhook.topology.connections import PathType
-from webhook.topology.health import node_health
-from webhook.topology.model import MigMode, NodeTopology
-from webhook.topology.sets import GpuSet
+from webhook.hardware.topology.connections import PathType
+from webhook.hardware.topology.health import node_health
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.hardware.topology.sets import GpuSet
 
 NICS = "NICs"
 _WITHOUT_LINKS = "no NVLink, and no part of NCCL's file"
@@ -42,17 +42,6 @@ def mig_gpus(topology: NodeTopology, chosen: GpuSet | None = None) -> tuple[int,
 def names(gpus: Sequence[int], separator: str = ", ") -> str:
     """GPUs as the matrix calls them."""
     return separator.join(f"GPU{index}" for index in gpus)
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 GPU``, ``2 GPUs``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def listed(words: Iterable[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    every = list(words)
-    return " and ".join([", ".join(every[:-1]), every[-1]] if len(every) > 1 else every)
 
 
 def properties(chosen: GpuSet, in_mig_mode: Sequence[int] = ()) -> Iterator[tuple[str, str]]:

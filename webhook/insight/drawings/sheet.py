@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from webhook.draw.elements import Box, description, element, number, rounded, tooltip
+from webhook.insight.drawings.elements import Box, description, element, number, rounded, tooltip
 
 
 def sheet(  # noqa: PLR0913 - what a picture has beside its parts

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.draw.boxes import card, chip, frame, lost, switch
-from webhook.draw.elements import Box, line, number, path, rounded, text
-from webhook.draw.header import header, summary
-from webhook.draw.layout import (
+from webhook.hardware.topology.health import node_health
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.pcie import socket_bandwidth
+from webhook.hardware.topology.sets import GpuSet
+from webhook.insight.drawings.boxes import card, chip, frame, lost, switch
+from webhook.insight.drawings.elements import Box, line, number, path, rounded, text
+from webhook.insight.drawings.header import header, summary
+from webhook.insight.drawings.layout import (
     BETWEEN_PANELS,
     CARD_HEIGHT,
     CARD_WIDTH,
@@ -18,14 +22,10 @@ from webhook.draw.layout import (
     rows_of,
     socket_links,
 )
-from webhook.draw.legend import Entry, legend
-from webhook.draw.nvlinks import draw_middle, entries, middle
-from webhook.draw.palette import STYLE
-from webhook.draw.sheet import sheet
-from webhook.topology.health import node_health
-from webhook.topology.model import NodeTopology
-from webhook.topology.pcie import socket_bandwidth
-from webhook.topology.sets import GpuSet
+from webhook.insight.drawings.legend import Entry, legend
+from webhook.insight.drawings.nvlinks import draw_middle, entries, middle
+from webhook.insight.drawings.palette import STYLE
+from webhook.insight.drawings.sheet import sheet
 
 _LEAST_WIDTH = 720.0
 _NOTHING = 110.0

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from webhook.draw.matrix_table import Column, matrix_table
-from webhook.draw.sentences import mig_gpus, names, notes, outline, properties
-from webhook.topology.connections import Connection, Connections, PathType
-from webhook.topology.health import HealthState, node_health
-from webhook.topology.matrix import AFFINITY_COLUMNS, SELF, UNKNOWN, Matrix, format_matrix, matrix
-from webhook.topology.model import NodeTopology
-from webhook.topology.pcie import PciePath
-from webhook.topology.sets import GpuSet, LinkClass
+from webhook.hardware.topology.connections import Connection, Connections, PathType
+from webhook.hardware.topology.health import HealthState, node_health
+from webhook.hardware.topology.matrix import AFFINITY_COLUMNS, SELF, UNKNOWN, Matrix, format_matrix, matrix
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.pcie import PciePath
+from webhook.hardware.topology.sets import GpuSet, LinkClass
+from webhook.insight.drawings.matrix_table import Column, matrix_table
+from webhook.insight.drawings.sentences import mig_gpus, names, notes, outline, properties
 
 _NVLINK_STYLE = "green"
 _PCIE_STYLES = {PciePath.PIX: "cyan", PciePath.PXB: "blue", PciePath.PHB: "yellow", PciePath.NODE: "magenta"}

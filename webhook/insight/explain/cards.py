@@ -2,10 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.admit.container import PodContainer
-from webhook.admit.permissions import SHOWS_NOTHING
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.catalogue.cards import (
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.admit.permissions import SHOWS_NOTHING
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.request.resources import GpuRequest
+from webhook.hardware.topology.model import Gpu
+from webhook.insight.explain.commands import commanded_lists
+from webhook.insight.explain.control import control
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.insight.explain.visible import UUID_PREFIX, show, split_list
+from webhook.insight.explain.words import containers, says
+from webhook.objects.pod import EnvVar
+from webhook.words import names
+from webhook.words.catalogue.cards import (
     LIST_SHOWS_NOTHING,
     LIST_UNKNOWN,
     MIG_REQUEST,
@@ -16,21 +26,12 @@ from webhook.catalogue.cards import (
     PRIVILEGED_USES_ALL,
     SLICE,
 )
-from webhook.catalogue.claims import CLAIM_IS_SHARED, PART_OF_CLAIM
-from webhook.catalogue.entry import Message, join
-from webhook.catalogue.variables import COMMAND_NARROWS_LIST
-from webhook.explain.commands import commanded_lists
-from webhook.explain.control import control
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.explain.visible import UUID_PREFIX, show, split_list
-from webhook.explain.words import containers, counted, listed, says
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.errors import shorten
-from webhook.model.pod import EnvVar
-from webhook.request.resources import GpuRequest
-from webhook.topology.model import Gpu
+from webhook.words.catalogue.claims import CLAIM_IS_SHARED, PART_OF_CLAIM
+from webhook.words.catalogue.entry import Message, join
+from webhook.words.catalogue.variables import COMMAND_NARROWS_LIST
+from webhook.words.choices import Profile
+from webhook.words.errors import shorten
+from webhook.words.listing import counted, listed
 
 WHOLE_CARDS, OWN_GPUS = "whole-cards", "own-gpus"
 

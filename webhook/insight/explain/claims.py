@@ -2,8 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.catalogue import cards, opting
-from webhook.catalogue.claims import (
+from webhook.decisions.claims.known import claim_title, template_title
+from webhook.decisions.claims.pod import EXTENDED, claim_names, shared_entries, used_entries
+from webhook.decisions.resolve.resolve import Unresolved
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.objects.claims import ClaimSpec, Consumer, ResourceClaim, Result
+from webhook.words.catalogue import cards, opting
+from webhook.words.catalogue.claims import (
     CLAIM_MISSING,
     CLAIM_NOT_ALLOCATED,
     CLAIM_NOT_READ,
@@ -17,16 +23,10 @@ from webhook.catalogue.claims import (
     TEMPLATE_ASKS,
     TEMPLATE_MISSING,
 )
-from webhook.catalogue.entry import Message
-from webhook.claims.known import claim_title, template_title
-from webhook.claims.objects import ClaimSpec, Consumer, ResourceClaim, Result
-from webhook.claims.pod import EXTENDED, claim_names, shared_entries, used_entries
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.explain.words import counted, listed
-from webhook.model.errors import shorten
-from webhook.printable import fitted
-from webhook.resolve.resolve import Unresolved
+from webhook.words.catalogue.entry import Message
+from webhook.words.errors import shorten
+from webhook.words.listing import counted, listed
+from webhook.words.printable import fitted
 
 CLAIMS = "resource-claims"
 _NAMED = 4

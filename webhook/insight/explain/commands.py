@@ -1,9 +1,10 @@
 """Which lists of GPUs do the commands of containers set?"""
 
-from webhook.catalogue.entry import Entry, Message
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.words import containers, listed
-from webhook.request.command_text import assigned_lists
+from webhook.decisions.request.command_text import assigned_lists
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.words import containers
+from webhook.words.catalogue.entry import Entry, Message
+from webhook.words.listing import listed
 
 
 def commanded_lists(examined: ExaminedPod, entry: Entry) -> Message | None:

@@ -13,16 +13,17 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from webhook.admit.container import PodContainer
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.catalogue.cards import LIBRARY_PERHAPS_PRELOADED, LIBRARY_PRELOADED, SLICE_KEEPS_LIBRARY
-from webhook.catalogue.entry import Message, join
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.explain.words import containers, listed
-from webhook.model import names
-from webhook.model.errors import shorten
-from webhook.request.hami_control import disables_control
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.request.hami_control import disables_control
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.insight.explain.words import containers
+from webhook.words import names
+from webhook.words.catalogue.cards import LIBRARY_PERHAPS_PRELOADED, LIBRARY_PRELOADED, SLICE_KEEPS_LIBRARY
+from webhook.words.catalogue.entry import Message, join
+from webhook.words.errors import shorten
+from webhook.words.listing import listed
 
 CONTROL = "control"
 
@@ -105,7 +106,7 @@ def _wrong(examined: ExaminedPod, reader: Reader, who: str) -> Iterator[Message]
         if seen is None or _is_off(seen, reader):
             continue
         where = "there" if seen is look.served else f"at container {seen.name}"
-        yield entry.say(container=look.served.name, reader=who, where=where, found=_found(examined, seen))
+        yield entry.say(container=look.served.name, reader=who, where=where, found=_found(seen))
 
 
 def _is_off(seen: PodContainer, reader: Reader) -> bool:
@@ -118,10 +119,10 @@ def _who(examined: ExaminedPod, reader: Reader) -> str:
     return str(reader) if reader is Reader.VOLCANO or examined.cluster.hami is None else examined.hami
 
 
-def _found(examined: ExaminedPod, seen: PodContainer) -> str:
+def _found(seen: PodContainer) -> str:
     own = seen.own_env.get(names.ENV_DISABLE_CONTROL)
     if own is None:
-        unseen = ", and envFrom does not count" if seen.name in examined.evidence.env_from else ""
+        unseen = ", and envFrom does not count" if seen.spec.has_env_from else ""
         return f"and it does not set {names.ENV_DISABLE_CONTROL}{unseen}"
     if own.value_from is not None:
         return f"where {names.ENV_DISABLE_CONTROL} is no literal but comes from elsewhere, which does not count"

@@ -4,17 +4,16 @@ from datetime import datetime
 
 import msgspec
 
-from webhook.allocation.read import DIALECTS, allocated_node
-from webhook.claims.known import KnownClaims
-from webhook.config import AdmitPolicy
-from webhook.explain.standing import PlannerSigns, Standing
-from webhook.model import names
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FormatError
-from webhook.model.nesting import decode_answer
-from webhook.model.options import resolve_options
-from webhook.model.pod import Fields, MalformedPod, Namespace, Pod, PodSpec
-from webhook.resolve.node import Sources
+from webhook.decisions.claims.known import KnownClaims
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import resolve_options
+from webhook.decisions.request.assigned_node import node_of
+from webhook.decisions.resolve.node import Sources
+from webhook.objects.planner_signs import PlannerSigns
+from webhook.objects.pod import Namespace, Pod, PodSpec
+from webhook.words import names
+from webhook.words.errors import FormatError
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,12 +68,9 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Where it is, or is going to be; empty if that is open."""
     others: tuple[Pod, ...] | None = None
     """The other pods of its group, wherever they are; ``None`` if they were not looked for."""
-    env_from: frozenset[str] = frozenset()
-    """Names of the containers with ``envFrom``."""
     reading: Reading = Reading()
     reviews: BindingReviews | None = None
     """``None`` where there is no cluster to ask."""
-    standing: Standing = Standing()
     planner: PlannerSigns = PlannerSigns()
     asked_at: datetime | None = None
     """``None`` where the pod is as some file has it, and nobody knows since when."""
@@ -83,14 +79,6 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     def peers_here(self) -> tuple[Pod, ...]:
         """The other pods of its group on its node; none without a node."""
         return tuple(other for other in self.others or () if self.node and node_of(other) == self.node)
-
-
-def node_of(pod: Pod) -> str:
-    """The node that the pod has, else the one that a scheduler chose for it; empty if there is none."""
-    assigned = (pod.spec or PodSpec()).node_name
-    if assigned:
-        return assigned
-    return next(filter(None, (allocated_node(pod.annotations, family=dialect.family) for dialect in DIALECTS)), "")
 
 
 def group_of(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> str:
@@ -124,37 +112,3 @@ def _was_given_claims(pod: Pod) -> bool:
     spec = pod.spec or PodSpec()
     containers = spec.containers or ()
     return any(variable.name == names.REMAP_PROFILE for container in containers for variable in container.env or ())
-
-
-class _Container(Fields):
-    name: str
-    env_from: list[msgspec.Raw] | None = None
-
-
-class _Spec(Fields):
-    init_containers: list[_Container] | None = None
-    containers: list[_Container] | None = None
-
-
-class _Pod(Fields):
-    spec: _Spec | None = None
-
-
-_POD = msgspec.json.Decoder(_Pod)
-
-
-def containers_with_env_from(pod: bytes) -> frozenset[str]:
-    """The names of the containers that take variables from ConfigMaps or Secrets as a whole.
-
-    Args:
-        pod: As JSON.
-
-    Raises:
-        MalformedPod: a field has another type than in a pod.
-    """
-    try:
-        spec = decode_answer(_POD, pod).spec or _Spec()
-    except msgspec.DecodeError as error:
-        raise MalformedPod(str(error)) from None
-    both = (*(spec.init_containers or ()), *(spec.containers or ()))
-    return frozenset(container.name for container in both if container.env_from)

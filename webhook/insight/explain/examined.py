@@ -4,34 +4,34 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webhook.admit.container import PodContainer, inspect
-from webhook.admit.prepare import pod_to_inject, prepare
-from webhook.admit.subject import Subject
-from webhook.admit.trial import StepTrial, try_steps
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.bind.injected import injected_profile
-from webhook.bind.pod_to_bind import PodToBind, pod_to_bind
-from webhook.bind.resolution import peer_devices, resolve_pod
-from webhook.catalogue.claims import CLAIM_NOT_READ, POOL_NOT_PUBLISHED, SLICES_NOT_READ
-from webhook.catalogue.entry import Message
-from webhook.catalogue.opting import BAD_OPTION
-from webhook.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs
-from webhook.claims.given import NOTHING_GIVEN, GivenGpus, given_gpus
-from webhook.claims.known import claim_title
-from webhook.claims.pod import claim_names
-from webhook.explain.evidence import Evidence
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FormatError
-from webhook.model.mark import Mark
-from webhook.model.options import Options, resolve_options
-from webhook.model.outcome import Refused
-from webhook.model.pod import PodSpec
-from webhook.request.claims import PodClaims, claim_view, read_claims
-from webhook.request.observed import observed_profile, profile_if_observed
-from webhook.request.resources import PodRequests, read_requests
-from webhook.resolve.resolve import Resolution, Unresolved, UnresolvedError
+from webhook.decisions.admit.container import PodContainer, inspect
+from webhook.decisions.admit.prepare import pod_to_inject, prepare
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.admit.trial import StepTrial, try_steps
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.bind.injected import injected_profile
+from webhook.decisions.bind.pod_to_bind import PodToBind, pod_to_bind
+from webhook.decisions.bind.resolution import peer_devices, resolve_pod
+from webhook.decisions.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs
+from webhook.decisions.claims.given import NOTHING_GIVEN, GivenGpus, given_gpus
+from webhook.decisions.claims.known import claim_title
+from webhook.decisions.claims.pod import claim_names
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.options import Options, resolve_options
+from webhook.decisions.request.claims import PodClaims, claim_view, read_claims
+from webhook.decisions.request.observed import observed_profile, profile_if_observed
+from webhook.decisions.request.resources import PodRequests, read_requests
+from webhook.decisions.resolve.resolve import Resolution, Unresolved, UnresolvedError
+from webhook.insight.explain.evidence import Evidence
+from webhook.objects.pod import PodSpec
+from webhook.words import names
+from webhook.words.catalogue.claims import CLAIM_NOT_READ, POOL_NOT_PUBLISHED, SLICES_NOT_READ
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.opting import BAD_OPTION
+from webhook.words.choices import Profile
+from webhook.words.errors import FormatError
+from webhook.words.mark import Mark
+from webhook.words.outcome import Refused
 
 
 class Unknown(msgspec.Struct, frozen=True):

@@ -4,23 +4,23 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from webhook.explain.cards import cards
-from webhook.explain.claims import claims
-from webhook.explain.evidence import Evidence
-from webhook.explain.examined import ExaminedPod, examine
-from webhook.explain.faults import faults
-from webhook.explain.findings import Finding, Group, Reach, Report, Verdict
-from webhook.explain.links import ALLOCATION, LINKS, links
-from webhook.explain.measured import measured
-from webhook.explain.opting import INJECTED, OPTED_IN, PREPARED, opting
-from webhook.explain.peers import peers
-from webhook.explain.placement import PLACEMENT, placement
-from webhook.explain.reviews import REVIEWED
-from webhook.explain.traffic import traffic
-from webhook.explain.variables import variables
-from webhook.explain.words import listed
-from webhook.model.choices import Profile
-from webhook.topology.sets import LinkClass
+from webhook.hardware.topology.sets import LinkClass
+from webhook.insight.explain.cards import cards
+from webhook.insight.explain.claims import claims
+from webhook.insight.explain.evidence import Evidence
+from webhook.insight.explain.examined import ExaminedPod, examine
+from webhook.insight.explain.faults import faults
+from webhook.insight.explain.findings import Finding, Group, Reach, Report, Verdict
+from webhook.insight.explain.links import ALLOCATION, LINKS, links
+from webhook.insight.explain.measured import measured
+from webhook.insight.explain.opting import INJECTED, OPTED_IN, PREPARED, opting
+from webhook.insight.explain.peers import peers
+from webhook.insight.explain.placement import PLACEMENT, placement
+from webhook.insight.explain.reviews import REVIEWED
+from webhook.insight.explain.traffic import traffic
+from webhook.insight.explain.variables import variables
+from webhook.words.choices import Profile
+from webhook.words.listing import listed
 
 _Conditions = Callable[[ExaminedPod], Iterator[Finding]]
 

@@ -2,8 +2,13 @@
 
 from collections.abc import Iterator
 
-from webhook.admit.steps.compatibility import idle_init_containers
-from webhook.catalogue.cards import (
+from webhook.decisions.admit.steps.compatibility import idle_init_containers
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.insight.explain.treated import treated
+from webhook.insight.explain.words import containers
+from webhook.words import names
+from webhook.words.catalogue.cards import (
     IDLE_INIT_CONTAINER,
     IDLE_INIT_CONTAINER_PERHAPS,
     IDLE_REMAP_CONTAINER,
@@ -12,12 +17,8 @@ from webhook.catalogue.cards import (
     PRIVILEGED_DENIED,
     PRIVILEGED_PERHAPS_DENIED,
 )
-from webhook.catalogue.entry import Message
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.explain.treated import treated
-from webhook.explain.words import containers, listed
-from webhook.model import names
+from webhook.words.catalogue.entry import Message
+from webhook.words.listing import listed
 
 INIT_FAULT, PRIVILEGED, INIT_GPUS = "init-container-fault", "privileged", "init-container-gpus"
 

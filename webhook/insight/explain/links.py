@@ -3,11 +3,26 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from webhook.allocation.read import DIALECTS
-from webhook.bind.binding import may_be_opted_in
-from webhook.catalogue.claims import SEE_RESOURCE_CLAIMS, UNMET_BY_CLAIM
-from webhook.catalogue.entry import Message
-from webhook.catalogue.links import (
+from webhook.decisions.allocation.read import DIALECTS
+from webhook.decisions.bind.binding import may_be_opted_in
+from webhook.decisions.request.demand import required
+from webhook.decisions.request.nvlink_switches import shuts_p2p
+from webhook.decisions.resolve.node import KnownNode, Origin
+from webhook.decisions.resolve.outputs import FOR_PEOPLE, annotations
+from webhook.decisions.resolve.resolve import Resolution, Unresolved
+from webhook.hardware.topology.health import node_health
+from webhook.hardware.topology.model import Gpu
+from webhook.hardware.topology.sets import GpuSet
+from webhook.insight.explain.cards import WHOLE_CARDS
+from webhook.insight.explain.examined import ExaminedPod, Unknown
+from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.insight.explain.reviews import binding_reviews
+from webhook.insight.explain.words import gpus
+from webhook.objects.references import referred_annotations
+from webhook.words import names
+from webhook.words.catalogue.claims import SEE_RESOURCE_CLAIMS, UNMET_BY_CLAIM
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.links import (
     AGE_NOT_KNOWN,
     ALLOCATION_OF_ANOTHER_FAMILY,
     GPUS_NOT_KNOWN,
@@ -35,22 +50,8 @@ from webhook.catalogue.links import (
     VALUES_NOT_COMPARED,
     VALUES_WRONG,
 )
-from webhook.explain.cards import WHOLE_CARDS
-from webhook.explain.examined import ExaminedPod, Unknown
-from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.explain.reviews import binding_reviews
-from webhook.explain.words import gpus, listed
-from webhook.model import names
-from webhook.model.errors import shorten
-from webhook.model.references import referred_annotations
-from webhook.request.demand import required
-from webhook.request.nvlink_switches import shuts_p2p
-from webhook.resolve.node import KnownNode, Origin
-from webhook.resolve.outputs import FOR_PEOPLE, annotations
-from webhook.resolve.resolve import Resolution, Unresolved
-from webhook.topology.health import node_health
-from webhook.topology.model import Gpu
-from webhook.topology.sets import GpuSet
+from webhook.words.errors import shorten
+from webhook.words.listing import listed
 
 ALLOCATION, NODE, LINKS, BANDWIDTH, REQUIREMENTS, TOLD = (
     "allocation",

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Mapping
 
-from webhook.catalogue.traffic import MEASURED_OTHERS, MEASURED_UNREADABLE, MEASURED_WORSE
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, hint, holds
-from webhook.explain.words import gpus
-from webhook.model import names
-from webhook.model.errors import FormatError
-from webhook.printable import fitted
-from webhook.topology.model import Gpu
-from webhook.verify.report import Verdict
-from webhook.verify.summary import Summary, parse_summary
+from webhook.hardware.measurement.report import Verdict
+from webhook.hardware.measurement.summary import Summary, parse_summary
+from webhook.hardware.topology.model import Gpu
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, hint, holds
+from webhook.insight.explain.words import gpus
+from webhook.words import names
+from webhook.words.catalogue.traffic import MEASURED_OTHERS, MEASURED_UNREADABLE, MEASURED_WORSE
+from webhook.words.errors import FormatError
+from webhook.words.printable import fitted
 
 MEASURED = "measured"
 

@@ -6,11 +6,17 @@ import msgspec
 from jsonpointer import unescape
 
 from webhook import __version__
-from webhook.admit.claims import refuse_promise_of_claims
-from webhook.admit.permissions import check_permissions
-from webhook.admit.trial import StepTrial
-from webhook.catalogue.entry import Message
-from webhook.catalogue.opting import (
+from webhook.decisions.admit.claims import refuse_promise_of_claims
+from webhook.decisions.admit.permissions import check_permissions
+from webhook.decisions.admit.trial import StepTrial
+from webhook.decisions.options import is_output
+from webhook.decisions.request.skip import Skip, early_skip_reason, skip_reason
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, Verdict, fails, holds, not_needed, unknown
+from webhook.objects.pod import Namespace
+from webhook.words import names
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.opting import (
     BAD_OPTION,
     HOW_TO_ASK,
     NAMESPACE_NOT_PERMITTED,
@@ -23,18 +29,12 @@ from webhook.catalogue.opting import (
     UNREADABLE_NEVER_PREPARED,
     WOULD_BE_REFUSED,
 )
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, Verdict, fails, holds, not_needed, unknown
-from webhook.explain.words import counted, listed
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.errors import FormatError
-from webhook.model.options import is_output
-from webhook.model.outcome import ENTRIES, Reason, Refused
-from webhook.model.patch import Operation
-from webhook.model.pod import Namespace
-from webhook.printable import fitted, printable
-from webhook.request.skip import Skip, early_skip_reason, skip_reason
+from webhook.words.choices import Profile
+from webhook.words.errors import FormatError
+from webhook.words.listing import counted, listed
+from webhook.words.outcome import ENTRIES, Reason, Refused
+from webhook.words.patch import Operation
+from webhook.words.printable import fitted, printable
 
 OPTED_IN, INJECTED, PREPARED = "opted-in", "injected", "prepared"
 

@@ -8,12 +8,28 @@ src/init.cc, src/graph/paths.cc, src/os/linux_ipcsocket.cc; UCX src/uct/cuda/cud
 
 from collections.abc import Iterator
 
-from webhook.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.bind.fabric import read_fabric_use
-from webhook.catalogue.claims import CLAIM_WITHOUT_PEERS
-from webhook.catalogue.entry import Entry
-from webhook.catalogue.peers import (
+from webhook.decisions.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.bind.fabric import read_fabric_use
+from webhook.decisions.claims.known import claim_title
+from webhook.decisions.claims.pod import claim_names, shared_entries
+from webhook.decisions.request.assigned_node import node_of
+from webhook.decisions.resolve.fabric import fabric_problem, reaches_other_nodes
+from webhook.insight.explain.claims import other_consumers
+from webhook.insight.explain.commands import commanded_lists
+from webhook.insight.explain.evidence import group_of
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.insight.explain.opting import missing
+from webhook.insight.explain.users import peer_users
+from webhook.insight.explain.variables import fails_between_pods
+from webhook.insight.explain.words import containers, says
+from webhook.objects.claims import ResourceClaim
+from webhook.objects.pod import Container, EnvVar, Pod, PodSpec
+from webhook.words import names
+from webhook.words.catalogue.claims import CLAIM_WITHOUT_PEERS
+from webhook.words.catalogue.entry import Entry
+from webhook.words.catalogue.peers import (
     ABSTRACT_SOCKET_OFF,
     BLIND_IN_POD,
     BLIND_ON_NODE,
@@ -40,24 +56,10 @@ from webhook.catalogue.peers import (
     VISIBILITY_NOT_JUDGED,
     VISIBILITY_REFUSED,
 )
-from webhook.catalogue.variables import COMMANDS_SET_LIST
-from webhook.claims.known import claim_title
-from webhook.claims.objects import ResourceClaim
-from webhook.claims.pod import claim_names, shared_entries
-from webhook.explain.claims import other_consumers
-from webhook.explain.commands import commanded_lists
-from webhook.explain.evidence import group_of, node_of
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.explain.opting import missing
-from webhook.explain.users import peer_users
-from webhook.explain.variables import fails_between_pods
-from webhook.explain.words import containers, listed, says
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.pod import Container, EnvVar, Pod, PodSpec
-from webhook.printable import fitted
-from webhook.resolve.fabric import fabric_problem, reaches_other_nodes
+from webhook.words.catalogue.variables import COMMANDS_SET_LIST
+from webhook.words.choices import Profile
+from webhook.words.listing import listed
+from webhook.words.printable import fitted
 
 PEERS, SAME_NODE, HOST_HASH, SHARED_MEMORY, NETWORK, PID, VISIBILITY = (
     "peers",

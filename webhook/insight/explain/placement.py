@@ -5,24 +5,25 @@ from types import MappingProxyType
 
 import msgspec
 
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.allocation.read import read_allocation
-from webhook.catalogue import placement_findings as found
-from webhook.catalogue import waiting
-from webhook.catalogue.entry import Entry, Message
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.explain.standing import Condition, duration
-from webhook.explain.words import HAVE, listed
-from webhook.model import names
-from webhook.model.choices import OnViolation, Placement, PlacementMode
-from webhook.model.errors import FormatError, LimitError
-from webhook.model.pod import Metadata
-from webhook.model.timestamp import parse_timestamp
-from webhook.place.placed import Later, Placed, read_placed
-from webhook.place.reasons import PlaceReason
-from webhook.printable import fitted
-from webhook.request.placement import PodToPlace, not_waiting, unplaced
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.allocation.read import read_allocation
+from webhook.decisions.place.placed import Later, Placed, read_placed
+from webhook.decisions.place.reasons import PlaceReason
+from webhook.decisions.request.placement import PodToPlace, not_waiting, unplaced
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.insight.explain.words import HAVE
+from webhook.objects.pod import Metadata, PodCondition
+from webhook.words import names
+from webhook.words.catalogue import placement_findings as found
+from webhook.words.catalogue import waiting
+from webhook.words.catalogue.entry import Entry, Message
+from webhook.words.choices import OnViolation, Placement, PlacementMode
+from webhook.words.duration import duration
+from webhook.words.errors import FormatError, LimitError
+from webhook.words.listing import listed
+from webhook.words.printable import fitted
+from webhook.words.timestamp import parse_timestamp
 
 PLACEMENT = "placement"
 
@@ -70,7 +71,7 @@ def _behind_the_gate(examined: ExaminedPod, placed: Placed | None) -> Finding:
     if planner.is_alive is False:
         then = _without_a_planner(examined)
         return fails(PLACEMENT, found.PLANNER_GONE.say(since=since, why=planner.said, then=then))
-    condition = examined.evidence.standing.placed
+    condition = examined.evidence.pod.placed
     said = _said(examined)
     if placed and _pins(placed, examined):
         said = found.HOLDS_ITS_CARDS.say(since=since, chosen=_chosen(examined, placed))
@@ -108,7 +109,7 @@ def _with_doubt(examined: ExaminedPod, message: Message) -> Message:
 
 def _pinned(examined: ExaminedPod, placed: Placed, label: str) -> Finding:
     """The pod has its list of cards, is past the gate, and has no node."""
-    scheduled, planner = examined.evidence.standing.scheduled, examined.evidence.planner
+    scheduled, planner = examined.evidence.pod.scheduled, examined.evidence.planner
     chosen = _chosen(examined, placed)
     if scheduled is None or scheduled.reason != _UNSCHEDULABLE:
         return unknown(PLACEMENT, found.NOT_TAKEN_YET.say(chosen=chosen))
@@ -195,12 +196,12 @@ def _to_place(examined: ExaminedPod) -> PodToPlace:
 
 def _said(examined: ExaminedPod) -> Message | None:
     """What the planner says of the pod, with what to do about it; ``None`` if it says nothing that it could say."""
-    condition = examined.evidence.standing.placed
+    condition = examined.evidence.pod.placed
     return _message(condition) if condition else None
 
 
-def _message(condition: Condition) -> Message | None:
-    code, _, text = (condition.message or "").partition(": ")
+def _message(condition: PodCondition) -> Message | None:
+    code, _, text = condition.message.partition(": ")
     entry = _ENTRIES.get(code)
     return Message(entry.code, fitted(text), entry.fix) if entry and text else None
 

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.catalogue.claims import BINDINGS_OF_CLAIMS_PASS_BY
-from webhook.catalogue.installation import (
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.insight.explain.evidence import BindingReviews
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.words.catalogue.claims import BINDINGS_OF_CLAIMS_PASS_BY
+from webhook.words.catalogue.installation import (
     BINDINGS_NOT_REGISTERED,
     REGISTRATION_NOT_READ,
     SCHEDULER_CONDITION_UNREAD,
@@ -12,10 +15,7 @@ from webhook.catalogue.installation import (
     SCHEDULER_PASSES_BY,
     SCHEDULERS_NOT_FOUND,
 )
-from webhook.explain.evidence import BindingReviews
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.explain.words import listed
+from webhook.words.listing import listed
 
 REVIEWED = "binding-reviewed"
 _SERVICE_ACCOUNT = "system:serviceaccount:"

@@ -3,16 +3,17 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, hint, holds
-from webhook.explain.words import gpus, listed
-from webhook.model.choices import Profile
-from webhook.place.occupied import hint_message, is_linked
-from webhook.resolve.resolve import Resolution
-from webhook.topology.model import Gpu
-from webhook.traffic.judgement import PodTraffic, is_recent, pod_traffic, unused
-from webhook.traffic.model import Traffic
-from webhook.traffic.words import bytes_text
+from webhook.decisions.place.occupied import hint_message, is_linked
+from webhook.decisions.resolve.resolve import Resolution
+from webhook.hardware.topology.model import Gpu
+from webhook.hardware.traffic.judgement import PodTraffic, is_recent, pod_traffic, unused
+from webhook.hardware.traffic.model import Traffic
+from webhook.hardware.traffic.words import bytes_text
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, hint, holds
+from webhook.insight.explain.words import gpus
+from webhook.words.choices import Profile
+from webhook.words.listing import listed
 
 TRAFFIC, NVLINK_USE = "traffic", "nvlink-use"
 
@@ -20,7 +21,7 @@ TRAFFIC, NVLINK_USE = "traffic", "nvlink-use"
 def traffic(examined: ExaminedPod) -> Iterator[Finding]:
     """What moved in the last minutes, and a hint where it was not over NVLink; nothing where no agent says it."""
     evidence, resolution = examined.evidence, examined.resolution
-    found, started = evidence.sources.traffic, evidence.standing.started
+    found, started = evidence.sources.traffic, evidence.pod.running_since
     if found is None or resolution is None or evidence.asked_at is None or not is_recent(found, evidence.asked_at):
         return
     if not _are_whole(examined):

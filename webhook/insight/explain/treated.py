@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from webhook.catalogue import cards
-from webhook.catalogue.entry import Message
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, fails, unknown
-from webhook.model import names
-from webhook.request.untreated import Cause, untreated
+from webhook.decisions.request.untreated import Cause, untreated
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, fails, unknown
+from webhook.words import names
+from webhook.words.catalogue import cards
+from webhook.words.catalogue.entry import Message
 
 TREATED = "treated-by-hami"
 

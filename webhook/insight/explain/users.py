@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.catalogue import peers
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, fails, holds, unknown
-from webhook.explain.words import counted
-from webhook.model.outcome import Refused
-from webhook.model.pod import MalformedPod, Pod, PodSpec
-from webhook.request.resources import read_requests
-from webhook.request.users import user_difference, users
+from webhook.decisions.request.resources import read_requests
+from webhook.decisions.request.users import user_difference, users
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, fails, holds, unknown
+from webhook.objects.pod import MalformedPod, Pod, PodSpec
+from webhook.words.catalogue import peers
+from webhook.words.listing import counted
+from webhook.words.outcome import Refused
 
 USERS = "users"
 

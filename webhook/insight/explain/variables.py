@@ -1,7 +1,7 @@
 """Which variables of NCCL and UCX are in effect, who set them, and do they leave NVLink on?
 
-Those with which a container takes NVLink away from itself stand in ``webhook.request.nvlink_switches``, for admission
-too. Source of the others: NCCL src/transport/nvls.cc, src/misc/param.cc.
+Those with which a container takes NVLink away from itself stand in ``webhook.decisions.request.nvlink_switches``, for
+admission too. Source of the others: NCCL src/transport/nvls.cc, src/misc/param.cc.
 """
 
 import re
@@ -9,27 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from webhook.admit.container import PodContainer
-from webhook.admit.steps.nccl import wanted_variables
-from webhook.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
-from webhook.catalogue.variables import (
-    CONF_FILE_NOT_READ,
-    ENV_FROM_NOT_READ,
-    GRAPH_FILE_DECIDES,
-    NVLS_FORCED,
-    NVLS_OFF_HERE,
-    NVLS_ON_BETWEEN_PODS,
-    OWN_TOPOLOGY_FILE,
-    VALUE_NOT_KNOWN,
-)
-from webhook.explain.examined import ExaminedPod
-from webhook.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.explain.words import containers, listed, says
-from webhook.model import names
-from webhook.model.errors import shorten
-from webhook.model.pod import EnvVar
-from webhook.model.references import annotation_of
-from webhook.request.nvlink_switches import (
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.admit.steps.nccl import wanted_variables
+from webhook.decisions.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
+from webhook.decisions.request.nvlink_switches import (
     GRAPH_FILE,
     P2P_DISABLE,
     SHM_DISABLE,
@@ -40,7 +23,25 @@ from webhook.request.nvlink_switches import (
     lacks_cuda_ipc,
     read_integer,
 )
-from webhook.resolve.nccl import P2P_DEFAULT, splits_nvls
+from webhook.decisions.resolve.nccl import P2P_DEFAULT, splits_nvls
+from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.insight.explain.words import containers, says
+from webhook.objects.pod import EnvVar
+from webhook.objects.references import annotation_of
+from webhook.words import names
+from webhook.words.catalogue.variables import (
+    CONF_FILE_NOT_READ,
+    ENV_FROM_NOT_READ,
+    GRAPH_FILE_DECIDES,
+    NVLS_FORCED,
+    NVLS_OFF_HERE,
+    NVLS_ON_BETWEEN_PODS,
+    OWN_TOPOLOGY_FILE,
+    VALUE_NOT_KNOWN,
+)
+from webhook.words.errors import shorten
+from webhook.words.listing import listed
 
 NO_VARIABLES, ENV_FROM = "nccl-variables", "env-from"
 CONF_FILE = "NCCL_CONF_FILE"
@@ -74,7 +75,7 @@ def variables(examined: ExaminedPod) -> Iterator[Finding]:
         yield holds(NO_VARIABLES, f"{text}, unless the image or /etc/nccl.conf says otherwise")
     for value in sorted(found, key=lambda value: value.name):
         yield _judged(examined, value, found[value])
-    hidden = [container for container in examined.gpu_containers if container.name in examined.evidence.env_from]
+    hidden = [container for container in examined.gpu_containers if container.spec.has_env_from]
     if hidden:
         yield unknown(ENV_FROM, ENV_FROM_NOT_READ.say(containers=says(hidden, "takes", "take")))
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webhook.model.errors import shorten
+from webhook.words.errors import shorten
 
 UUID_PREFIX = "GPU-"
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)

@@ -1,20 +1,13 @@
 """How findings name things."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from webhook.admit.container import PodContainer
-from webhook.topology.model import Gpu
+from webhook.decisions.admit.container import PodContainer
+from webhook.hardware.topology.model import Gpu
+from webhook.words.listing import listed
 
 HAVE = "Have the permission"
 """Begins a remedy for what may not be read."""
-
-
-def listed(words: Iterable[str], most: int | None = None) -> str:
-    """``a``, ``a and b``, ``a, b and c``; of more words than ``most`` ``a, b and 7 more``."""
-    every = list(words)
-    if most is not None and len(every) > most:
-        every = [*every[:most], f"{len(every) - most} more"]
-    return " and ".join([", ".join(every[:-1]), every[-1]] if len(every) > 1 else every)
 
 
 def containers(found: Sequence[PodContainer]) -> str:
@@ -35,8 +28,3 @@ def clause(sentence: str) -> str:
 def gpus(found: Sequence[Gpu]) -> str:
     """As the matrix of the node calls them."""
     return listed(gpu.label for gpu in found)
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 GPU``, ``2 GPUs``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

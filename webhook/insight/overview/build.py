@@ -5,26 +5,26 @@ from functools import cached_property
 
 import msgspec
 
-from webhook.analyze.diagnosis import Diagnosis
-from webhook.analyze.node import ClusterNode
-from webhook.analyze.snapshot import KnownPod, Snapshot
-from webhook.analyze.world import FilledWorld
-from webhook.model.pod import MalformedPod
-from webhook.model.pod import Pod as DecodedPod
-from webhook.model.timestamp import format_timestamp
-from webhook.overview.cards import BareCard, bare_cards
-from webhook.overview.findings import SortedFindings, sort_findings
-from webhook.overview.held import CardTable, Held, held_by
-from webhook.overview.kept_for_later import kept_for_later
-from webhook.overview.links import UNKNOWN, Linked
-from webhook.overview.model import Card, CardState, Finding, Node, Overview, Pod
-from webhook.overview.moved import moved
-from webhook.overview.pods import Asked, Subject, asked, malformed_pod, pod_of
-from webhook.place.pinned import pinned_cards
-from webhook.place.pod import PodRecord
-from webhook.printable import fitted
-from webhook.topology.model import NodeTopology
-from webhook.traffic.judgement import PodTraffic
+from webhook.cluster.snapshot.model import KnownPod, Snapshot
+from webhook.cluster.snapshot.nodes import ClusterNode
+from webhook.decisions.place.pinned import pinned_cards
+from webhook.decisions.place.pod import PodRecord
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.traffic.judgement import PodTraffic
+from webhook.insight.analyze.diagnosis import Diagnosis
+from webhook.insight.analyze.world import FilledWorld
+from webhook.insight.overview.cards import BareCard, bare_cards
+from webhook.insight.overview.findings import SortedFindings, sort_findings
+from webhook.insight.overview.held import CardTable, Held, held_by
+from webhook.insight.overview.kept_for_later import kept_for_later
+from webhook.insight.overview.links import UNKNOWN, Linked
+from webhook.insight.overview.model import Card, CardState, Finding, Node, Overview, Pod
+from webhook.insight.overview.moved import moved
+from webhook.insight.overview.pods import Asked, Subject, asked, malformed_pod, pod_of
+from webhook.objects.pod import MalformedPod
+from webhook.objects.pod import Pod as DecodedPod
+from webhook.words.printable import fitted
+from webhook.words.timestamp import format_timestamp
 
 _LEAST = 2
 """Cards that are a pair."""
@@ -119,7 +119,7 @@ class _Picture:
             self._note(key, ask, held)
             node = self._nodes.get(held.node)
             linked = node.linked if node else None
-            subject = Subject(known, pod, ask, held, linked, self._moved(known, ask, held))
+            subject = Subject(known, pod, ask, held, linked, self._moved(pod, ask, held))
             return pod_of(subject, self._snapshot.planner, findings)
         except MalformedPod:
             return malformed_pod(known, findings) if findings else None
@@ -130,13 +130,13 @@ class _Picture:
         where = self._filled.world.node_with(pinned) if pinned else None
         return held_by(pod, known.node, record, where.name if where else "", self._tables)
 
-    def _moved(self, known: KnownPod, ask: Asked, held: Held) -> PodTraffic | None:
+    def _moved(self, pod: DecodedPod, ask: Asked, held: Held) -> PodTraffic | None:
         node = self._nodes.get(held.node)
         if node is None or ask.has_slices or held.is_chosen:  # traffic is counted for cards, not for pods
             return None
         own = set(held.cards)
         uuids = [card.uuid for card in node.cards if card.index in own]
-        return moved(known, uuids, node.node.traffic, self._snapshot.at)
+        return moved(pod, uuids, node.node.traffic, self._snapshot.at)
 
     def _note(self, key: str, ask: Asked, held: Held) -> None:
         for index in held.cards:

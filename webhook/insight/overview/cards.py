@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from webhook.analyze.node import ClusterNode
-from webhook.model import names
-from webhook.model.errors import FormatError
-from webhook.overview.links import Linked
-from webhook.overview.model import Health
-from webhook.printable import fitted
-from webhook.topology.model import MigMode, NodeTopology
-from webhook.topology.readers.hami_register import RegisteredGpu, parse_register
+from webhook.cluster.snapshot.nodes import ClusterNode
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.hardware.topology.readers.hami_register import RegisteredGpu, parse_register
+from webhook.insight.overview.links import Linked
+from webhook.insight.overview.model import Health
+from webhook.words import names
+from webhook.words.errors import FormatError
+from webhook.words.printable import fitted
 
 _ILL = "HAMi reports it unhealthy"
 _CORDONED = f"{names.HAMI_DEVICE_CORDON} names it"

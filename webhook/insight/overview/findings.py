@@ -5,9 +5,9 @@ from typing import Final
 
 import msgspec
 
-from webhook.analyze.diagnosis import Diagnosis, Severity
-from webhook.overview.model import Finding, Level
-from webhook.printable import fitted
+from webhook.insight.analyze.diagnosis import Diagnosis, Severity
+from webhook.insight.overview.model import Finding, Level
+from webhook.words.printable import fitted
 
 _LEVELS: Final = {
     Severity.ERROR: Level.ERROR,

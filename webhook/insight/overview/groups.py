@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from webhook.overview.model import Node
+from webhook.insight.overview.model import Node
 
 
 class Joined(enum.StrEnum):

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from webhook.allocation.hami import DIALECT as HAMI
-from webhook.allocation.model import Allocation, Device
-from webhook.allocation.read import DIALECTS, allocated_node, read_allocation
-from webhook.model.errors import FormatError, LimitError
-from webhook.model.pod import Pod
-from webhook.overview.cards import BareCard
-from webhook.place.pinned import pinned_cards
-from webhook.place.pod import PodRecord
+from webhook.decisions.allocation.hami import DIALECT as HAMI
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.allocation.read import DIALECTS, allocated_node, read_allocation
+from webhook.decisions.place.pinned import pinned_cards
+from webhook.decisions.place.pod import PodRecord
+from webhook.insight.overview.cards import BareCard
+from webhook.objects.pod import Pod
+from webhook.words.errors import FormatError, LimitError
 
 
 class CardTable:

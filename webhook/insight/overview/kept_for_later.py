@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from webhook.analyze.snapshot import Snapshot
-from webhook.model.timestamp import parse_timestamp
-from webhook.place.placed import read_placed
-from webhook.place.pod import PodRecord
-from webhook.place.world import World
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.decisions.place.placed import read_placed
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.world import World
+from webhook.words.timestamp import parse_timestamp
 
 
 def kept_for_later(world: World, snapshot: Snapshot) -> Mapping[str, str]:
     """By UUID the key of the pod that names the card for its group.
 
     The planner keeps a set while no pod has one of its cards and the group lacks pods, for a limited time
-    (:mod:`webhook.place.later`). It counts that time by its own clock, so at the end the two may differ.
+    (:mod:`webhook.decisions.place.later`). It counts that time by its own clock, so at the end the two may differ.
     """
     annotated = {f"{known.namespace}/{known.name}": known for known in snapshot.pods} if world.holding else {}
     seconds = snapshot.policy.placement.reserve_seconds

@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 import msgspec
 
-from webhook.model.errors import GpuTopologyError
-from webhook.overview.model import Overview
-from webhook.printable import fitted
+from webhook.insight.overview.model import Overview
+from webhook.words.errors import GpuTopologyError
+from webhook.words.printable import fitted
 
 
 def limited(whole: Overview, *, namespace: str | None, nodes: Collection[str]) -> Overview:

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from webhook.model.errors import FormatError
-from webhook.overview.model import Link
-from webhook.resolve.node import KnownNode, Origin
-from webhook.topology.connections import PathType
-from webhook.topology.health import node_health
-from webhook.topology.model import NVSWITCH, MigMode, NodeTopology
-from webhook.topology.planning.fleet import Build
-from webhook.topology.sets import GpuSet, assess
+from webhook.decisions.resolve.node import KnownNode, Origin
+from webhook.hardware.topology.connections import PathType
+from webhook.hardware.topology.health import node_health
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.hardware.topology.planning.fleet import Build
+from webhook.hardware.topology.sets import GpuSet, assess
+from webhook.insight.drawings.links import Link, nvlinks
+from webhook.words.errors import FormatError
 
 UNKNOWN = "unknown"
 _SETS_KEPT = 4096
@@ -50,13 +50,7 @@ class Linked:
 
     def links(self) -> Iterator[Link]:
         """The NVLinks of each pair, and of each card to the switches."""
-        usable = [gpu for gpu in self.topology.gpus if gpu.index in self._usable]
-        by_label = {gpu.label: gpu.index for gpu in usable}
-        for gpu in usable:
-            for link in gpu.nvlinks:
-                other = by_label.get(link.target)
-                if link.target == NVSWITCH or (other is not None and other > gpu.index):
-                    yield Link(one=gpu.index, other=other, count=link.count, active=link.active)
+        return nvlinks(self.topology)
 
     def best(self, count: int) -> float:
         """GB/s per direction of the weakest pair of the best set of so many cards; 0 where there is no pair."""

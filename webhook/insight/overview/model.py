@@ -7,6 +7,8 @@ import enum
 
 import msgspec
 
+from webhook.insight.drawings.links import Link
+
 
 class CardState(enum.StrEnum):
     """Who has a card."""
@@ -81,19 +83,6 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     is_mig: bool = False
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
-    """The NVLinks between two GPUs of a node, or of one GPU to the switches."""
-
-    one: int
-    """Index of a GPU."""
-    other: int | None
-    """Index of the other GPU, which is greater; None for the switches."""
-    count: int
-    """Links, up or not."""
-    active: int
-    """Links that are up."""
-
-
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     """One node with GPUs."""
 
@@ -103,13 +92,18 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     cards: tuple[Card, ...]
     links: tuple[Link, ...]
     nvlink: str
-    """``healthy``, ``degraded``, ``absent`` (webhook.topology.health), or ``unknown``."""
+    """``healthy``, ``degraded``, ``absent`` (webhook.hardware.topology.health), or ``unknown``."""
     best: float
     """GB/s per direction of its best pair of GPUs; 0 if it has none."""
     is_schedulable: bool = True
     problem: str = ""
     """Why the picture is empty or incomplete, in a sentence."""
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def lost_links(self) -> int:
+        """NVLinks that are down."""
+        return sum(link.lost for link in self.links)
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True):

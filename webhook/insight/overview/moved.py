@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from webhook.analyze.snapshot import KnownPod
-from webhook.explain.standing import standing_of
-from webhook.traffic.judgement import PodTraffic, is_recent, pod_traffic
-from webhook.traffic.model import Traffic
+from webhook.hardware.traffic.judgement import PodTraffic, is_recent, pod_traffic
+from webhook.hardware.traffic.model import Traffic
+from webhook.objects.pod import Pod
 
 
-def moved(known: KnownPod, uuids: Sequence[str], traffic: Traffic | None, at: datetime | None) -> PodTraffic | None:
+def moved(pod: Pod, uuids: Sequence[str], traffic: Traffic | None, at: datetime | None) -> PodTraffic | None:
     """None where no agent tells it, or none has for a while.
 
     Args:
-        known: A pod with whole cards.
+        pod: A pod with whole cards.
         uuids: Of its cards.
         traffic: Of its node.
         at: When the cluster was read.
@@ -23,4 +22,4 @@ def moved(known: KnownPod, uuids: Sequence[str], traffic: Traffic | None, at: da
     """
     if traffic is None or at is None or not is_recent(traffic, at):
         return None
-    return pod_traffic(traffic, uuids, standing_of(known.document).started)
+    return pod_traffic(traffic, uuids, pod.running_since)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from webhook.overview.model import Card, CardState, Finding, Health, Level, Node, Pod, Verified
+from webhook.insight.overview.model import Card, CardState, Finding, Health, Level, Node, Pod, Verified
 
 _BAD = (Level.ERROR, Level.WARNING)
 _WELL = ("healthy", "absent")

@@ -2,24 +2,24 @@
 
 from typing import NamedTuple
 
-from webhook.analyze.pods import holder_of
-from webhook.analyze.snapshot import KnownPod, Snapshot
-from webhook.bind.injected import injected_profile
-from webhook.explain.standing import PlannerSigns
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.outcome import Refused
-from webhook.model.pod import Pod as DecodedPod
-from webhook.model.pod import PodSpec
-from webhook.overview.held import Held
-from webhook.overview.links import Linked, Worth
-from webhook.overview.model import Finding, Pod, Verified
-from webhook.overview.verified import verified
-from webhook.overview.waits import waits_for
-from webhook.printable import fitted
-from webhook.request.claims import read_claims
-from webhook.request.resources import read_requests
-from webhook.traffic.judgement import PodTraffic
+from webhook.cluster.snapshot.model import KnownPod, Snapshot
+from webhook.decisions.bind.injected import injected_profile
+from webhook.decisions.request.claims import read_claims
+from webhook.decisions.request.resources import read_requests
+from webhook.hardware.traffic.judgement import PodTraffic
+from webhook.insight.analyze.pods import holder_of
+from webhook.insight.overview.held import Held
+from webhook.insight.overview.links import Linked, Worth
+from webhook.insight.overview.model import Finding, Pod, Verified
+from webhook.insight.overview.verified import verified
+from webhook.insight.overview.waits import waits_for
+from webhook.objects.planner_signs import PlannerSigns
+from webhook.objects.pod import Pod as DecodedPod
+from webhook.objects.pod import PodSpec
+from webhook.words import names
+from webhook.words.choices import Profile
+from webhook.words.outcome import Refused
+from webhook.words.printable import fitted
 
 _PEERS = frozenset({Profile.POD_PEERS, Profile.NODE_PEERS})
 
@@ -92,7 +92,7 @@ def pod_of(subject: Subject, planner: PlannerSigns, findings: tuple[Finding, ...
     """
     known, pod, ask, held, linked, moved = subject
     worth = _worth(ask, held, linked)
-    is_verified, reason = verified(known.document)
+    is_verified, reason = verified(pod)
     pinned_to = held.node if held.is_chosen else ""
     return Pod(
         key=f"{known.namespace}/{known.name}",

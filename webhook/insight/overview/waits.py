@@ -1,10 +1,10 @@
 """What a pod waits for that has no node, or no Binding yet."""
 
-from webhook.analyze.snapshot import KnownPod
-from webhook.explain.standing import Condition, PlannerSigns, Standing, standing_of
-from webhook.model import names
-from webhook.model.pod import MalformedPod, Pod, PodSpec
-from webhook.printable import fitted
+from webhook.cluster.snapshot.model import KnownPod
+from webhook.objects.planner_signs import PlannerSigns
+from webhook.objects.pod import Pod, PodCondition, PodSpec
+from webhook.words import names
+from webhook.words.printable import fitted
 
 _GATE = f"the planner (gate {names.PLACE_GATE})"
 _SAID_LIMIT = 400
@@ -22,12 +22,11 @@ def waits_for(known: KnownPod, pod: Pod, planner: PlannerSigns, *, pinned_to: st
     spec = pod.spec or PodSpec()
     if spec.node_name:
         return ""
-    standing = _standing(known)
     if names.PLACE_GATE in spec.scheduling_gates:
-        return _behind_the_gate(standing, planner, pinned_to)
+        return _behind_the_gate(pod, planner, pinned_to)
     if spec.scheduling_gates:
         return f"its scheduling gate {fitted(spec.scheduling_gates[0], _SAID_LIMIT)}"
-    said = _unschedulable(standing.scheduled)
+    said = _unschedulable(pod.scheduled)
     if said:
         return said
     if pinned_to:
@@ -35,23 +34,16 @@ def waits_for(known: KnownPod, pod: Pod, planner: PlannerSigns, *, pinned_to: st
     return f"its Binding to {fitted(known.node)}" if known.node else "the scheduler"
 
 
-def _standing(known: KnownPod) -> Standing:
-    try:
-        return standing_of(known.document)
-    except MalformedPod:
-        return Standing()
-
-
-def _behind_the_gate(standing: Standing, planner: PlannerSigns, pinned_to: str) -> str:
+def _behind_the_gate(pod: Pod, planner: PlannerSigns, pinned_to: str) -> str:
     if planner.is_alive is False:
         return f"{_GATE}, and there is none: {planner.said}"
     if pinned_to:
         return f"{_GATE} to open its gate: its cards on {fitted(pinned_to)} are chosen"
-    said = standing.placed.message if standing.placed else None
+    said = pod.placed.message if pod.placed else ""
     return f"{_GATE}: {_clause(said)}" if said else _GATE
 
 
-def _unschedulable(condition: Condition | None) -> str:
+def _unschedulable(condition: PodCondition | None) -> str:
     if condition is None or condition.status == "True" or not condition.message:
         return ""
     return f"the scheduler: {_clause(condition.message)}"

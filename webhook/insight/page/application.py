@@ -9,11 +9,11 @@ from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Res
 from fastapi.exceptions import RequestValidationError
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from webhook.page.details import detail
-from webhook.page.document import ASSETS, asset, shell
-from webhook.page.feed import MOST_LISTENERS, Feed
-from webhook.page.tree import as_json
-from webhook.page.words import Language, chosen, words
+from webhook.insight.page.details import detail
+from webhook.insight.page.document import ASSETS, asset, shell
+from webhook.insight.page.feed import MOST_LISTENERS, Feed
+from webhook.insight.page.markup import as_tree
+from webhook.insight.page.words import Language, chosen, words
 
 MOST_WAITING = 4
 """Questions about single pods that wait while one is answered."""
@@ -23,7 +23,7 @@ LanguageQuery = Annotated[Language | None, Query()]
 
 
 def create_app(feed: Feed) -> FastAPI:
-    """The application, without any protection: :class:`webhook.page.guard.Guard` stands before it."""
+    """The application, without any protection: :class:`webhook.insight.page.guard.Guard` stands before it."""
     app = FastAPI(
         openapi_url=None,
         docs_url=None,
@@ -55,8 +55,8 @@ def create_app(feed: Feed) -> FastAPI:
             feed.listeners -= 1
 
     @app.get("/events", response_class=EventSourceResponse, dependencies=[Depends(room)])
-    async def events(since: int = 0, lang: Language = Language.ENGLISH) -> AsyncIterator[ServerSentEvent]:
-        async for found in feed.listen(lang, since):
+    async def events(lang: Language = Language.ENGLISH) -> AsyncIterator[ServerSentEvent]:
+        async for found in feed.listen(lang):
             yield ServerSentEvent(raw_data=found.decode())
 
     @app.get("/detail")
@@ -72,7 +72,7 @@ def create_app(feed: Feed) -> FastAPI:
             waiting[0] -= 1
         if found is None:
             raise HTTPException(404)
-        return Response(msgspec.json.encode(as_json(found)), media_type="application/json")
+        return Response(msgspec.json.encode(as_tree(found)), media_type="application/json")
 
     return app
 

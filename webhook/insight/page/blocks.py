@@ -2,24 +2,46 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 
-from webhook.overview.model import Finding, Node, Overview, Pod
-from webhook.page import findings, nodes, pods, summary
-from webhook.page.tree import Element, el
-from webhook.page.words import Words
+import msgspec
+from markupsafe import Markup
+
+from webhook.insight.overview.model import Finding, Node, Overview, Pod
+from webhook.insight.page import findings, nodes, pods, summary
+from webhook.insight.page.markup import as_tree, render
+from webhook.insight.page.words import Words
 
 LISTS = ("summary", "notes", "findings", "waiting", "nodes", "pods", "node-rows", "by-namespace", "by-finding")
 """Where blocks stand. The key of a block begins with its list and a slash; a list is the element of that id."""
+_TEMPLATES = {
+    "findings": "finding",
+    "nodes": "node-tile",
+    "node-rows": "node-row",
+    "pods": "pod-row",
+    "by-namespace": "option",
+    "by-finding": "option",
+}
+"""Names of templates by list, where they are not the same."""
 
 _T = TypeVar("_T")
 
 
-class Block(NamedTuple):
+@dataclass(frozen=True)
+class Block:
     """One block, and what it was made of."""
 
     of: object
-    tree: Element
+    sort: str
+    """Its place in its list."""
+    markup: Markup
+
+    @cached_property
+    def written(self) -> msgspec.Raw:
+        """Its elements as JSON."""
+        return msgspec.Raw(msgspec.json.encode(as_tree(self.markup)))
 
 
 Blocks = Mapping[str, Block]
@@ -31,15 +53,16 @@ def blocks(overview: Overview, words: Words, before: Blocks | None = None) -> di
 
 
 def _made(overview: Overview, words: Words, before: Blocks) -> Iterator[tuple[str, Block]]:
-    def block(key: str, of: _T, make: Callable[[_T, Words], Element]) -> tuple[str, Block]:
+    def block(key: str, of: _T, values: Callable[[_T, Words], dict[str, object]]) -> tuple[str, Block]:
         known = before.get(key)
         if known is not None and known.of == of:
             return key, known
-        tree = make(of, words)
-        return key, Block(of, tree._replace(attributes={"data-key": key} | tree.attributes))
+        kind = key.partition("/")[0]
+        shown = {"key": key, "sort": ""} | values(of, words)
+        return key, Block(of, str(shown["sort"]), render(_TEMPLATES.get(kind, kind), words, shown))
 
-    yield block("summary/", summary.count(overview), summary.summary)
-    yield block("notes/", (overview.unread, overview.are_judged), summary.notes)
+    yield block("summary/", summary.count(overview), lambda count, _: {"count": count})
+    yield block("notes/", (overview.unread, overview.are_judged), _notes)
     for found in findings.gathered(overview):
         yield block(f"findings/{found.key}", found, findings.item)
     for node, here in _with_pods(overview):
@@ -78,6 +101,9 @@ def _codes(overview: Overview) -> list[tuple[str, int]]:
     return sorted(count.items())
 
 
-def _option(of: tuple[str, int], _: Words) -> Element:
-    name, number = of
-    return el("option", f"{name} ({number})", value=name, data_sort=name)
+def _notes(of: tuple[tuple[str, ...], bool], _: Words) -> dict[str, object]:
+    return {"unread": of[0], "are_judged": of[1]}
+
+
+def _option(of: tuple[str, int], _: Words) -> dict[str, object]:
+    return {"sort": of[0], "name": of[0], "number": of[1]}

@@ -8,14 +8,14 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from webhook.analyze.analyzers import analyze
-from webhook.analyze.diagnosis import Diagnosis
-from webhook.analyze.snapshot import Snapshot
-from webhook.model.errors import GpuTopologyError
-from webhook.overview.build import overview
-from webhook.page.details import Known
-from webhook.page.feed import Feed
-from webhook.page.sheet import Standing
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.cluster.snapshot.standing import Standing
+from webhook.insight.analyze.analyzers import analyze
+from webhook.insight.analyze.diagnosis import Diagnosis
+from webhook.insight.overview.build import overview
+from webhook.insight.page.details import Known
+from webhook.insight.page.feed import Feed
+from webhook.words.errors import GpuTopologyError
 
 LEAST_SECONDS = 1.0
 """Between two overviews, and at least twice as long as one takes."""

@@ -9,7 +9,7 @@ import hmac
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
-from webhook.page.document import POLICY
+from webhook.insight.page.document import POLICY
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -2,7 +2,7 @@
 
 from zlib import crc32
 
-from webhook.overview.model import Pod
+from webhook.insight.overview.model import Pod
 
 HUES = 10
 """Classes ``h0`` to ``h9`` of the style sheet."""

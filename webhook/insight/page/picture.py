@@ -1,14 +1,16 @@
 """The picture of a node: its cards in one or two rows, and the NVLinks between them or to the switches."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-import msgspec
-
-from webhook.overview.model import Card, CardState, Health, Link, Node, Pod
-from webhook.page.holders import hue, mark
-from webhook.page.tree import TIMES, Child, Element, el
-from webhook.page.words import Words
+from webhook.insight.drawings.elements import Box
+from webhook.insight.drawings.links import Link
+from webhook.insight.overview.model import Card, CardState, Health, Node, Pod
+from webhook.insight.page.holders import hue, mark
+from webhook.insight.page.markup import encoded
+from webhook.insight.page.words import Words
+from webhook.words.listing import ranges
 
 _WIDTH, _HEIGHT, _GAP, _EDGE = 34.0, 38.0, 7.0, 2.0
 _BUNDLE, _BAR = 15.0, 9.0
@@ -22,6 +24,46 @@ MOST_HOLDERS = 32
 """Pods of one card that are told. Who may create pods can have thousands of them claim one."""
 _MOST_NAMED = 8
 """Pods that the tooltip of a card names."""
+_TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+class Stroke(NamedTuple):
+    """A line of the picture."""
+
+    class_: str
+    points: str
+    """The data of a path."""
+    title: str = ""
+    width: float = 0.0
+    """0: that of its class."""
+    dashes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnCard:
+    """A card of the picture."""
+
+    index: int
+    box: Box
+    class_: str
+    title: str
+    mark: str
+    signs: tuple[Stroke, ...]
+    holders: str
+    is_mig: bool
+
+
+class Picture(NamedTuple):
+    """A node as it is drawn."""
+
+    width: float
+    height: float
+    rows: int
+    bundles: tuple[Stroke, ...]
+    bar: Box | None
+    """Of the switches."""
+    curves: tuple[Stroke, ...]
+    cards: tuple[DrawnCard, ...]
 
 
 class _Place(NamedTuple):
@@ -40,27 +82,26 @@ class _Layout(NamedTuple):
     """Height of what is between the rows, or below the only one."""
 
 
-def picture(node: Node, pods: Mapping[str, Pod], words: Words, id_: str) -> Element:
-    """The node as SVG, with a title and a description.
+def picture(node: Node, pods: Mapping[str, Pod], words: Words) -> Picture:
+    """The node as it is drawn.
 
     Args:
         node: What to draw.
         pods: Those that hold its cards, by key.
         words: The texts.
-        id_: Unique on the page.
     """
     layout = _layout(node)
-    return el(
-        "svg",
-        el("title", words("picture.title", node=node.name), id=f"{id_}t"),
-        el("desc", " ".join(describe(node, words)), id=f"{id_}d"),
-        *_links(node, layout, words),
-        *(_card(card, layout, pods, words) for card in node.cards),
-        viewBox=f"0 0 {layout.width:g} {layout.height:g}",
-        role="img",
-        aria_labelledby=f"{id_}t",
-        aria_describedby=f"{id_}d",
-        class_=f"picture rows{layout.rows}",
+    known = [link for link in node.links if {link.one, link.other} - {None} <= layout.places.keys() and link.count > 0]
+    switched = [link for link in known if link.other is None]
+    bar = Box(_EDGE, _EDGE + _HEIGHT + _BUNDLE, _bar_width(layout), _BAR) if switched else None
+    return Picture(
+        width=layout.width,
+        height=layout.height,
+        rows=layout.rows,
+        bundles=tuple(stroke for link in switched for stroke in _bundle(link, layout, words)),
+        bar=bar,
+        curves=tuple(_curves([link for link in known if link.other is not None], layout, words)),
+        cards=tuple(_card(card, layout, pods, words) for card in node.cards),
     )
 
 
@@ -69,40 +110,18 @@ def describe(node: Node, words: Words) -> Iterator[str]:
     states = {state: [card.index for card in node.cards if card.state is state] for state in CardState}
     for state, indices in states.items():
         if indices:
-            yield words("picture.cards", cards=spans(indices), state=words(f"state.{state}"))
+            yield words("picture.cards", cards=ranges(indices), state=words(f"state.{state}"))
     for card in node.cards:
         if card.health not in (Health.OK, Health.UNKNOWN):
             yield words("picture.card", card=card.index, health=words(f"health.{card.health}"))
     yield words(f"nvlink.{node.nvlink}.sentence")
-    for link in lost(node.links):
-        yield link_words(link, words)
-
-
-def lost(links: Iterable[Link]) -> list[Link]:
-    """Those of which some are down."""
-    return [link for link in links if link.active < link.count]
-
-
-def number_lost(links: Iterable[Link]) -> int:
-    """How many links are down."""
-    return sum(link.count - link.active for link in lost(links))
+    yield from (link_words(link, words) for link in node.links if link.lost)
 
 
 def link_words(link: Link, words: Words) -> str:
     """How many links are up, and between what."""
     other = words("link.switches") if link.other is None else f"GPU{link.other}"
     return words("link.up", one=f"GPU{link.one}", other=other, active=link.active, count=link.count)
-
-
-def spans(indices: Sequence[int]) -> str:
-    """``0-3, 6`` for 0, 1, 2, 3 and 6."""
-    found: list[list[int]] = []
-    for index in sorted(indices):
-        if found and found[-1][-1] == index - 1:
-            found[-1].append(index)
-        else:
-            found.append([index])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in found)
 
 
 def _layout(node: Node) -> _Layout:
@@ -127,42 +146,33 @@ def _middle(links: Sequence[Link], rows: int) -> float:
     return _APART if rows > 1 else 0.0
 
 
-def _links(node: Node, layout: _Layout, words: Words) -> Iterator[Element]:
-    known = [link for link in node.links if {link.one, link.other} - {None} <= layout.places.keys() and link.count > 0]
-    switched = [link for link in known if link.other is None]
-    for link in switched:
-        yield from _bundle(link, layout, words)
-    if switched:
-        y = _EDGE + _HEIGHT + _BUNDLE
-        yield el("rect", x=_EDGE, y=y, width=_bar(layout), height=_BAR, rx=2, class_="switches")
-    direct = [link for link in known if link.other is not None]
-    counts = sorted({link.count for link in direct}, reverse=True)
-    ports = _ports(direct, layout)
-    for link in sorted(direct, key=lambda each: each.active < each.count):  # the lost ones on top
-        level = _LEVELS[min(counts.index(link.count), len(_LEVELS) - 1)]
-        yield from _curve(link, layout, ports, level, words)
-
-
-def _bar(layout: _Layout) -> float:
-    """The width of the bar of the switches."""
+def _bar_width(layout: _Layout) -> float:
     return max(place.x for place in layout.places.values()) + _WIDTH - _EDGE
 
 
-def _bundle(link: Link, layout: _Layout, words: Words) -> Iterator[Element]:
+def _bundle(link: Link, layout: _Layout, words: Words) -> Iterator[Stroke]:
     """One stroke for each link: the dashes of a line that is as wide as the links are long."""
     place = layout.places[link.one]
     step = (_WIDTH - 6) / link.count
     y = place.edge + (_BUNDLE / 2 if place.row == 0 else -_BUNDLE / 2)
     dashes = f"{step * 0.55:.2f} {step * 0.45:.2f}"
 
-    def line(first: int, number: int, class_: str, *children: Child) -> Element:
+    def line(class_: str, first: int, number: int, title: str = "") -> Stroke:
         path = f"M{place.x + 3 + first * step:.1f} {y:.1f}h{number * step:.1f}"
-        return el("path", *children, d=path, stroke_width=_BUNDLE, stroke_dasharray=dashes, class_=class_)
+        return Stroke(class_, path, title, _BUNDLE, dashes)
 
     if link.active:
-        yield line(0, min(link.active, link.count), "up")
-    if link.active < link.count:
-        yield line(link.active, link.count - link.active, "down", el("title", link_words(link, words)))
+        yield line("up", 0, min(link.active, link.count))
+    if link.lost:
+        yield line("down", link.active, link.lost, link_words(link, words))
+
+
+def _curves(links: Sequence[Link], layout: _Layout, words: Words) -> Iterator[Stroke]:
+    counts = sorted({link.count for link in links}, reverse=True)
+    ports = _ports(links, layout)
+    for link in sorted(links, key=lambda each: each.lost > 0):  # the lost ones on top
+        level = _LEVELS[min(counts.index(link.count), len(_LEVELS) - 1)]
+        yield from _curve(link, layout, ports, level, words)
 
 
 def _ports(links: Sequence[Link], layout: _Layout) -> dict[tuple[int, int], float]:
@@ -178,7 +188,7 @@ def _ports(links: Sequence[Link], layout: _Layout) -> dict[tuple[int, int], floa
 
 def _curve(
     link: Link, layout: _Layout, ports: Mapping[tuple[int, int], float], level: str, words: Words
-) -> Iterator[Element]:
+) -> Iterator[Stroke]:
     if link.other is None:
         return
     one, other = layout.places[link.one], layout.places[link.other]
@@ -188,30 +198,28 @@ def _curve(
         y = one.edge + (depth if one.row == 0 else -depth)
     else:
         y = (one.edge + other.edge) / 2
-    is_lost = link.active < link.count
-    title = el("title", link_words(link, words)) if is_lost else None
     path = f"M{x1:.1f} {one.edge:.1f}C{x1:.1f} {y:.1f} {x2:.1f} {y:.1f} {x2:.1f} {other.edge:.1f}"
-    yield el("path", title, d=path, class_=f"link {level}" + (" lost" if is_lost else ""))
+    yield Stroke(f"link {level}{' lost' if link.lost else ''}", path, link_words(link, words) if link.lost else "")
     if not link.active:
         x, centre = (x1 + x2) / 2, (one.edge + 6 * y + other.edge) / 8
-        yield el("path", d=f"M{x - 3:.1f} {centre - 3:.1f}l6 6m0 -6l-6 6", class_="cross")
+        yield Stroke("cross", f"M{x - 3:.1f} {centre - 3:.1f}l6 6m0 -6l-6 6")
 
 
-def _card(card: Card, layout: _Layout, pods: Mapping[str, Pod], words: Words) -> Element:
+def _card(card: Card, layout: _Layout, pods: Mapping[str, Pod], words: Words) -> DrawnCard:
     place = layout.places[card.index]
     y = place.edge - _HEIGHT if place.row == 0 else place.edge
     holders = [pods[key] for key in card.holders if key in pods]
     first = holders[0] if holders else None
-    classes = " ".join(filter(None, ("card", f"s-{card.state}", f"c-{card.health}", hue(first) if first else "")))
-    return el(
-        "g",
-        el("title", tooltip(card, words)),
-        el("rect", x=place.x, y=y, width=_WIDTH, height=_HEIGHT, rx=4),
-        *_signs(card, place.x, y),
-        el("text", str(card.index), x=place.x + 4, y=y + 10, class_="index"),
-        el("text", _mark(card, first), x=place.x + _WIDTH / 2, y=y + 27, class_="mark"),
-        class_=classes,
-        data_pods=encoded(card.holders[:MOST_HOLDERS]) if card.holders else None,
+    box = Box(place.x, y, _WIDTH, _HEIGHT)
+    return DrawnCard(
+        index=card.index,
+        box=box,
+        class_=" ".join(filter(None, ("card", f"s-{card.state}", f"c-{card.health}", hue(first) if first else ""))),
+        title=tooltip(card, words),
+        mark=_mark(card, first),
+        signs=tuple(_signs(card, box)),
+        holders=encoded(card.holders[:MOST_HOLDERS]) if card.holders else "",
+        is_mig=card.is_mig,
     )
 
 
@@ -219,27 +227,25 @@ def _mark(card: Card, first: Pod | None) -> str:
     if card.state is CardState.UNKNOWN:
         return "?"
     if card.state is CardState.SHARED and len(card.holders) > 1:
-        return f"{TIMES}{len(card.holders)}"
+        return f"{_TIMES}{len(card.holders)}"
     if first:
         return mark(first)
     return "" if card.state is CardState.FREE else "··"
 
 
-def _signs(card: Card, x: float, y: float) -> Iterator[Element]:
+def _signs(card: Card, box: Box) -> Iterator[Stroke]:
     """What says without colour how a card is."""
+    x, y = box.x, box.y
     if card.state is CardState.SHARED:
-        yield el("path", d=f"M{x + 1:g} {y + _HEIGHT - 6:g}h{_WIDTH - 2:g}", class_="slices")
+        yield Stroke("slices", f"M{x + 1:g} {box.bottom - 6:g}h{_WIDTH - 2:g}")
     if card.health is Health.BROKEN:
         wide, high = _WIDTH - 12, _HEIGHT - 18
-        across = f"M{x + 6:g} {y + 13:g}l{wide:g} {high:g}m0 {-high:g}l{-wide:g} {high:g}"
-        yield el("path", d=across, class_="broken")
+        yield Stroke("broken", f"M{x + 6:g} {y + 13:g}l{wide:g} {high:g}m0 {-high:g}l{-wide:g} {high:g}")
     elif card.health is Health.CORDONED:
-        bars = "".join(f"M{x + 6 + 8 * bar:g} {y + _HEIGHT - 3:g}l6 {6 - _HEIGHT:g}" for bar in range(3))
-        yield el("path", d=bars, class_="cordon")
+        bars = (f"M{x + 6 + 8 * bar:g} {box.bottom - 3:g}l6 {6 - _HEIGHT:g}" for bar in range(3))
+        yield Stroke("cordon", "".join(bars))
     elif card.health is Health.LINKS_DOWN:
-        yield el("path", d=f"M{x + _WIDTH - 11:g} {y + 11:g}h9l-4.5 -8z", class_="alarm")
-    if card.is_mig:
-        yield el("text", "MIG", x=x + _WIDTH - 3, y=y + _HEIGHT - 3, class_="mig")
+        yield Stroke("alarm", f"M{box.right - 11:g} {y + 11:g}h9l-4.5 -8z")
 
 
 def tooltip(card: Card, words: Words) -> str:
@@ -249,8 +255,3 @@ def tooltip(card: Card, words: Words) -> str:
     health = "" if card.health is Health.OK else words(f"health.{card.health}")
     parts = (f"GPU{card.index}", card.product, "MIG" if card.is_mig else "", state, health, card.why)
     return " · ".join(filter(None, parts))
-
-
-def encoded(names: Sequence[str]) -> str:
-    """A list for the script, as JSON."""
-    return msgspec.json.encode(names).decode()

@@ -3,21 +3,34 @@
 import asyncio
 import secrets
 import socket
+from collections import Counter
 from collections.abc import Coroutine, Sequence
+from time import monotonic
 from typing import Any, NamedTuple
 
 import uvicorn
 
-from webhook.page import connections
-from webhook.page.application import create_app
-from webhook.page.feed import Feed
-from webhook.page.guard import Guard
-from webhook.server.bound import bind
+from webhook.insight.page.application import create_app
+from webhook.insight.page.feed import Feed
+from webhook.insight.page.guard import Guard
+from webhook.programs.http.bound import bind
+from webhook.programs.http.connections import Connections, Limits
+from webhook.programs.http.listener import Server, server_config
 
 LOOPBACK = "127.0.0.1"
 _TOKEN_BYTES = 32
-_END_SECONDS = 3
-"""How long answers may go on after the end was said to them."""
+LIMITS = Limits(
+    connections=64,
+    unfinished_bytes=256 * 1024 * 1024,
+    header_bytes=64 * 1024,
+    body_bytes=0,
+    handshake_seconds=10.0,
+    header_seconds=10.0,
+    body_seconds=10.0,
+    answer_seconds=60.0,
+    idle_seconds=120.0,
+)
+"""Every user of the machine can open connections. The largest clusters take some MiB for each browser."""
 
 
 class Place(NamedTuple):
@@ -55,14 +68,19 @@ def find_place(port: int) -> Place:
     return Place(bound, secrets.token_urlsafe(_TOKEN_BYTES))
 
 
-class _Server(uvicorn.Server):
+class _Server(Server):
     """Says the end to the streams first: uvicorn waits for running answers, and these would never end."""
 
-    def __init__(self, config: uvicorn.Config, feed: Feed) -> None:
-        super().__init__(config)
+    capture_signals = uvicorn.Server.capture_signals
+
+    def __init__(self, place: Place, feed: Feed) -> None:
+        application = Guard(create_app(feed), place.hosts, place.token)
+        connections = Connections(LIMITS, "page", Counter(), monotonic)
+        super().__init__(server_config(application), connections, place.bound, lambda _: None)
         self._feed = feed
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, and then everything else."""
         self._feed.stop()
         await super().shutdown(sockets)
 
@@ -75,22 +93,9 @@ async def serve(place: Place, feed: Feed, work: Sequence[Coroutine[Any, Any, Non
         feed: What pages are told.
         work: Goes on beside it; what one of them raises ends everything.
     """
-    app = Guard(create_app(feed), place.hosts, place.token)
-    config = uvicorn.Config(
-        app,
-        http=connections.PageConnection,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        lifespan="off",
-        limit_concurrency=connections.MOST,
-        timeout_graceful_shutdown=_END_SECONDS,
-        ws="none",
-    )
-    server = _Server(config, feed)
+    server = _Server(place, feed)
     tasks = [asyncio.create_task(each) for each in work]
-    serving = asyncio.create_task(server.serve([place.bound]))
+    serving = asyncio.create_task(server.serve())
     try:
         await asyncio.wait([serving, *tasks], return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:

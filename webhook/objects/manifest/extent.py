@@ -1,15 +1,31 @@
-"""How much a document is once everything that its aliases stand for is written out."""
+"""How much a text may hold: its length, its depth, and what its aliases stand for once they are written out."""
 
 from itertools import chain
 from typing import Any
 
-from webhook.model.errors import ManifestError
+from webhook.words.errors import ManifestError
 
 MAX_COPIES = 50_000
 """Lists and mappings, and 64 of their entries or characters of a text each, that aliases may add to what is written."""
 MAX_DEPTH = 200
 """Lists and mappings in one another. The deepest manifests of Kubernetes have about 40."""
+MAX_YAML = 8 * 1024 * 1024
+"""Characters of YAML in one text. They take two minutes; JSON of that size takes less than a second."""
 _UNIT = 64
+_NESTED = (dict, list)
+
+
+def check_length(characters: int, source: str) -> None:
+    """Refuse more YAML than can be read in a reasonable time.
+
+    Raises:
+        ManifestError: it is.
+    """
+    if characters > MAX_YAML:
+        raise ManifestError(
+            f"{source}: expected at most {MAX_YAML // 1024**2} MiB of YAML, found more. "
+            "Give JSON, which is read a hundred times faster (kubectl get -o json), or fewer objects"
+        )
 
 
 def check_extent(document: Any, source: str) -> None:
@@ -34,10 +50,12 @@ def check_depth(document: Any, source: str) -> None:
     Raises:
         ManifestError: it is.
     """
-    level = [document] if isinstance(document, dict | list) else []
+    level = [document] if isinstance(document, _NESTED) else []
     for _ in range(MAX_DEPTH):
-        children = (child for node in level for child in (node.values() if isinstance(node, dict) else node))
-        level = [child for child in children if isinstance(child, dict | list)]
+        if not level:
+            return
+        children = (node.values() if isinstance(node, dict) else node for node in level)
+        level = [child for several in children for child in several if isinstance(child, _NESTED)]
     if level:
         raise _too_deep(source)
 

@@ -1,17 +1,15 @@
-"""JSON documents as people and programs write them: read one after the other, written as they were."""
+"""JSON documents as people and programs write them: read one after the other, and written."""
 
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.manifest.extent import check_depth
-from webhook.model.errors import ManifestError, shorten
+from webhook.objects.manifest.extent import check_depth
+from webhook.words.errors import ManifestError, shorten
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _FIRST_INDENT = re.compile(r"[{\[]\r?\n([ \t]*)")
-_ESCAPED_BY_GO = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
-"""What Go's encoding/json escapes, and with it kubectl."""
 
 
 class _Duplicate(Exception):
@@ -50,18 +48,12 @@ def read_json(text: str, source: str, line: int) -> Iterator[tuple[Any, int, int
         line += text.count("\n", position, end)
 
 
-def write_like(text: str, value: Any) -> str:
-    """``value`` as JSON, indented and escaped as ``text`` is."""
-    match = _FIRST_INDENT.match(text)
-    indent = match[1] if match else None
-    colon = text.find('":') + 2
-    is_compact = indent is None and text[colon : colon + 1] != " "
-    separators = (",", ":") if is_compact else (", " if indent is None else ",", ": ")
-    out = json.dumps(value, indent=indent, separators=separators, ensure_ascii=text.isascii())
-    for character, escaped in _ESCAPED_BY_GO:
-        if escaped in text and character not in text:
-            out = out.replace(character, escaped)  # stands in texts alone, so this changes no value
-    return out.replace("\n", "\r\n") if "\r\n" in text else out
+def format_json(value: Any, *, like: str) -> str:
+    """``value`` as JSON, indented as ``like`` is, and without blanks where ``like`` has none."""
+    match = _FIRST_INDENT.match(like)
+    separators = (",", ":") if match is None and '": ' not in like else None
+    out = json.dumps(value, indent=match[1] if match else None, ensure_ascii=like.isascii(), separators=separators)
+    return out.replace("\n", "\r\n") if "\r\n" in like else out
 
 
 def _after_blanks(text: str, position: int) -> int:

@@ -5,14 +5,11 @@ from typing import Any
 
 import msgspec
 
-from webhook.manifest.documents import parse_yaml
-from webhook.manifest.json_text import read_json, write_like
-from webhook.manifest.stream import Part, split
-from webhook.manifest.yaml_text import json_copy, rewrite_yaml
-from webhook.model.errors import ManifestError
-
-MAX_YAML = 8 * 1024 * 1024
-"""Characters of YAML in one text. They take two minutes; JSON of that size takes less than a second."""
+from webhook.objects.manifest.json_text import format_json, read_json
+from webhook.objects.manifest.stream import Part, split
+from webhook.objects.manifest.yaml_parser import YamlParser
+from webhook.objects.manifest.yaml_text import json_copy, rewrite_yaml
+from webhook.words.errors import ManifestError
 
 Change = Callable[[Any], None]
 """Changes a document in place."""
@@ -41,14 +38,19 @@ class Document(msgspec.Struct, frozen=True):
             return rewrite_yaml(self.text, change, f"{self.source} line {self.line}")
         value = json_copy(self.value)
         change(value)
-        return write_like(self.text, value)
+        return format_json(value, like=self.text)
 
 
 class Manifest:
     """The documents of a text."""
 
-    def __init__(self, text: str, source: str) -> None:
-        """Read ``text``; ``source`` is what messages call it.
+    def __init__(self, text: str, source: str, *, ignores_tags: bool = True) -> None:
+        """Read ``text``.
+
+        Args:
+            text: From an untrusted author.
+            source: What messages call it.
+            ignores_tags: Whether YAML tags of the author's own are passed over, as kubectl does, instead of refused.
 
         Raises:
             ManifestError: it is neither YAML nor JSON; the text says where.
@@ -56,7 +58,7 @@ class Manifest:
         self._pieces: list[str | Document] = []
         self.source = source
         """What messages call it."""
-        self._yaml = 0
+        self._parser = YamlParser(source, ignores_tags=ignores_tags)
         for part in split(text):
             self._pieces.append(part.lead)
             if part.body:
@@ -91,14 +93,8 @@ class Manifest:
                 problem = error
             else:
                 return
-        self._yaml += len(part.body)
-        if self._yaml > MAX_YAML:
-            raise problem or ManifestError(
-                f"{self.source}: expected at most {MAX_YAML // 1024**2} MiB of YAML, found more. "
-                "Give JSON, which is read a hundred times faster (kubectl get -o json), or fewer objects"
-            )
         try:
-            values = parse_yaml(part.body, self.source, line=part.line, ignores_tags=True)
+            values = self._parser.parse(part.body, part.line)
         except ManifestError as error:
             raise (problem if problem and _looks_like_json(part.body) else error) from None
         if len(values) > 1:

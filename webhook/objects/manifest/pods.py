@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from webhook.model.errors import ManifestError
-from webhook.model.nesting import decode
-from webhook.model.pod import Metadata, Pod
-from webhook.model.shape import shape_problem
+from webhook.objects.pod import Metadata, Pod
+from webhook.words.errors import ManifestError
+from webhook.words.nesting import decode
+from webhook.words.shape import shape_problem
 
 _POD = msgspec.json.Decoder(Pod)
 

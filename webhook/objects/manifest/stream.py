@@ -41,6 +41,9 @@ def split(text: str) -> Iterator[Part]:
 
 
 def _cut(text: str) -> Iterator[str]:
+    if not _may_have_markers(text):
+        yield from (text,) if text else ()
+        return
     start = 0
     for marker in _MARKER.finditer(text):
         end = marker.start()
@@ -53,6 +56,11 @@ def _cut(text: str) -> Iterator[str]:
         start = end
     if start < len(text):
         yield text[start:]
+
+
+def _may_have_markers(text: str) -> bool:
+    """Whether the slow search for markers is worth its time: lists in JSON may have many MiB and none of them."""
+    return any(text.startswith(marker) or f"\n{marker}" in text for marker in ("---", "..."))
 
 
 def _is_only_directives(text: str) -> bool:
@@ -75,12 +83,19 @@ def _part(text: str, line: int) -> Part:
 
 def _tail(body: str) -> str:
     """The last lines that are no part of any value."""
-    end, keeps = len(body), bool(_KEEPS_BLANK_LINES.search(body))
+    end = _end_of_values(body, blank_lines_count=False)
+    if end < len(body) and _KEEPS_BLANK_LINES.search(body):
+        end = _end_of_values(body, blank_lines_count=True)
+    return body[end:]
+
+
+def _end_of_values(body: str, *, blank_lines_count: bool) -> int:
+    end = len(body)
     while end:
         start = body.rfind("\n", 0, end - 1) + 1
         last = body[start:end].rstrip()
         is_marker = bool(_MARKER.match(last)) and last.startswith(".")
-        if not is_marker and (keeps or (last and not last.startswith("#"))):
+        if not is_marker and (blank_lines_count or (last and not last.startswith("#"))):
             break
         end = start
-    return body[end:]
+    return end

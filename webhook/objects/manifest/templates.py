@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.model.patch import pointer
+from webhook.words.patch import pointer
 
 Keys = tuple[str | int, ...]
 

@@ -1,8 +1,5 @@
-"""YAML of one or more documents as plain values, and plain values as YAML."""
+"""The one parser of YAML of others: plain values within limits of size, depth and aliases."""
 
-import io
-import json
-from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -11,9 +8,9 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from webhook.manifest.extent import check_extent
-from webhook.model.errors import ManifestError
-from webhook.printable import fitted
+from webhook.objects.manifest.extent import check_extent, check_length
+from webhook.words.errors import ManifestError
+from webhook.words.printable import fitted
 
 MAX_MERGED = 10_000
 """Keys of one mapping with those that merge keys (``<<``) give it."""
@@ -25,13 +22,14 @@ _PROBLEM_LIMIT = 200
 class _Constructor(SafeConstructor):
     """Makes plain values, and as many of them as the text could have written out."""
 
-    _merged = 0
+    merged = 0
+    """Keys that merge keys have given so far."""
 
     def flatten_mapping(self, node: Any) -> Any:
         written = len(node.value)
         merged = super().flatten_mapping(node)
-        self._merged += max(len(node.value) - written, 0)
-        for found, most in ((len(node.value), MAX_MERGED), (self._merged, MAX_MERGED_TOGETHER)):
+        self.merged += max(len(node.value) - written, 0)
+        for found, most in ((len(node.value), MAX_MERGED), (self.merged, MAX_MERGED_TOGETHER)):
             if found > most:  # merge keys of merge keys double it again and again
                 problem = f"found merge keys that stand for more than {most} keys"
                 raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
@@ -60,81 +58,45 @@ class _TagBlindConstructor(_Constructor):
 _TagBlindConstructor.add_constructor(None, _TagBlindConstructor.construct_untagged)
 
 
-def read_yaml(path: Path) -> list[Any]:
-    """The documents of a file as plain values, empty documents left out.
-
-    Raises:
-        ManifestError: it cannot be read, or is not YAML.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ManifestError(f"{path}: cannot be read: {reason(error)}") from None
-    written = _read_json(text)
-    return parse_yaml(text, str(path)) if written is None else [written]
-
-
-def parse_yaml(text: str, source: str, *, line: int = 1, ignores_tags: bool = False) -> list[Any]:
-    """The documents of a text as plain values, empty documents left out.
+class YamlParser:
+    """Reads the YAML of one source, perhaps in several pieces, as plain values.
 
     Args:
-        text: From an untrusted author: only values of plain types come out of it.
         source: How messages call it.
-        line: The number of its first line.
         ignores_tags: Whether tags of the author's own are passed over instead of refused.
-
-    Raises:
-        ManifestError: it is not YAML, or its aliases stand for more than a text of its size could say.
     """
-    yaml = YAML(typ="safe", pure=True)
-    yaml.Constructor = _TagBlindConstructor if ignores_tags else _Constructor
-    documents = [document for document in load_yaml(yaml, text, source, line=line) if document is not None]
-    for document in documents:
-        check_extent(document, source if line == 1 else f"{source} line {line}")
-    return documents
+
+    def __init__(self, source: str, *, ignores_tags: bool = False) -> None:
+        self._source = source
+        self._constructor = _TagBlindConstructor if ignores_tags else _Constructor
+        self._length = self._merged = 0
+
+    def parse(self, text: str, line: int = 1) -> list[Any]:
+        """The documents of a text, empty ones left out.
+
+        Args:
+            text: From an untrusted author: only values of plain types come out of it.
+            line: The number of its first line.
+
+        Raises:
+            ManifestError: it is not YAML, the pieces are too long together, it is nested too deep, or its aliases stand
+                for more than a text of its size could say.
+        """
+        self._length += len(text)
+        check_length(self._length, self._source)
+        yaml = YAML(typ="safe", pure=True)
+        yaml.Constructor = self._constructor
+        yaml.constructor.merged = self._merged
+        documents = [document for document in load_yaml(yaml, text, self._source, line=line) if document is not None]
+        self._merged = yaml.constructor.merged
+        for document in documents:
+            check_extent(document, self._source if line == 1 else f"{self._source} line {line}")
+        return documents
 
 
-def _read_json(text: str) -> dict[str, Any] | None:
-    """An object in JSON, which is YAML too and takes a hundredth of the time; None: it is none, or not in order."""
-    if not text.startswith("{"):
-        return None
-    try:
-        found: dict[str, Any] = json.loads(text, object_pairs_hook=_members, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return None
-    return found
-
-
-def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) < len(members):
-        raise ValueError("a member stands there twice")
-    return found
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
-def format_yaml(document: Any) -> str:
-    """One document of plain values."""
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # ruamel annotates it as None
-    yaml.width = 4096
-    out = io.StringIO()
-    yaml.dump(document, out)
-    return out.getvalue()
-
-
-def reason(error: OSError | UnicodeDecodeError) -> str:
-    """Why a file cannot be read, without repeating its name."""
-    return (error.strerror or str(error)) if isinstance(error, OSError) else f"it is not UTF-8: {error.reason}"
-
-
-def _said(problem: str | None) -> str:
-    """What ruamel says, for a message: it repeats keys as they are and, of one that stands there twice, both values."""
-    return fitted(" ".join((problem or "something else").partition(" with value ")[0].split()), _PROBLEM_LIMIT)
+def parse_yaml(text: str, source: str, *, ignores_tags: bool = False) -> list[Any]:
+    """The documents of a whole text as plain values; see ``YamlParser``."""
+    return YamlParser(source, ignores_tags=ignores_tags).parse(text)
 
 
 def load_yaml(yaml: YAML, text: str, source: str, *, line: int = 1) -> list[Any]:
@@ -171,6 +133,11 @@ def load_yaml(yaml: YAML, text: str, source: str, *, line: int = 1) -> list[Any]
         raise ManifestError(f"{source}: expected YAML: {_said(str(error))}") from None
     except (ArithmeticError, LookupError, TypeError, ValueError):  # from ruamel, for 2026-02-30 or !!bool a
         raise ManifestError(f"{source}: expected YAML, found a value that is not of its type") from None
+
+
+def _said(problem: str | None) -> str:
+    """What ruamel says, for a message: it repeats keys as they are and, of one that stands there twice, both values."""
+    return fitted(" ".join((problem or "something else").partition(" with value ")[0].split()), _PROBLEM_LIMIT)
 
 
 def _remedy(said: str, text: str, line: int) -> str:

@@ -11,9 +11,9 @@ from ruamel.yaml.anchor import Anchor
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.mergevalue import MergeValue
 
-from webhook.manifest.documents import load_yaml, parse_yaml
-from webhook.manifest.pods import to_json
-from webhook.model.errors import ManifestError
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.manifest.yaml_parser import load_yaml, parse_yaml
+from webhook.words.errors import ManifestError
 
 _ONE_LINE = 2**31
 _OPEN_END = "\n...\n"

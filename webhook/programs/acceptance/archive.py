@@ -5,8 +5,8 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from webhook.acceptance.result import RESULT
-from webhook.acceptance.run import MOST_BYTES
+from webhook.programs.acceptance.result import RESULT
+from webhook.programs.acceptance.run import MOST_BYTES
 
 MOST_ALL = 64 * 1024 * 1024
 """Bytes of all files together."""

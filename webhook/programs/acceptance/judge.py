@@ -7,18 +7,18 @@ from typing import Any
 
 import msgspec
 
-from webhook.acceptance import steps
-from webhook.acceptance.model import Ran, Verdict, Word
-from webhook.acceptance.nccl_log import NcclLog, read_nccl_log
-from webhook.acceptance.pods import CONTROL, EXCLUSIVE, NODE_PEERS, POD_PEERS, PodCase
-from webhook.model.errors import FormatError
-from webhook.model.nesting import decode
-from webhook.printable import fitted
-from webhook.remap.verdict import ExitCode
-from webhook.topology.document import parse_topology
-from webhook.topology.matrix import UNKNOWN, matrix
-from webhook.topology.model import NodeTopology
-from webhook.topology.readers.recognise import read_topology
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.matrix import UNKNOWN, matrix
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.readers.recognise import read_topology
+from webhook.programs.acceptance import steps
+from webhook.programs.acceptance.model import Ran, Verdict, Word
+from webhook.programs.acceptance.nccl_log import NcclLog, read_nccl_log
+from webhook.programs.acceptance.pods import CONTROL, EXCLUSIVE, NODE_PEERS, POD_PEERS, PodCase
+from webhook.programs.remap.verdict import ExitCode
+from webhook.words.errors import FormatError
+from webhook.words.nesting import decode
+from webhook.words.printable import fitted
 
 _ANY = msgspec.json.Decoder()
 _GOOD = "as-expected"

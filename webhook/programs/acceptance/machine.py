@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from webhook.acceptance import steps
-from webhook.acceptance.judge import Seen
-from webhook.acceptance.model import Machine
-from webhook.acceptance.pods import CASES, HAMI, KUBERNETES, Cluster
-from webhook.model.errors import FormatError
-from webhook.model.nesting import decode
-from webhook.model.version import Version
-from webhook.state.detected import hami_version, kubernetes_version
+from webhook.decisions.detected import hami_version, kubernetes_version
+from webhook.programs.acceptance import steps
+from webhook.programs.acceptance.judge import Seen
+from webhook.programs.acceptance.model import Machine
+from webhook.programs.acceptance.pods import CASES, HAMI, KUBERNETES, Cluster
+from webhook.words.errors import FormatError
+from webhook.words.nesting import decode
+from webhook.words.version import Version
 
 
 class _KubectlVersion(msgspec.Struct, rename={"server": "serverVersion"}):

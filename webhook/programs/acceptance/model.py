@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webhook.model import names
+from webhook.words import names
 
 API_VERSION, KIND = f"{names.PREFIX}v1", "AcceptanceResult"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from webhook.acceptance.model import Step
-from webhook.model import names
+from webhook.programs.acceptance.model import Step
+from webhook.words import names
 
 PATIENCE = 120
 """Seconds until a container has to have ended: it waits for its cards, and measures them."""

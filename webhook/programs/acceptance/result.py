@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from webhook.acceptance.model import Machine, Ran, Result, Verdict
-from webhook.acceptance.redact import Redactor
+from webhook.programs.acceptance.model import Machine, Ran, Result, Verdict
+from webhook.programs.acceptance.redact import Redactor
 
 RESULT = "RESULT.json"
 

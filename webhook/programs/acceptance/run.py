@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from webhook.acceptance.model import Ran, Step
+from webhook.programs.acceptance.model import Ran, Step
 
 MOST_BYTES = 8 * 1024 * 1024
 """Of one output; the rest is dropped."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from webhook.acceptance.model import Step
-from webhook.model import names
-from webhook.topology.model import Gpu, NodeTopology
+from webhook.hardware.topology.model import Gpu, NodeTopology
+from webhook.programs.acceptance.model import Step
+from webhook.words import names
 
 TOPOLOGY, TOPOLOGY_TEXT, NCCL_FILE = "topology/topology.json", "topology/nvidia-smi-topo.txt", "topology/nccl-topo.xml"
 NCCL_LOG, NCCL_LOG_WITHOUT = "verify/nccl.log", "verify/nccl-without-p2p.log"

@@ -8,10 +8,10 @@ it added and why, and takes back only those.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from webhook.agent.illness import Cause, ill_gpus
-from webhook.agent.look import Look, is_readable
-from webhook.model import names
-from webhook.topology.model import NodeTopology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.illness import Cause, ill_gpus
+from webhook.programs.agent.look import Look, is_readable
+from webhook.words import names
 
 
 @dataclass(frozen=True, slots=True)

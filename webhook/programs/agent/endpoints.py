@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from prometheus_client.core import Metric
 
 from webhook import __version__
-from webhook.agent.log import AgentLog
-from webhook.agent.metrics import families
-from webhook.agent.status import Status
-from webhook.agent.traffic import Sampler
-from webhook.endpoints import Endpoints
+from webhook.programs.agent.log import AgentLog
+from webhook.programs.agent.metrics import families
+from webhook.programs.agent.status import Status
+from webhook.programs.agent.traffic import Sampler
+from webhook.programs.endpoints import Endpoints
 
 STUCK_SECONDS = 300.0
 """A round that takes longer will not end: a call into a driver that hangs. A new process may get through."""

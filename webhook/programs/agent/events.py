@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from webhook.agent.look import Look, counterpart, is_readable, vanished
-from webhook.catalogue import nodes
-from webhook.catalogue.entry import Entry
-from webhook.topology.health import node_health
-from webhook.topology.model import Fabric, Gpu, LostGpu, MigMode, NodeTopology
+from webhook.hardware.topology.health import node_health
+from webhook.hardware.topology.model import Fabric, Gpu, LostGpu, MigMode, NodeTopology
+from webhook.programs.agent.look import Look, counterpart, is_readable, vanished
+from webhook.words.catalogue import nodes
+from webhook.words.catalogue.entry import Entry
 
 NOTE_LIMIT = 1024
 """Bytes: kubernetes pkg/apis/core/validation/events.go, NoteLengthLimit."""

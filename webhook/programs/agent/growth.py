@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from webhook.discovery.facts import ByteCounter, CardCounters, Direction
-from webhook.traffic.model import BUSY, Traffic, Window
+from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
+from webhook.hardware.traffic.model import BUSY, Traffic, Window
 
 MOST_CARDS = 64
 MOST_BYTES_PER_SECOND = 400e9

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 
-from webhook.agent.look import Look, counterpart, vanished
-from webhook.topology.health import has_absent_peers
-from webhook.topology.model import Gpu, LostGpu, MigMode, NodeTopology
+from webhook.hardware.topology.health import has_absent_peers
+from webhook.hardware.topology.model import Gpu, LostGpu, MigMode, NodeTopology
+from webhook.programs.agent.look import Look, counterpart, vanished
 
 
 class Cause(StrEnum):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from webhook.log import Log
+from webhook.programs.log import Log
 
 
 class AgentLog(Log):

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from webhook.topology.health import NodeHealth
-from webhook.topology.model import Gpu, LostGpu, NodeTopology
+from webhook.hardware.topology.health import NodeHealth
+from webhook.hardware.topology.model import Gpu, LostGpu, NodeTopology
 
 _Device = TypeVar("_Device", Gpu, LostGpu)
 

@@ -9,13 +9,13 @@ import traceback
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from webhook.agent.log import AgentLog
-from webhook.model.errors import GpuTopologyError
-from webhook.model.timestamp import format_timestamp, parse_timestamp
-from webhook.topology.measured import Measurements, has_unmeasured_pair, measurements_of, with_measurements
-from webhook.topology.model import NodeTopology
-from webhook.verify.measurements import measurements
-from webhook.verify.report import BandwidthReport
+from webhook.hardware.measurement.measurements import measurements
+from webhook.hardware.measurement.report import BandwidthReport
+from webhook.hardware.topology.measured import Measurements, has_unmeasured_pair, measurements_of, with_measurements
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.log import AgentLog
+from webhook.words.errors import GpuTopologyError
+from webhook.words.timestamp import format_timestamp, parse_timestamp
 
 AGAIN_AFTER = timedelta(days=1)
 """GPUs that were in use at one start are measured at a later one."""

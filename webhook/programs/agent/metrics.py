@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client.core import Metric
 
-from webhook import exposition
-from webhook.agent.growth import CardTotals, Sampled
-from webhook.agent.look import Look
-from webhook.agent.status import Count, Status, TaintStatus
-from webhook.exposition import Values, one_of
-from webhook.topology.health import HealthState
-from webhook.topology.model import MigMode
+from webhook.hardware.topology.health import HealthState
+from webhook.hardware.topology.model import MigMode
+from webhook.programs import exposition
+from webhook.programs.agent.growth import CardTotals, Sampled
+from webhook.programs.agent.look import Look
+from webhook.programs.agent.status import Count, Status, TaintStatus
+from webhook.programs.exposition import Values, one_of
 
 FABRIC_STATES = ("completed", "in-progress", "not-started", "unsupported")
 
@@ -45,7 +45,12 @@ def families(
     if status.taints:
         yield from _taints(of, status.taints)
     if sampled:
-        yield of.gauge("traffic_sample_seconds", "Seconds that the last sample took.", (), {(): sampled.seconds})
+        yield of.gauge(
+            "traffic_sample_seconds",
+            "Seconds that the last sample of the traffic counters took.",
+            (),
+            {(): sampled.seconds},
+        )
         yield from _traffic(of, sampled.cards)
     yield from _counters(of, status)
 
@@ -103,7 +108,10 @@ def _traffic(of: _Node, cards: Mapping[str, CardTotals]) -> Iterator[Metric]:
     yield of.counter("nvlink_bytes", "Payload that a GPU sent (tx) and received (rx) over its NVLinks.", labels, nvlink)
     yield of.counter("pcie_bytes", "Bytes that a GPU sent (tx) and received (rx) over PCIe.", labels, pcie)
     yield of.gauge(
-        "gpu_utilization_ratio", "Share of the last moment in which a kernel ran on a GPU.", ("gpu", "uuid"), used
+        "gpu_utilization_ratio",
+        "Share of the driver's last sample period in which a kernel ran on a GPU.",
+        ("gpu", "uuid"),
+        used,
     )
 
 
@@ -117,7 +125,7 @@ def _taints(of: _Node, taints: TaintStatus) -> Iterator[Metric]:
     yield of.gauge("device_taint_rules", "DeviceTaintRules of the agent of this node.", (), {(): taints.rules})
     yield of.gauge(
         "device_taints_missing",
-        "GPUs that are ill, and whose devices the agent cannot taint.",
+        "Ill GPUs whose devices the agent cannot taint.",
         (),
         {(): taints.unmatched},
     )

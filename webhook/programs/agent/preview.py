@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
-from webhook.agent.illness import ill_gpus
-from webhook.agent.look import Look, is_readable
-from webhook.agent.publication import Memory, NodeChange, Object, Observed, PublishOptions, decide, sound
-from webhook.agent.taints import EFFECT, ill_with_links
-from webhook.model import names
-from webhook.topology.health import node_health
-from webhook.topology.model import NodeTopology
+from webhook.hardware.topology.health import node_health
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.illness import ill_gpus
+from webhook.programs.agent.look import Look, is_readable
+from webhook.programs.agent.publication import Memory, NodeChange, Object, Observed, PublishOptions, decide, sound
+from webhook.programs.agent.taints import EFFECT, ill_with_links
+from webhook.words import names
 
 _TIMELESS = datetime(1970, 1, 1, tzinfo=UTC)
 

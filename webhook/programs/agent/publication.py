@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from webhook.agent.cordon import CordonChange, cordon_change
-from webhook.agent.events import NodeEvent, changes, cordon_events, taint_events
-from webhook.agent.look import Look
-from webhook.model import names
-from webhook.model.errors import FormatError
-from webhook.model.event import Reporter, event_manifest
-from webhook.model.lease import lease_spec
-from webhook.model.node_names import config_map_name, node_label
-from webhook.topology.document import format_topology, parse_topology
-from webhook.topology.model import MigMode, NodeTopology
-from webhook.topology.nccl.writer import format_nccl_topology
-from webhook.traffic.document import format_traffic
-from webhook.traffic.model import Traffic
+from webhook.hardware.topology.document import format_topology, parse_topology
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.hardware.topology.nccl_file import format_nccl_topology
+from webhook.hardware.traffic.document import format_traffic
+from webhook.hardware.traffic.model import Traffic
+from webhook.objects.event import Reporter, event_manifest
+from webhook.objects.lease import lease_spec
+from webhook.programs.agent.cordon import CordonChange, cordon_change
+from webhook.programs.agent.events import NodeEvent, changes, cordon_events, taint_events
+from webhook.programs.agent.look import Look
+from webhook.words import names
+from webhook.words.errors import FormatError
+from webhook.words.node_names import config_map_name, node_label
 
 EVENTS_NAMESPACE = names.DEFAULT_NAMESPACE
 """For objects without a namespace: kubernetes pkg/apis/core/validation/events.go."""

@@ -6,10 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from webhook.agent.log import AgentLog
-from webhook.agent.look import Look
-from webhook.agent.measuring import Measuring
-from webhook.agent.publication import (
+from webhook.cluster.api.errors import ApiError, ApiRefused, ApiServerAway, Conflict, NotFound
+from webhook.cluster.api.verbs import Api, PatchForm
+from webhook.cluster.kinds import CONFIG_MAP, EVENT, LEASE, NODE
+from webhook.hardware.topology.health import node_health
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.traffic.model import Traffic
+from webhook.programs.agent.log import AgentLog
+from webhook.programs.agent.look import Look
+from webhook.programs.agent.measuring import Measuring
+from webhook.programs.agent.publication import (
     Memory,
     NodeChange,
     Object,
@@ -22,17 +28,12 @@ from webhook.agent.publication import (
     sound,
     taint_event_manifests,
 )
-from webhook.agent.schedule import Schedule
-from webhook.agent.status import Count, Status
-from webhook.agent.tainting import Tainting
-from webhook.kube.api_server import ApiServer
-from webhook.kube.errors import ApiError, ApiRefused, ApiServerAway, Conflict, NotFound
-from webhook.model import names
-from webhook.model.errors import GpuTopologyError
-from webhook.model.node_names import config_map_name
-from webhook.topology.health import node_health
-from webhook.topology.model import NodeTopology
-from webhook.traffic.model import Traffic
+from webhook.programs.agent.schedule import Schedule
+from webhook.programs.agent.status import Count, Status
+from webhook.programs.agent.tainting import Tainting
+from webhook.words import names
+from webhook.words.errors import GpuTopologyError
+from webhook.words.node_names import config_map_name
 
 ATTEMPTS = 5
 """How often a Node that others write at the same time is read again."""
@@ -59,7 +60,7 @@ class Agent:
         *,
         interval: float,
         discover: Callable[[], NodeTopology],
-        connect: Callable[[], ApiServer],
+        connect: Callable[[], Api],
         log: AgentLog,
         clock: Clock,
         once: bool = False,
@@ -75,7 +76,7 @@ class Agent:
         self._once = once
         self._traffic = traffic
         self._measuring = measuring
-        self._api: ApiServer | None = None
+        self._api: Api | None = None
         self._memory = Memory()
         self._tainting = Tainting(node, log, self._wrote) if options.taint_devices else None
         self._looked_at = clock.now()
@@ -179,38 +180,37 @@ class Agent:
         self.status = replace(self.status, look=told)
         return told
 
-    async def _observe(self, api: ApiServer) -> Observed:
+    async def _observe(self, api: Api) -> Observed:
         try:
-            node = await api.node(self._node)
+            node = (await api.get(NODE, self._node)).object()
         except NotFound as error:
             raise NotFound(f"{error}. --node, or {names.AGENT_NODE_NAME}, must be the name of a Node") from None
-        found = await api.config_map(self._options.namespace, config_map_name(self._node))
-        return Observed(node=node, config_map=found)
+        found = await api.find(CONFIG_MAP, config_map_name(self._node), self._options.namespace)
+        return Observed(node=node, config_map=found.object() if found else None)
 
-    async def _create_events(self, api: ApiServer, events: tuple[Object, ...]) -> None:
+    async def _create_events(self, api: Api, events: tuple[Object, ...]) -> None:
         """No program depends on Events, so one that is refused stops nothing."""
         for event in events:
             try:
-                await api.create_event(event)
+                with suppress(Conflict):  # it was created before the agent began anew
+                    await api.create(EVENT, event)
             except ApiRefused as error:
                 self._count_api_error(error)
                 self._log.failed(str(error), kind="event")
             else:
                 self._wrote("Event", event["reason"], event["note"])
 
-    async def _change_node(
-        self, api: ApiServer, change: NodeChange | None, look: Look, before: NodeTopology | None
-    ) -> None:
+    async def _change_node(self, api: Api, change: NodeChange | None, look: Look, before: NodeTopology | None) -> None:
         attempts = 0
         while change is not None:
             attempts += 1
             try:
-                await api.merge_node(self._node, change.patch, field_manager=names.AGENT_FIELD_MANAGER)
+                await api.patch(NODE, self._node, "", change.patch, PatchForm.MERGE)
             except Conflict as error:
                 if attempts == ATTEMPTS:
                     raise
                 self._count_api_error(error)
-                change = self._node_change(await api.node(self._node), look, before)
+                change = self._node_change((await api.get(NODE, self._node)).object(), look, before)
             else:
                 self._wrote("Node", self._node, _written(change.patch))
                 await self._create_events(api, change.events)
@@ -219,7 +219,7 @@ class Agent:
     def _node_change(self, node: Object, look: Look, before: NodeTopology | None) -> NodeChange | None:
         return node_change(node, look, before=before, cordon=self._options.cordon, at=self._clock.now())
 
-    async def _taint(self, api: ApiServer, node: Object, look: Look, before: NodeTopology | None) -> ApiError | None:
+    async def _taint(self, api: Api, node: Object, look: Look, before: NodeTopology | None) -> ApiError | None:
         """Keep claims from ill GPUs, where that was asked for; returns why that was refused."""
         if not self._tainting:
             return None
@@ -229,11 +229,11 @@ class Agent:
         await self._create_events(api, taint_event_manifests(done.tainted, done.untainted, node, at=at, seed=seed))
         return done.refused
 
-    async def _apply(self, api: ApiServer, manifest: Object) -> None:
-        await api.apply_config_map(manifest, field_manager=names.AGENT_FIELD_MANAGER)
+    async def _apply(self, api: Api, manifest: Object) -> None:
+        await api.apply(CONFIG_MAP, manifest)
         self._wrote("ConfigMap", manifest["metadata"]["name"])
 
-    async def _renew(self, api: ApiServer, node: Object) -> str:
+    async def _renew(self, api: Api, node: Object) -> str:
         """Say when the published topology was true; returns why that was refused, or nothing.
 
         A refusal is no reason to publish later: what is published stays so. Only what is new of renewals is logged.
@@ -244,7 +244,7 @@ class Agent:
         )
         before = self._renewal
         try:
-            await api.apply_lease(manifest, field_manager=names.AGENT_FIELD_MANAGER)
+            await api.apply(LEASE, manifest)
         except ApiRefused as error:
             self._renewal = str(error)
             self._count_api_error(error)

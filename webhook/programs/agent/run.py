@@ -15,22 +15,25 @@ from pathlib import Path
 from typing import NoReturn
 
 from webhook import __version__
-from webhook.agent.endpoints import agent_endpoints
-from webhook.agent.log import AgentLog
-from webhook.agent.measuring import Measuring
-from webhook.agent.publication import PublishOptions
-from webhook.agent.rounds import Agent, Clock
-from webhook.agent.traffic import Sampler
-from webhook.discovery.counters import CounterReader
-from webhook.discovery.discover import discover
-from webhook.endpoints import serve
-from webhook.kube.api_server import ApiServer, connect_objects
-from webhook.kube.contexts import Where
-from webhook.log import take_over_logging
-from webhook.model import names
-from webhook.model.errors import GpuTopologyError
-from webhook.verify.run import Wanted, measured
+from webhook.cluster.api.contexts import Where
+from webhook.cluster.api.session import connect
+from webhook.cluster.api.verbs import Api
+from webhook.hardware.discovery.counters import CounterReader
+from webhook.hardware.discovery.discover import discover
+from webhook.programs.agent.endpoints import agent_endpoints
+from webhook.programs.agent.log import AgentLog
+from webhook.programs.agent.measuring import Measuring
+from webhook.programs.agent.publication import PublishOptions
+from webhook.programs.agent.rounds import Agent, Clock
+from webhook.programs.agent.traffic import Sampler
+from webhook.programs.endpoints import serve
+from webhook.programs.log import take_over_logging
+from webhook.programs.verify.run import Wanted, measured
+from webhook.words import names
+from webhook.words.errors import GpuTopologyError
 
+REQUEST_SECONDS = 10.0
+"""For one request."""
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -61,7 +64,7 @@ def run(settings: AgentSettings) -> None:
         ConfigError: there is no way to an API server.
         GpuTopologyError: the port is taken.
     """
-    connector = _connector(settings)
+    connector = partial(connect_agent, settings.kubeconfig)
     connector()  # a wrong setting is better said now than at each retry
     log = _log(settings)
     take_over_logging(log)
@@ -86,7 +89,7 @@ def run_once(settings: AgentSettings) -> None:
     Raises:
         GpuTopologyError: the topology could not be published, or there is none to be seen.
     """
-    agent = _agent(settings, _connector(settings), _log(settings), None, once=True)
+    agent = _agent(settings, partial(connect_agent, settings.kubeconfig), _log(settings), None, once=True)
     asyncio.run(_round(agent))
     status = agent.status
     if status.failure:
@@ -111,8 +114,15 @@ async def _rounds(agent: Agent) -> NoReturn:
         await asyncio.sleep(await agent.wake())
 
 
-def _connector(settings: AgentSettings) -> Callable[[], ApiServer]:
-    return partial(connect_objects, settings.kubeconfig, user_agent=names.AGENT_USER_AGENT)
+def connect_agent(where: Where) -> Api:
+    """The API server, for an agent. Nothing is sent yet.
+
+    Raises:
+        ConfigError: there is no such configuration, or it cannot be used.
+        ManifestError: the kubeconfig cannot be read.
+    """
+    session = connect(where, user_agent=names.AGENT_USER_AGENT, seconds=REQUEST_SECONDS)
+    return Api(session, field_manager=names.AGENT_FIELD_MANAGER)
 
 
 def _log(settings: AgentSettings) -> AgentLog:
@@ -134,7 +144,7 @@ def _sampler(settings: AgentSettings, log: AgentLog) -> Sampler | None:
 
 def _agent(
     settings: AgentSettings,
-    connector: Callable[[], ApiServer],
+    connector: Callable[[], Api],
     log: AgentLog,
     sampler: Sampler | None,
     *,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from webhook.agent.look import Look
+from webhook.programs.agent.look import Look
 
 
 class Count(StrEnum):
@@ -13,7 +13,7 @@ class Count(StrEnum):
     DISCOVERIES = "discoveries"
     """By what became of them: ``complete``, ``problem``, ``bug``."""
     API_ERRORS = "api-errors"
-    """By the kind of :class:`webhook.kube.errors.ApiError`."""
+    """By the kind of :class:`webhook.cluster.api.errors.ApiError`."""
     ERRORS = "errors"
     """By what was wrong: ``api``, ``configuration``, ``bug``."""
     WRITES = "writes"

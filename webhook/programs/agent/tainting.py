@@ -6,13 +6,17 @@ A node whose GPUs are well, and that has no rules, asks for nothing after the fi
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from webhook.agent.devices import node_devices
-from webhook.agent.illness import Cause, ill_gpus
-from webhook.agent.log import AgentLog
-from webhook.agent.look import Look, is_readable
-from webhook.agent.publication import Object
-from webhook.agent.status import TaintStatus
-from webhook.agent.taints import (
+from webhook.cluster.api.errors import ApiError, ApiRefused, Conflict, Malformed
+from webhook.cluster.api.verbs import MOST_PER_PAGE, Api, PatchForm
+from webhook.cluster.kinds import SLICE, TAINT_RULES, Kind
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.devices import node_devices
+from webhook.programs.agent.illness import Cause, ill_gpus
+from webhook.programs.agent.log import AgentLog
+from webhook.programs.agent.look import Look, is_readable
+from webhook.programs.agent.publication import Object
+from webhook.programs.agent.status import TaintStatus
+from webhook.programs.agent.taints import (
     MOST_RULES,
     IllGpu,
     OwnRule,
@@ -22,13 +26,10 @@ from webhook.agent.taints import (
     own_rules,
     taint_change,
 )
-from webhook.catalogue import nodes
-from webhook.catalogue.entry import Message
-from webhook.kube.api_server import ApiServer
-from webhook.kube.errors import ApiError, ApiRefused, Conflict, Malformed
-from webhook.model import names
-from webhook.model.node_names import node_label
-from webhook.topology.model import NodeTopology
+from webhook.words import names
+from webhook.words.catalogue import nodes
+from webhook.words.catalogue.entry import Message
+from webhook.words.node_names import node_label
 
 Wrote = Callable[[str, str, str], None]
 """Told the kind, the name and what was written, of each object."""
@@ -53,15 +54,15 @@ class Tainting:
         self._node = node
         self._log = log
         self._wrote = wrote
-        self._version = ""
-        """Of the API; empty if it is not known to be served."""
+        self._rules: Kind | None = None
+        """Their kind in the version that is served; ``None`` if none is known to be."""
         self._known: dict[str, Cause] = {}
         self._settled = False
         """Whether there is no rule of ours."""
         self._told: tuple[str, ...] = ()
         self.status: TaintStatus | None = None
 
-    async def round(self, api: ApiServer, node: Object, look: Look, before: NodeTopology | None) -> Done:
+    async def round(self, api: Api, node: Object, look: Look, before: NodeTopology | None) -> Done:
         """Make the rules say what was seen.
 
         Args:
@@ -83,20 +84,21 @@ class Tainting:
         try:
             await self._write(api, node, look, before, done)
         except (ApiRefused, Conflict, Malformed) as error:
-            self._version, self._settled = "", False
+            self._rules, self._settled = None, False
             done.refused = error
         return done
 
-    async def _write(self, api: ApiServer, node: Object, look: Look, before: NodeTopology | None, done: Done) -> None:
-        self._version = self._version or await api.taint_rules_version()
-        if not self._version:
+    async def _write(self, api: Api, node: Object, look: Look, before: NodeTopology | None, done: Done) -> None:
+        self._rules = self._rules or await api.first_served(TAINT_RULES)
+        if not self._rules:
             self.status, self._settled = TaintStatus(served=False, unmatched=len(self._known)), True
             self._tell([nodes.TAINTS_NOT_SERVED.say()])
             return
         label = f"{names.NODE}={node_label(self._node)}"
-        listed = await api.taint_rules(self._version, label=label)
+        of_node = self._rules.having(labels=label)
+        listed = await api.objects(of_node, most=MOST_PER_PAGE, what=f"list DeviceTaintRules with {label}")
         needed = bool(listed or self._known)
-        devices = node_devices(await api.resource_slices(node=self._node) if needed else (), self._node)
+        devices = node_devices(await self._slices(api) if needed else (), self._node)
         rules = own_rules(listed, self._node, devices)
         known = self._known | known_causes(rules, devices)
         kept = {rule.uuid for rule in rules} | {device.uuid for device in devices.devices}
@@ -105,23 +107,27 @@ class Tainting:
         self._known = ill_gpus(look, before, known=known, kept=kept)
         ill = ill_with_links(self._known, look.topology, before)
         change = taint_change(ill, rules, devices, node)
-        taken = await self._apply(api, change, done)
+        taken = await self._apply(api, self._rules, change, done)
         self._conclude(ill, rules, change, taken)
 
-    async def _apply(self, api: ApiServer, change: TaintChange, done: Done) -> list[Object]:
+    async def _slices(self, api: Api) -> Sequence[Object]:
+        slices = SLICE.having(fields=f"spec.nodeName={self._node}")
+        return await api.objects(slices, most=MOST_PER_PAGE, what=f"list ResourceSlices of node {self._node}")
+
+    async def _apply(self, api: Api, rules: Kind, change: TaintChange, done: Done) -> list[Object]:
         """Write it; returns the new rules whose names others have."""
         taken = []
         for rule in change.delete:
-            await api.delete_taint_rule(self._version, rule.name, uid=rule.uid, resource_version=rule.version)
+            await api.delete(rules, rule.name, uid=rule.uid, resource_version=rule.version)
             self._wrote("DeviceTaintRule", rule.name, "deleted")
             done.untainted.append(rule.uuid or rule.device.device)
         for one in change.change:
             name = one.rule.name
-            await api.merge_taint_rule(self._version, name, one.patch, field_manager=names.AGENT_FIELD_MANAGER)
+            await api.patch(rules, name, "", one.patch, PatchForm.MERGE)
             self._wrote("DeviceTaintRule", name, "{key}={value}".format_map(one.patch["spec"]["taint"]))
         for manifest in change.create:
             try:
-                await api.create_taint_rule(self._version, manifest)
+                await api.create(rules, {"apiVersion": rules.api} | manifest)
             except Conflict:
                 taken.append(manifest)
             else:

@@ -1,18 +1,18 @@
 """Which DeviceTaintRules keep claims from ill GPUs, and which of those that are there are the agent's own.
 
 A rule taints what its selector names, and an empty selector names every device of the cluster (k8s.io/api
-resource/v1, DeviceTaintSelector). So a rule is only ever made of a :class:`webhook.agent.devices.DeviceId`.
+resource/v1, DeviceTaintSelector). So a rule is only ever made of a :class:`webhook.programs.agent.devices.DeviceId`.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from webhook.agent.devices import Device, DeviceId, NodeDevices, Pool, as_object, normal_bus_id, text_in
-from webhook.agent.illness import Cause
-from webhook.model import names
-from webhook.model.node_names import node_label, taint_rule_name
-from webhook.topology.model import NodeTopology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.agent.devices import Device, DeviceId, NodeDevices, Pool, as_object, normal_bus_id, text_in
+from webhook.programs.agent.illness import Cause
+from webhook.words import names
+from webhook.words.node_names import node_label, taint_rule_name
 
 KIND = "DeviceTaintRule"
 EFFECT = "NoSchedule"

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from webhook.agent.growth import Growth, Sampled
-from webhook.discovery.facts import CardCounters
-from webhook.traffic.model import Traffic
+from webhook.hardware.discovery.facts import CardCounters
+from webhook.hardware.traffic.model import Traffic
+from webhook.programs.agent.growth import Growth, Sampled
 
 MISSED = 4
 """So many pauses may pass without a sample before the last one is told no more."""

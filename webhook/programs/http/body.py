@@ -1,6 +1,6 @@
 """The bodies of requests and answers, as ASGI has them, with a limit."""
 
-from webhook.server.asgi import Receive, Scope, Send
+from webhook.programs.http.asgi import Receive, Scope, Send
 
 JSON = (b"content-type", b"application/json")
 TEXT = (b"content-type", b"text/plain; charset=utf-8")

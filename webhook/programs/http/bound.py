@@ -2,7 +2,7 @@
 
 import socket
 
-from webhook.model.errors import GpuTopologyError
+from webhook.words.errors import GpuTopologyError
 
 
 def bind(host: str, port: int, *, remedy: str) -> socket.socket:

@@ -78,6 +78,11 @@ class Connection(ABC):
         self.held = 0
         """Bytes of it that are in memory."""
 
+    @property
+    def follows(self) -> bool:
+        """Whether its client takes an answer that has begun and goes on, such as a stream of events."""
+        return False
+
     @abstractmethod
     def abandon(self) -> None:
         """End it at once, and forget what it holds."""
@@ -138,9 +143,10 @@ class Connections:
     def make_room(self, address: str) -> bool:
         """End the connection that has to go first when a client of that address comes; returns whether one had to.
 
-        The oldest stranger, of the address that has the most; then the oldest request of which something is missing or
-        whose answer is not taken; then the connection that was idle for longest, of the address that has the most, if
-        that has more than the new one. A client whose request is being answered is left alone.
+        The oldest stranger that does not follow a stream, of the address that has the most; then the oldest request of
+        which something is missing or whose answer is not taken; then the connection that was idle for longest, of the
+        address that has the most, if that has more than the new one. A client whose request is being answered is left
+        alone.
         """
         victim = self._oldest_stranger() or self._oldest_request() or self._longest_idle(address)
         if victim is not None:
@@ -274,7 +280,7 @@ class Connections:
 
     def _oldest_stranger(self) -> Connection | None:
         most = max(self._strangers.values(), key=_size, default=None)
-        return next(iter(most)) if most else None
+        return next((each for each in most if not each.follows), None) if most else None
 
     def _oldest_request(self) -> Connection | None:
         return next((each for each in self._unfinished if each.phase is not Phase.ANSWER), None)

@@ -11,9 +11,9 @@ from typing import Any
 
 import uvicorn
 
-from webhook.server.asgi import Application
-from webhook.server.connections import TICK_SECONDS, Cause, Connections
-from webhook.server.protocol import HttpConnection
+from webhook.programs.http.asgi import Application
+from webhook.programs.http.connections import TICK_SECONDS, Cause, Connections
+from webhook.programs.http.protocol import HttpConnection
 
 CLOSE_SECONDS = 0.5
 """How long, when the server stops, a client may take to answer the end of its idle TLS connection."""
@@ -191,7 +191,7 @@ def server_config(application: Application, context: ssl.SSLContext | None = Non
     """How uvicorn serves an application.
 
     It leaves the levels and handlers of uvicorn's loggers alone, which are those of the whole process: what is told is
-    said by the root logger (:mod:`webhook.log`), and :class:`HttpConnection` writes no access log.
+    said by the root logger (:mod:`webhook.programs.log`), and :class:`HttpConnection` writes no access log.
     """
     options: dict[str, Any] = {"ssl_context_factory": lambda *_: context} if context is not None else {}
     return uvicorn.Config(

@@ -15,7 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from webhook.server.connections import Cause, Connection, Connections, Phase
+from webhook.programs.http.connections import Cause, Connection, Connections, Phase
 
 _BODY_PER_FRAMING = 64
 """So many bytes of a body allow one byte more of what frames it: a chunk of 1 KiB takes 7, a chunk of one byte takes 5
@@ -265,6 +265,12 @@ class HttpConnection(HttpToolsProtocol, Connection):
         cycle.body = bytearray()
         if self._task is not None:
             self._task.cancel()
+
+    @property
+    def follows(self) -> bool:
+        """Whether its client takes an answer that has begun and goes on, such as a stream of events."""
+        cycle = self._unanswered
+        return cycle is not None and cycle.response_started and not self.flow.write_paused
 
     @property
     def _unanswered(self) -> RequestResponseCycle | None:

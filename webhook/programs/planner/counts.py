@@ -3,8 +3,8 @@
 from collections import Counter
 from datetime import datetime
 
-from webhook.exposition import Spread
-from webhook.place.write import Write
+from webhook.decisions.place.write import Write
+from webhook.programs.exposition import Spread
 
 GATED_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 CHOICE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
@@ -30,9 +30,9 @@ class Counts:
         self.lost = Spread(GBPS)
         """What those had more; nothing is not counted."""
         self.writes: Counter[str] = Counter()
-        """Writes by :class:`webhook.planner.writer.Fate`."""
+        """Writes by :class:`webhook.programs.planner.writer.Fate`."""
         self.api_errors: Counter[tuple[str, str]] = Counter()
-        """Failed requests, by resource and kind of :class:`webhook.kube.errors.ApiError`."""
+        """Failed requests, by resource and kind of :class:`webhook.cluster.api.errors.ApiError`."""
         self.bugs = 0
         """Decisions that ended in an exception."""
         self.gated_seconds = Spread(GATED_SECONDS)

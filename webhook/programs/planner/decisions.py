@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence, Set
 from datetime import datetime
 from typing import Protocol
 
-from webhook.config import AdmitPolicy
-from webhook.model.pod import Namespace
-from webhook.place.node import NodeRecord
-from webhook.place.planner import Planner
-from webhook.place.pod import PodRecord
-from webhook.place.round import PlannerReport
-from webhook.place.world import World
-from webhook.place.write import Write
-from webhook.topology.model import NodeTopology
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.node_record import NodeRecord
+from webhook.decisions.place.planner import Planner
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.round import PlannerReport
+from webhook.decisions.place.world import World
+from webhook.decisions.place.write import Write
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.pod import Namespace
 
 
 class Follower(Protocol):
@@ -49,7 +49,7 @@ MakeDecisions = Callable[[NamespaceOf], Decisions]
 
 
 class PlaceDecisions:
-    """:class:`Decisions` of :class:`webhook.place.planner.Planner`.
+    """:class:`Decisions` of :class:`webhook.decisions.place.planner.Planner`.
 
     Args:
         policy: The configuration.

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from jsonpointer import JsonPointerException, resolve_pointer
 
-from webhook.model.nesting import decode_answer
-from webhook.model.patch import Operation
+from webhook.words.nesting import decode_answer
+from webhook.words.patch import Operation
 
 _ANY = msgspec.json.Decoder()
 _UID = "/metadata/uid"

@@ -11,16 +11,17 @@ from contextlib import suppress
 from typing import NoReturn
 
 from certs.election import ObservedLease, lease_spec, look, may_lead
-from webhook.kube.errors import ApiError, Conflict
-from webhook.kube.leader_lease import LeaderLease, Lease
-from webhook.log import Log
-from webhook.planner.clock import Clock
+from webhook.cluster.api.errors import ApiError, Conflict
+from webhook.cluster.api.verbs import Object
+from webhook.programs.log import Log
+from webhook.programs.planner.clock import Clock
+from webhook.programs.planner.lease import PlannerLease
 
 LEASE_SECONDS = 15.0
 """For so long after a change of the Lease no other replica takes it, each by its own clock."""
 WRITES_SECONDS = 10.0
 """For so long after the last renewal the leader writes. What it sends at the end of them has the rest of the Lease to
-arrive: :data:`webhook.planner.writer.REQUEST_SECONDS`."""
+arrive: :data:`webhook.programs.planner.writer.REQUEST_SECONDS`."""
 RENEW_SECONDS = 5.0
 LOOK_SECONDS = 2.0
 """Between two looks of a replica that does not lead, and after a failure."""
@@ -45,7 +46,7 @@ class Leadership:
 
     def __init__(
         self,
-        lease: LeaderLease,
+        lease: PlannerLease,
         identity: str,
         *,
         inability: Callable[[], str],
@@ -125,7 +126,7 @@ class Leadership:
         self._renewed = began
         return True
 
-    def _spec(self, found: Lease | None, *, held: bool = True) -> Lease:
+    def _spec(self, found: Object | None, *, held: bool = True) -> Object:
         return lease_spec(found, self.identity, self._clock.now(), duration=LEASE_SECONDS, held=held)
 
     def _tell(self, problem: str) -> None:
@@ -138,6 +139,6 @@ class Leadership:
             self._log.say("info", "leading" if self._told else "not leading", identity=self.identity)
 
 
-def _holder(lease: Lease) -> str | None:
+def _holder(lease: Object) -> str | None:
     spec = lease.get("spec")
     return spec.get("holderIdentity") if isinstance(spec, dict) else None

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from prometheus_client.core import Metric
 
 from webhook import __version__
-from webhook.exposition import counter, gauge, info
-from webhook.place.reasons import PlaceReason
-from webhook.place.round import PlannerReport
-from webhook.planner.counts import OBSERVED, Counts
-from webhook.planner.traffic import Attribution, PodGpu
-from webhook.planner.writer import Fate
-from webhook.state.metrics import cache_families
-from webhook.state.report import CacheReport
-from webhook.topology.sets import LinkClass
-from webhook.traffic.judgement import Sign
+from webhook.cluster.state.report import CacheReport
+from webhook.decisions.place.reasons import PlaceReason
+from webhook.decisions.place.round import PlannerReport
+from webhook.hardware.topology.sets import LinkClass
+from webhook.hardware.traffic.judgement import Sign
+from webhook.programs.exposition import counter, gauge, info
+from webhook.programs.mirror_metrics import cache_families
+from webhook.programs.planner.counts import OBSERVED, Counts
+from webhook.programs.planner.traffic import Attribution, PodGpu
+from webhook.programs.planner.writer import Fate
 
 RESULTS = ("pinned", "repinned", "released", "taken", "missed", "refused", "given-up")
 WAITING = frozenset(
@@ -71,11 +71,11 @@ def _cards(found: Attribution) -> Iterator[Metric]:
         dict.fromkeys(found.cards, 1),
     )
     yield gauge(
-        "pod_gpus_left_out", "Cards that are missing there, because there are too many.", (), {(): found.left_out}
+        "pod_gpus_left_out", "Cards beyond the 20,000 series of gpu_topology_pod_gpu_info.", (), {(): found.left_out}
     )
     yield gauge(
         "nvlink_unused_pods",
-        "Pods that are busy and whose NVLinks nothing goes over, by how strong the sign is. A hint.",
+        "Busy pods whose NVLinks seem unused, by the strength of the sign. A hint.",
         ("sign",),
         {(str(sign),): found.unused.get(sign, 0) for sign in Sign},
     )
@@ -86,7 +86,8 @@ def _placed(counts: Counts) -> Iterator[Metric]:
     yield counter("placements", "Pods by what the planner did about them.", ("result",), results)
     yield counter("choices", "Choices by how the cards are linked.", ("link",), _words(LinkClass, counts.links))
     yield counts.given_up.metric(
-        "bandwidth_given_up_gbps", "GB/s that the best cards of such a node have more than those that were chosen."
+        "bandwidth_given_up_gbps",
+        "GB/s that the best cards of such a node have more than the chosen ones, where that is more than 0.",
     )
     yield counts.gated_seconds.metric("gated_seconds", "Seconds from the creation of a pod to the opening of its gate.")
 
@@ -94,11 +95,11 @@ def _placed(counts: Counts) -> Iterator[Metric]:
 def _observed(counts: Counts) -> Iterator[Metric]:
     yield counter(
         "observed_pods",
-        "Pods for which HAMi alone chose, by whether better cards were free.",
+        "Pods for which HAMi alone chose in mode observe, by whether better cards were free.",
         ("result",),
         _words(OBSERVED, counts.observed),
     )
-    yield counts.lost.metric("observed_lost_gbps", "GB/s that better free cards had more.")
+    yield counts.lost.metric("observed_lost_gbps", "GB/s that better free cards had more, in mode observe.")
 
 
 def _program(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
@@ -119,11 +120,16 @@ def _waiting(report: PlannerReport) -> Iterator[Metric]:
     waiting = report.waiting.copy()
     yield gauge(
         "waiting_pods",
-        "Pods that wait for cards, by reason.",
+        "Pods behind the gate, by the reason of their condition.",
         ("reason",),
         {(str(reason),): waiting.get(reason, 0) for reason in sorted({*WAITING, *waiting})},
     )
-    yield gauge("oldest_waiting_seconds", "Seconds that the oldest of them has waited.", (), {(): report.oldest})
+    yield gauge(
+        "oldest_waiting_seconds",
+        "Seconds that the oldest waiting pod has waited, since this leader saw it first.",
+        (),
+        {(): report.oldest},
+    )
 
 
 def _words(words: Iterable[str], values: Counter[str]) -> dict[tuple[str, ...], float]:

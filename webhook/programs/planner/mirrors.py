@@ -9,42 +9,39 @@ from datetime import datetime
 from functools import partial
 from math import inf
 from time import monotonic, time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from webhook.kube import resources
-from webhook.kube.resources import Resource
-from webhook.kube.versioned import VersionedObject
-from webhook.model.errors import FormatError
-from webhook.model.nesting import decode_answer
-from webhook.model.node_names import config_map_name
-from webhook.model.pod import Namespace
-from webhook.place.node import NodeRecord, read_node
-from webhook.place.pod import PodRecord, read_pod
-from webhook.planner.decisions import Follower
-from webhook.resolve.node import Sources, choose_node
-from webhook.state.cache import SILENT_SECONDS, Cache, Document, Limit
-from webhook.state.kept import (
-    NAMESPACES,
+from webhook.cluster import kinds
+from webhook.cluster.api.versioned import VersionedObject
+from webhook.cluster.state.cache import Cache, Document, Form, Limit
+from webhook.cluster.state.keeper import Keeper, blindness, waiting
+from webhook.cluster.state.kept import (
+    NAMESPACE_FORM,
     NODES,
-    TOPOLOGIES,
+    TOPOLOGY_FORM,
     Heartbeat,
     Packed,
     lease_reader,
-    read_config_map,
-    read_namespace,
     read_traffic,
-    weigh_namespace,
     weigh_packed,
 )
-from webhook.state.kept import read_node as read_texts
-from webhook.state.parsed import Parsed, parse_annotated, parse_published
-from webhook.state.report import CacheReport
-from webhook.topology.model import NodeTopology
-from webhook.traffic.document import parse_traffic
-from webhook.traffic.judgement import is_recent
-from webhook.traffic.model import Traffic
+from webhook.cluster.state.kept import read_node as read_texts
+from webhook.cluster.state.nodes import NodeSources
+from webhook.cluster.state.report import CacheReport
+from webhook.decisions.node_record import NodeRecord, read_node
+from webhook.decisions.place.pod import PodRecord, read_pod
+from webhook.decisions.resolve.node import Sources, choose_node
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.traffic.document import parse_traffic
+from webhook.hardware.traffic.judgement import is_recent
+from webhook.hardware.traffic.model import Traffic
+from webhook.objects.pod import Namespace
+from webhook.programs.planner.decisions import Follower
+from webhook.words.errors import FormatError
+from webhook.words.nesting import decode_answer
+from webhook.words.node_names import config_map_name
 
 AGENTS = Limit(objects=20_000, bytes=64 * 1024 * 1024)
 """Four times the 5,000 nodes that Kubernetes supports; what an agent says of traffic is kept compressed."""
@@ -81,9 +78,10 @@ _PHASED = msgspec.json.Decoder(_Phased)
 
 
 class Mirrors:
-    """The mirrors, to be filled by :class:`webhook.kube.reflector.Reflector`.
+    """The mirrors that the planner wants kept.
 
     Args:
+        namespace: Where the agents publish.
         max_age: ``binding.topologyMaxAgeSeconds``.
         wake: Called when something changed that decisions may depend on.
         tell: Takes a text for the log.
@@ -93,6 +91,7 @@ class Mirrors:
 
     def __init__(
         self,
+        namespace: str = "",
         *,
         max_age: float,
         wake: Callable[[], None],
@@ -102,7 +101,6 @@ class Mirrors:
     ) -> None:
         self._max_age = max_age
         self._wake = wake
-        self._clock = clock
         self._followers: list[Follower] = []
         self._names: dict[str, str] = {}
         """The names of nodes, by those of their ConfigMaps."""
@@ -113,73 +111,39 @@ class Mirrors:
         self._fresh: set[str] = set()
         """ConfigMaps whose agents were heard of lately."""
 
-        self.namespaces = Cache[Namespace](
-            "namespaces",
-            read_namespace,
-            weigh_namespace,
-            limit=NAMESPACES,
-            tell=tell,
-            clock=clock,
-            changed=self._namespace_changed,
+        self.keeper = keeper = Keeper(tell=tell, clock=clock)
+        self.namespaces: Cache[Namespace] = keeper.keep(
+            kinds.NAMESPACES, NAMESPACE_FORM, changed=self._namespace_changed
         )
-        self.nodes = Cache[KeptNode](
-            "nodes", _read_node, _weigh_node, limit=NODES, tell=tell, clock=clock, changed=self._node_changed
+        self.nodes: Cache[KeptNode] = keeper.keep(
+            kinds.WHOLE_NODES, Form(_read_node, _weigh_node, NODES), changed=self._node_changed
         )
-        self.pods = Cache[PodRecord](
-            "pods", read_pod, _weigh_pod, limit=PODS, tell=tell, clock=clock, changed=self._pod_changed
-        )
-        self.topologies = Cache[Packed](
-            "configmaps",
-            read_config_map,
-            weigh_packed,
-            limit=TOPOLOGIES,
-            tell=tell,
-            clock=clock,
-            changed=self._topology_changed,
+        self.topologies: Cache[Packed] = keeper.keep(
+            kinds.config_maps(namespace), TOPOLOGY_FORM, changed=self._topology_changed
         )
         read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
-        self.leases = Cache[AgentSign](
-            "leases", partial(_read_sign, read_lease), _weigh_sign, limit=AGENTS, tell=tell, clock=clock
+        sign = Form(partial(_read_sign, read_lease), _weigh_sign, AGENTS)
+        self.leases: Cache[AgentSign] = keeper.keep(kinds.leases(namespace), sign)
+        self.pods: Cache[PodRecord] = keeper.keep(
+            kinds.PODS, Form(read_pod, _weigh_pod, PODS), changed=self._pod_changed
         )
-        self._published = Parsed(self.topologies, parse_published, kept=NODES.objects)
-        self._annotated = Parsed(_Texts(self.nodes), parse_annotated, kept=NODES.objects)
-
-    def sources(self, namespace: str) -> tuple[tuple[Resource, Cache[Any]], ...]:
-        """What each of them is filled from.
-
-        Args:
-            namespace: Where the agents publish.
-        """
-        return (
-            (resources.NAMESPACES, self.namespaces),
-            (resources.WHOLE_NODES, self.nodes),
-            (resources.config_maps(namespace), self.topologies),
-            (resources.leases(namespace), self.leases),
-            (resources.PODS, self.pods),
-        )
+        self._sources = NodeSources(self.topologies, _Texts(self.nodes), clock=clock, kept=NODES.objects)
 
     @property
     def waiting_for(self) -> str:
         """What was never known yet, and why as far as that is known; empty when all was."""
-        missing = [cache for cache in self._caches if not cache.filled]
-        problem = next((cache.problem for cache in missing if cache.problem), "")
-        return ", ".join(cache.kind for cache in missing) + (f" ({problem})" if problem else "")
+        return waiting(self.keeper.missing)
 
     @property
     def blindness(self) -> str:
         """Why no decision can be based on this at the moment; empty when it can."""
         if waiting_for := self.waiting_for:
             return f"waiting for {waiting_for}"
-        for cache in (self.pods, self.nodes):
-            if cache.is_incomplete:
-                return f"{cache.kind}: the cluster has more than can be kept"
-            if cache.silence():
-                return cache.problem or f"{cache.kind}: nothing was heard of them for {SILENT_SECONDS:.0f} s"
-        return ""
+        return blindness(self.pods, self.nodes)
 
     def report(self) -> tuple[CacheReport, ...]:
         """How each of them is. In any thread."""
-        return tuple(cache.report() for cache in self._caches)
+        return self.keeper.report()
 
     def namespace(self, name: str) -> Namespace:
         """The namespace; one with ``known`` unset if there is none."""
@@ -224,15 +188,10 @@ class Mirrors:
         for name in changed:
             self._refresh(name)
 
-    @property
-    def _caches(self) -> tuple[Cache[Any], ...]:
-        return self.namespaces, self.nodes, self.topologies, self.leases, self.pods
-
     def _refresh(self, name: str) -> None:
         kept = self.nodes.get(name)
         if kept is None:
-            self._published.forget(config_map_name(name))
-            self._annotated.forget(name)
+            self._sources.forget(name)
             if self._told.pop(name, None):
                 self._tell_node(name, None, None)
             return
@@ -247,28 +206,22 @@ class Mirrors:
 
     def _topology(self, name: str, record: NodeRecord) -> NodeTopology | None:
         """The one to rely on, as a Binding would; what HAMi says is only read where it may count."""
-        key = config_map_name(name)
-        published = self._published.get(key)
-        if published and published.name != name:
-            published = None
+        published = self._sources.published(name)
         uuids = [gpu.uuid for gpu in record.registered]
-        is_fresh = key in self._fresh
+        is_fresh = config_map_name(name) in self._fresh
         if published and is_fresh and any(published.gpu(uuid, None) for uuid in uuids):
-            self._annotated.forget(name)
+            self._sources.forget_annotated(name)
             annotated = None
         else:
-            annotated = self._annotated.get(name)
+            annotated = self._sources.annotated(name)
         sources = Sources(published=published, age=0.0 if is_fresh else inf, annotated=annotated)
         chosen = choose_node(sources, uuids, max_age=self._max_age, verified=False)
         return chosen.topology if chosen else None
 
     def _compare_ages(self) -> None:
         """Agents fall silent without a message, and Leases are renewed without a change of anything else."""
-        fresh = set()
-        for key, (heartbeat, _) in self.leases.values().items():
-            age = heartbeat.age + self._clock() - heartbeat.seen
-            if age <= max(self._max_age, heartbeat.lasts):
-                fresh.add(key)
+        signs = self.leases.values()
+        fresh = {key for key, sign in signs.items() if self._sources.is_fresh(sign.heartbeat, self._max_age)}
         turned, self._fresh = fresh ^ self._fresh, fresh
         self._changed.update(self._names[key] for key in turned if key in self._names)
 
@@ -295,7 +248,7 @@ class Mirrors:
 
 
 class _Texts:
-    """HAMi's annotations in the mirror of nodes, as :class:`webhook.state.parsed.Parsed` reads them."""
+    """HAMi's annotations in the mirror of nodes, as :class:`webhook.cluster.state.parsed.Parsed` reads them."""
 
     def __init__(self, nodes: Cache[KeptNode]) -> None:
         self._nodes = nodes

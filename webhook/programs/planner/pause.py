@@ -4,16 +4,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from certs.election import lease_spec
-from webhook.kube.errors import Conflict
-from webhook.kube.leader_lease import LeaderLease
-from webhook.model import names
+from webhook.cluster.api.errors import Conflict
+from webhook.programs.planner.lease import PlannerLease
+from webhook.words import names
 
 PAUSE_SECONDS = 300
 """Planners wait so long before one of them leads again."""
 ATTEMPTS = 5
 
 
-async def pause(lease: LeaderLease, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> bool:
+async def pause(lease: PlannerLease, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> bool:
     """Take the Lease in the name of none: the planner that leads finds that out at its next renewal.
 
     Webhooks know the name, and hold no pod back while it is there.

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from webhook.catalogue.releasing import RELEASED_BY_HAND
-from webhook.kube.api_server import ApiServer
-from webhook.kube.errors import ApiError, ApiServerAway, Conflict, Expired
-from webhook.kube.pod_patches import PodPatches
-from webhook.kube.versioned import VersionedObject
-from webhook.model import names
-from webhook.model.choices import Placement
-from webhook.model.errors import GpuTopologyError
-from webhook.model.event import Reporter, event_manifest
-from webhook.place.pinned import placement_of, written_pin
-from webhook.place.pins import release
-from webhook.place.pod import PodRecord, read_pod
+from webhook.cluster.api.errors import ApiError, ApiServerAway, Conflict, Expired
+from webhook.cluster.api.verbs import Api, PatchForm, versioned
+from webhook.cluster.api.versioned import VersionedObject
+from webhook.cluster.kinds import EVENT, POD, UNBOUND_FIELD
+from webhook.decisions.place.pinned import placement_of, written_pin
+from webhook.decisions.place.pins import release
+from webhook.decisions.place.pod import PodRecord, read_pod
+from webhook.objects.event import Reporter, event_manifest
+from webhook.words import names
+from webhook.words.catalogue.releasing import RELEASED_BY_HAND
+from webhook.words.choices import Placement
+from webhook.words.errors import GpuTopologyError
 
 PASSES = 3
 """Pods come while others are let go; a pass that finds nothing is the last."""
@@ -29,6 +29,7 @@ PARALLEL = 8
 UNPROCESSABLE = 422
 REASON = "Released"
 ACTION = "Release"
+LISTED = "list pods without a node"
 
 
 class Step(StrEnum):
@@ -53,22 +54,19 @@ class Release:
     """Lets pods go: opens our gate, whatever the pod requires, and removes our pin; other gates and lists stay.
 
     Args:
-        pods: Where to.
-        server: Takes Events.
+        api: The API server; writes as the planner.
         instance: Who does it.
         now: The time, in UTC.
     """
 
     def __init__(
         self,
-        pods: PodPatches,
-        server: ApiServer,
+        api: Api,
         *,
         instance: str,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._pods = pods
-        self._server = server
+        self._api = api
         self._reporter = Reporter(names.PLANNER_CONTROLLER, instance, ACTION)
         self._now = now
         self._slots = asyncio.Semaphore(PARALLEL)
@@ -90,8 +88,11 @@ class Release:
     async def _pass(self, namespace: str) -> list[Released]:
         tasks: list[asyncio.Task[Released | None]] = []
         with suppress(Expired):  # the next pass begins anew
-            async with aclosing(self._pods.without_node(namespace)) as pods:
-                tasks.extend([asyncio.create_task(self._one(pod)) async for pod in pods if _is_ours(pod)])
+            unbound = POD.having(namespace=namespace, fields=UNBOUND_FIELD)
+            async with aclosing(self._api.pages(unbound, what=LISTED)) as pages:
+                async for page in pages:
+                    pods = [versioned(LISTED, item, all_namespaces=True) for item in page.items]
+                    tasks += [asyncio.create_task(self._one(pod)) for pod in pods if _is_ours(pod)]
         return [one for one in await asyncio.gather(*tasks) if one is not None]
 
     async def _one(self, found: VersionedObject) -> Released | None:
@@ -107,12 +108,13 @@ class Release:
             try:
                 if attempt:
                     await asyncio.sleep(DELAY_SECONDS * 2**attempt)
-                    pod = await self._pods.get(namespace, name)
+                    newest = await self._api.find(POD, name, namespace)
+                    pod = newest.versioned(all_namespaces=True) if newest else None
                 record = read_pod(pod.document, found.name, None) if pod else None
                 if record is None or (needed := _step(record)) is None:
                     return Released(namespace, name, step) if problem and record else None
                 step = needed
-                await self._pods.patch(namespace, name, release(record))
+                await self._api.patch(POD, name, namespace, release(record), PatchForm.OPERATIONS)
             except ApiError as error:
                 problem = str(error)
                 if not isinstance(error, ApiServerAway | Conflict) and error.status != UNPROCESSABLE:
@@ -134,7 +136,7 @@ class Release:
             regarding, self._reporter, namespace=pod.namespace, reason=REASON, note=note, at=at, seed=at.isoformat()
         )
         with suppress(ApiError):
-            await self._server.create_event(manifest)
+            await self._api.create(EVENT, manifest)
 
 
 def merged(*passes: Iterable[Released]) -> list[Released]:

@@ -7,18 +7,18 @@ from contextlib import contextmanager, suppress
 from time import process_time
 from typing import NoReturn
 
-from webhook.log import Log
-from webhook.place.node import NodeRecord
-from webhook.place.pod import PodRecord
-from webhook.place.round import PlannerReport
-from webhook.place.write import Write
-from webhook.planner.clock import Clock
-from webhook.planner.counts import Counts
-from webhook.planner.decisions import Decisions, MakeDecisions
-from webhook.planner.leadership import Leadership
-from webhook.planner.mirrors import Mirrors
-from webhook.planner.writer import Writer
-from webhook.topology.model import NodeTopology
+from webhook.decisions.node_record import NodeRecord
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.round import PlannerReport
+from webhook.decisions.place.write import Write
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.log import Log
+from webhook.programs.planner.clock import Clock
+from webhook.programs.planner.counts import Counts
+from webhook.programs.planner.decisions import Decisions, MakeDecisions
+from webhook.programs.planner.leadership import Leadership
+from webhook.programs.planner.mirrors import Mirrors
+from webhook.programs.planner.writer import Writer
 
 EVERY_SECONDS = 1.0
 """Between two rounds if nothing changes: time passes, and pods wait for its passing."""
@@ -127,7 +127,7 @@ class Rounds:
         return writes
 
     def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
-        """:class:`webhook.planner.decisions.Follower`: an exception must not end a mirror."""
+        """:class:`webhook.programs.planner.decisions.Follower`: an exception must not end a mirror."""
         with self._guarded():
             if self._decisions is not None:
                 self._decisions.pod_changed(key, before, after)

@@ -15,28 +15,28 @@ import uvloop
 from prometheus_client.core import Metric
 
 from webhook import __version__
-from webhook.config import HAMI_RESOURCES
-from webhook.endpoints import Endpoints, serve
-from webhook.heartbeat import Heartbeat
-from webhook.kube.contexts import Where
-from webhook.kube.leader_lease import LeaderLease
-from webhook.kube.pod_events import Fate, PodEvents
-from webhook.kube.pod_patches import PodPatches
-from webhook.kube.reflector import Reflector
-from webhook.kube.session import Session, connect
-from webhook.kube.upkeep import Upkeep
-from webhook.log import Log, take_over_logging
-from webhook.model import names
-from webhook.planner import leadership, writer
-from webhook.planner.clock import Clock
-from webhook.planner.counts import Counts
-from webhook.planner.decisions import MakeDecisions
-from webhook.planner.leadership import Leadership
-from webhook.planner.metrics import Vitals, families
-from webhook.planner.mirrors import Mirrors
-from webhook.planner.rounds import Rounds, Stirred
-from webhook.planner.traffic import TrafficWatch
-from webhook.planner.writer import Writer
+from webhook.cluster.api.contexts import Where
+from webhook.cluster.api.pod_events import Fate, PodEvents
+from webhook.cluster.api.reflector import filled_from
+from webhook.cluster.api.session import Session, connect
+from webhook.cluster.api.verbs import Api
+from webhook.decisions.configuration import HAMI_RESOURCES
+from webhook.programs.endpoints import Endpoints, serve
+from webhook.programs.heartbeat import Heartbeat
+from webhook.programs.log import Log, take_over_logging
+from webhook.programs.planner import leadership, writer
+from webhook.programs.planner.clock import Clock
+from webhook.programs.planner.counts import Counts
+from webhook.programs.planner.decisions import MakeDecisions
+from webhook.programs.planner.leadership import Leadership
+from webhook.programs.planner.lease import PlannerLease
+from webhook.programs.planner.metrics import Vitals, families
+from webhook.programs.planner.mirrors import Mirrors
+from webhook.programs.planner.rounds import Rounds, Stirred
+from webhook.programs.planner.traffic import TrafficWatch
+from webhook.programs.planner.writer import Writer
+from webhook.programs.upkeep import Upkeep
+from webhook.words import names
 
 SECONDS = 10.0
 """For one request, where nothing else is said."""
@@ -165,22 +165,21 @@ class Program:
         clock = clock or Clock()
         self.counts = counts = Counts()
         stirred = Stirred()
-        self.mirrors = Mirrors(max_age=settings.max_age, wake=stirred, tell=self._tell, clock=clock.monotonic)
-        self._rounds = rounds = Rounds(self.mirrors, make, stirred, counts=counts, log=log, clock=clock)
-        lease = LeaderLease(
-            session, namespace=settings.namespace, name=names.PLANNER_LEASE, seconds=leadership.REQUEST_SECONDS
+        self.mirrors = Mirrors(
+            settings.topology_namespace, max_age=settings.max_age, wake=stirred, tell=self._tell, clock=clock.monotonic
         )
+        self._rounds = rounds = Rounds(self.mirrors, make, stirred, counts=counts, log=log, clock=clock)
         self.leadership = Leadership(
-            lease,
+            PlannerLease(Api(session, seconds=leadership.REQUEST_SECONDS), settings.namespace),
             f"{settings.pod_name or socket.gethostname()}_{uuid.uuid4().hex[:8]}",
             inability=lambda: rounds.inability,
             errors=counts.api_errors,
             log=log,
             clock=clock,
         )
-        self._events = PodEvents(session, reporter=names.PLANNER_CONTROLLER, action="Place")
+        self._events = PodEvents(Api(session), reporter=names.PLANNER_CONTROLLER, action="Place")
         self._writer = Writer(
-            PodPatches(session, field_manager=names.PLANNER_FIELD_MANAGER, seconds=writer.REQUEST_SECONDS),
+            Api(session, field_manager=names.PLANNER_FIELD_MANAGER, seconds=writer.REQUEST_SECONDS),
             self.mirrors,
             self._events,
             may_write=lambda: self.leadership.leads,
@@ -198,11 +197,8 @@ class Program:
             log=log,
             clock=clock,
         )
-        reflectors = [
-            Reflector(session, resource, mirror, errors=counts.api_errors)
-            for resource, mirror in self.mirrors.sources(settings.topology_namespace)
-        ]
-        self._mirroring = Upkeep([reflector.run for reflector in reflectors], log)
+        filling = self.mirrors.keeper.work(filled_from(Api(session)), counts.api_errors)
+        self._mirroring = Upkeep(filling, log)
         self._election = Upkeep([self.leadership.run], log)
         self._deciding = Upkeep([partial(rounds.run, self.leadership, self._writer), self.watch.run], log)
 

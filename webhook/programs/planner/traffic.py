@@ -10,19 +10,19 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple, NoReturn
 
-from webhook.kube.pod_events import PodEvents, PodReference
-from webhook.log import Log
-from webhook.model import names
-from webhook.model.binding import PodEvent
-from webhook.model.pod import Namespace
-from webhook.place.node import NodeRecord
-from webhook.place.occupied import Occupied, hint_message, occupied, unused_nvlink
-from webhook.place.pod import PodRecord
-from webhook.planner.clock import Clock
-from webhook.planner.mirrors import Mirrors
-from webhook.resolve.node import KnownNode, Origin
-from webhook.topology.model import NodeTopology
-from webhook.traffic.judgement import Sign
+from webhook.cluster.api.pod_events import PodEvents, PodReference
+from webhook.decisions.node_record import NodeRecord
+from webhook.decisions.place.occupied import Occupied, hint_message, occupied, unused_nvlink
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.resolve.node import KnownNode, Origin
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.traffic.judgement import Sign
+from webhook.objects.binding import PodEvent
+from webhook.objects.pod import Namespace
+from webhook.programs.log import Log
+from webhook.programs.planner.clock import Clock
+from webhook.programs.planner.mirrors import Mirrors
+from webhook.words import names
 
 EVERY_SECONDS = 1.0
 LOOKS = 60
@@ -58,7 +58,7 @@ class Attribution:
     left_out: int = 0
     """Cards beyond :data:`MOST_SERIES`."""
     unused: Mapping[str, int] = field(default_factory=dict)
-    """Pods over whose NVLinks nothing goes, by :class:`webhook.traffic.judgement.Sign`."""
+    """Pods over whose NVLinks nothing goes, by :class:`webhook.hardware.traffic.judgement.Sign`."""
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class TrafficWatch:
         mirrors.follow(self)
 
     def pod_changed(self, _: str, before: PodRecord | None, after: PodRecord | None) -> None:
-        """:class:`webhook.planner.decisions.Follower`."""
+        """:class:`webhook.programs.planner.decisions.Follower`."""
         node = self._nodes.get(before.node) if before is not None else None
         if before is not None and node is not None and before.key in node.pods:
             del node.pods[before.key]

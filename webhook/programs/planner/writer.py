@@ -8,25 +8,27 @@ import asyncio
 import random
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import asdict
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from webhook.kube.errors import ApiError, ApiServerAway, Conflict, Denied, Malformed, NotFound
-from webhook.kube.pod_events import PodEvents, PodReference
-from webhook.kube.pod_patches import PodPatches
-from webhook.kube.versioned import VersionedObject
-from webhook.log import Log
-from webhook.model import names
-from webhook.model.timestamp import format_timestamp
-from webhook.place.pod import PodRecord, UnboundPod
-from webhook.place.write import Write
-from webhook.planner.clock import Clock
-from webhook.planner.counts import Counts
-from webhook.planner.effect import has_effect
-from webhook.planner.mirrors import Mirrors
+from webhook.cluster.api.errors import ApiError, ApiServerAway, Conflict, Denied, Malformed, NotFound
+from webhook.cluster.api.pod_events import PodEvents, PodReference
+from webhook.cluster.api.verbs import Api, PatchForm
+from webhook.cluster.api.versioned import VersionedObject
+from webhook.cluster.kinds import POD
+from webhook.decisions.place.pod import PodRecord, UnboundPod
+from webhook.decisions.place.write import Write
+from webhook.programs.log import Log
+from webhook.programs.planner.clock import Clock
+from webhook.programs.planner.counts import Counts
+from webhook.programs.planner.effect import has_effect
+from webhook.programs.planner.mirrors import Mirrors
+from webhook.words import names
+from webhook.words.patch import Operation
+from webhook.words.timestamp import format_timestamp
 
 _T = TypeVar("_T")
 
@@ -34,7 +36,7 @@ PARALLEL = 8
 """Requests at the same time."""
 REQUEST_SECONDS = 5.0
 """For one request. What a leader sends at the end of its time arrives before another replica begins:
-:data:`webhook.planner.leadership.WRITES_SECONDS`."""
+:data:`webhook.programs.planner.leadership.WRITES_SECONDS`."""
 FIRST_DELAY, LONGEST_DELAY = 0.5, 60.0
 """Before the next try about a pod after one that was refused."""
 REFUSED_KEPT = 10_000
@@ -72,7 +74,7 @@ class Writer:
     """Makes writes: those of one pod one after the other, those of different pods beside each other.
 
     Args:
-        pods: Where to.
+        api: The API server; writes as the planner.
         mirrors: Know each pod as the API server says it is.
         events: Takes what the pods' owners should hear of.
         may_write: Whether this replica leads, asked before each request.
@@ -84,7 +86,7 @@ class Writer:
 
     def __init__(  # noqa: PLR0913 - it stands between all parts of the program
         self,
-        pods: PodPatches,
+        api: Api,
         mirrors: Mirrors,
         events: PodEvents,
         *,
@@ -94,7 +96,7 @@ class Writer:
         log: Log,
         clock: Clock,
     ) -> None:
-        self._pods = pods
+        self._api = api
         self._mirrors = mirrors
         self._events = events
         self._may_write = may_write
@@ -191,7 +193,7 @@ class Writer:
     async def _patch(self, queued: _Queued) -> Fate:
         write = queued.write
         try:
-            found = await self._request(lambda: self._pods.patch(write.namespace, write.name, write.patch))
+            found = await self._change(write, write.patch, PatchForm.OPERATIONS)
         except _NotLeadingError:
             return Fate.ABANDONED
         except ApiError as error:
@@ -209,13 +211,13 @@ class Writer:
                     return Fate.ABANDONED
             looks += 1
             try:
-                found = await self._request(lambda: self._pods.get(write.namespace, write.name))
+                found = await self._request(lambda: self._api.find(POD, write.name, write.namespace))
             except _NotLeadingError:
                 return Fate.ABANDONED
             except ApiError as failure:
                 last = failure
             else:
-                return self._judge(queued, found, error)
+                return self._judge(queued, found.versioned(all_namespaces=True) if found else None, error)
 
     def _judge(self, queued: _Queued, found: VersionedObject | None, error: ApiError) -> Fate:
         """The fate of a change from the pod as it is now."""
@@ -239,9 +241,8 @@ class Writer:
             wish["lastTransitionTime"] = format_timestamp(self._clock.now())
         version = self._mirrors.pods.version(write.key)
         try:
-            found = await self._request(
-                lambda: self._pods.set_condition(write.namespace, write.name, wish, uid=write.uid)
-            )
+            patch = {"metadata": {"uid": write.uid}, "status": {"conditions": [wish]}}
+            found = await self._change(write, patch, PatchForm.STRATEGIC, part="status")
         except _NotLeadingError:
             return Fate.ABANDONED
         except (NotFound, Conflict) as error:
@@ -250,6 +251,19 @@ class Writer:
             return self._refused(write, error)
         self._mirrors.take_pod(found)
         return Fate.DONE
+
+    async def _change(
+        self, write: Write, patch: Sequence[Operation] | Mapping[str, Any], form: PatchForm, *, part: str = ""
+    ) -> VersionedObject:
+        """Patch the pod; it, afterwards.
+
+        Raises:
+            _NotLeadingError: by then this replica may write no more.
+            ApiError: it failed.
+        """
+        return (
+            await self._request(lambda: self._api.patch(POD, write.name, write.namespace, patch, form, part=part))
+        ).versioned(all_namespaces=True)
 
     def _status(self, key: str) -> str:
         """Of our condition on a pod; empty without one."""

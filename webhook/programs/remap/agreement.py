@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from webhook.remap.difference import named
-from webhook.topology.model import Gpu, LostGpu, NodeTopology
+from webhook.hardware.topology.model import Gpu, LostGpu, NodeTopology
+from webhook.programs.remap.difference import named
 
 NVML = "nvml"
 """Source of topologies that hold links; those of other sources are approximations."""

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from webhook.model.errors import shorten
-from webhook.topology.model import Gpu
+from webhook.hardware.topology.model import Gpu
+from webhook.words.errors import shorten
 
 _NUMBER = re.compile(r"[0-9]{1,6}")
 _PLAIN = re.compile(r"[0-9,-]{1,40}")

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterable
 from enum import StrEnum
 
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.errors import FormatError
-from webhook.remap.inputs import Inputs
-from webhook.resolve.nccl import nccl_defaults, nvls_until_bind
-from webhook.resolve.resolve import ContainerGpus, Resolution
+from webhook.decisions.resolve.nccl import nccl_defaults, nvls_until_bind
+from webhook.decisions.resolve.resolve import ContainerGpus, Resolution
+from webhook.programs.remap.inputs import Inputs
+from webhook.words import names
+from webhook.words.choices import Profile
+from webhook.words.errors import FormatError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LONGEST = 32 * 1024

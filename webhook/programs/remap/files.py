@@ -12,9 +12,9 @@ from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
-from webhook.model import names
-from webhook.model.errors import GpuTopologyError
-from webhook.remap.regular_file import read_regular
+from webhook.programs.remap.regular_file import read_regular
+from webhook.words import names
+from webhook.words.errors import GpuTopologyError
 
 TOPOLOGY, NCCL_SETTINGS = Path(names.TOPOLOGY_FILE).name, Path(names.NCCL_FILE).name
 ENVIRONMENT, REPORT = names.ENV_FILE, "report.txt"

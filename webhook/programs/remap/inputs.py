@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.allocation.dialect import Dialect
-from webhook.allocation.model import Allocation
-from webhook.allocation.read import dialect_of
-from webhook.model import names
-from webhook.model.choices import OnViolation, Policy, Profile
-from webhook.model.errors import FormatError
-from webhook.resolve.demand import LINK_TABLES, GpuContainer, GpuDemand, NcclTables, Requirements
-from webhook.topology.document import parse_topology
-from webhook.topology.model import NodeTopology
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.allocation.dialect import Dialect
+from webhook.decisions.allocation.model import Allocation
+from webhook.decisions.allocation.read import dialect_of
+from webhook.decisions.resolve.demand import LINK_TABLES, GpuContainer, GpuDemand, NcclTables, Requirements
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.words import names
+from webhook.words.choices import OnViolation, Policy, Profile
+from webhook.words.errors import FormatError
 
 _ENTRY = re.compile(
     r"(?P<name>[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?):(?P<count>0|[1-9][0-9]{0,2}):(?P<number>[0-9]{0,3})"
@@ -253,7 +253,7 @@ def _read_tables(variables: _Variables) -> NcclTables:
 
 
 def _parse_tables(text: str) -> NcclTables:
-    """The counterpart of ``webhook.resolve.demand.format_tables``."""
+    """The counterpart of ``webhook.decisions.resolve.demand.format_tables``."""
     document = _load(text)
     variables = document.get("variables", {})
     if not isinstance(variables, dict):

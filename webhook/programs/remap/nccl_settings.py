@@ -7,7 +7,7 @@ comment only from 2.26 on, so none is written. Source: NCCL src/misc/param.cc, s
 import re
 from collections.abc import Iterable
 
-from webhook.model.errors import FormatError
+from webhook.words.errors import FormatError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LONGEST = 1023

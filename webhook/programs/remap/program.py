@@ -1,4 +1,4 @@
-"""``gpu-topology remap``: arguments, and how the program ends (docs/binding.md, section 7).
+"""``gpu-topology remap``: arguments, and how the program ends (docs/injection.md, section 12).
 
 Modules are loaded where they are used: the probe runs once a second and needs hardly any.
 """
@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from webhook.model import names
-from webhook.remap.regular_file import replace_text
-from webhook.remap.watch import Watch, hold_back_sigterm
+from webhook.programs.remap.regular_file import replace_text
+from webhook.programs.remap.watch import Watch, hold_back_sigterm
+from webhook.words import names
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -101,7 +101,7 @@ def _seconds(text: str) -> float:
 
 
 def _probe(options: "Namespace") -> int:
-    from webhook.remap.files import is_ready
+    from webhook.programs.remap.files import is_ready
 
     return 0 if is_ready(Path(options.directory)) else _NOT_READY
 
@@ -109,7 +109,7 @@ def _probe(options: "Namespace") -> int:
 def _run(options: "Namespace", watch: Watch) -> tuple[int, str, str]:
     """Exit code, reason in one line, and what to print."""
     try:
-        from webhook.remap.run import run
+        from webhook.programs.remap.run import run
 
         end = run(
             directory=options.directory,

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.printable import printable
-from webhook.remap.inputs import Inputs
-from webhook.remap.verdict import Verdict
-from webhook.resolve.node import Origin
-from webhook.resolve.resolve import Resolution
-from webhook.topology.matrix import matrix
-from webhook.topology.model import Gpu, NodeTopology
-from webhook.topology.sets import GpuSet
+from webhook.decisions.resolve.node import Origin
+from webhook.decisions.resolve.resolve import Resolution
+from webhook.hardware.topology.matrix import matrix
+from webhook.hardware.topology.model import Gpu, NodeTopology
+from webhook.hardware.topology.sets import GpuSet
+from webhook.programs.remap.inputs import Inputs
+from webhook.programs.remap.verdict import Verdict
+from webhook.words.printable import printable
 
 _MARK = "*"
 _SHORT = len("GPU-b0c5b618")

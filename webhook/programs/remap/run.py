@@ -7,17 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook.discovery.discover import discover
-from webhook.model.errors import FormatError
-from webhook.remap.environment_file import EnvFormat, environment_values, format_environment
-from webhook.remap.files import ENVIRONMENT, NCCL_SETTINGS, REPORT, TOPOLOGY, Files, NotWrittenError
-from webhook.remap.inputs import Environment, Inputs, read_inputs
-from webhook.remap.nccl_settings import format_nccl_settings
-from webhook.remap.regular_file import read_regular
-from webhook.remap.report import format_report, one_line
-from webhook.remap.topology_file import format_first
-from webhook.remap.verdict import ExitCode, Verdict
-from webhook.remap.verify import LIBRARY, MachineState, published_here, verify
+from webhook.hardware.discovery.discover import discover
+from webhook.programs.remap.environment_file import EnvFormat, environment_values, format_environment
+from webhook.programs.remap.files import ENVIRONMENT, NCCL_SETTINGS, REPORT, TOPOLOGY, Files, NotWrittenError
+from webhook.programs.remap.inputs import Environment, Inputs, read_inputs
+from webhook.programs.remap.nccl_settings import format_nccl_settings
+from webhook.programs.remap.regular_file import read_regular
+from webhook.programs.remap.report import format_report, one_line
+from webhook.programs.remap.topology_file import format_first
+from webhook.programs.remap.verdict import ExitCode, Verdict
+from webhook.programs.remap.verify import LIBRARY, MachineState, published_here, verify
+from webhook.words.errors import FormatError
 
 _TEXT_LIMIT = 1024 * 1024
 """Bytes. The image has no preload file of its own; one line of maps is one part of a library."""

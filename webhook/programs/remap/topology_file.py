@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from webhook.model.errors import FormatError
-from webhook.topology.model import NodeTopology
-from webhook.topology.nccl.writer import format_nccl_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.nccl_file import format_nccl_topology
+from webhook.words.errors import FormatError
 
 
 def format_first(topologies: Iterable[NodeTopology], *, host_indices: bool) -> tuple[str, str]:

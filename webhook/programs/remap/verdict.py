@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
-from webhook.resolve.node import KnownNode
-from webhook.resolve.resolve import Resolution
+from webhook.decisions.resolve.node import KnownNode
+from webhook.decisions.resolve.resolve import Resolution
 
 
 class ExitCode(IntEnum):
-    """How the program ends: docs/binding.md, section 7."""
+    """How the program ends: docs/injection.md, section 12."""
 
     TRUE = 0
     """What the pod was given is true, or nothing says otherwise."""

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from webhook.model import names
-from webhook.model.choices import OnViolation, Profile
-from webhook.remap.agreement import disagreements, unseen
-from webhook.remap.difference import indices_differ, listed, named, shown, uuids_differ
-from webhook.remap.inputs import Environment, Inputs
-from webhook.remap.verdict import CheckResult, ExitCode, Verdict, failed, ok, warning
-from webhook.resolve.node import KnownNode, Origin
-from webhook.resolve.resolve import ContainerGpus, Resolution, Unresolved, UnresolvedError, resolve
-from webhook.topology.model import HAMI, Gpu, NodeTopology
+from webhook.decisions.resolve.node import KnownNode, Origin
+from webhook.decisions.resolve.resolve import ContainerGpus, Resolution, Unresolved, UnresolvedError, resolve
+from webhook.hardware.topology.model import HAMI, Gpu, NodeTopology
+from webhook.programs.remap.agreement import disagreements, unseen
+from webhook.programs.remap.difference import indices_differ, listed, named, shown, uuids_differ
+from webhook.programs.remap.inputs import Environment, Inputs
+from webhook.programs.remap.verdict import CheckResult, ExitCode, Verdict, failed, ok, warning
+from webhook.words import names
+from webhook.words.choices import OnViolation, Profile
+from webhook.words.listing import counted
 
 LIBRARY = "libvgpu"
 """HAMi's interception library, ``libvgpu.so``."""
@@ -186,7 +187,7 @@ def _known(inputs: Inputs, machine: MachineState, node: KnownNode | None) -> Ite
 
 
 def _counted_here(inputs: Inputs, machine: MachineState) -> str:
-    text = f"NVML lists {_counted(len(machine.topology.gpus) + len(machine.topology.lost), 'GPU')}"
+    text = f"NVML lists {counted(len(machine.topology.gpus) + len(machine.topology.lost), 'GPU')}"
     published = published_here(inputs)
     hidden = unseen(published, machine.topology) if published else ()
     if not hidden or inputs.demand.sees_node:
@@ -328,7 +329,3 @@ def _list(gpus: tuple[Gpu, ...]) -> str:
 
 def _labels(gpus: tuple[Gpu, ...]) -> str:
     return " and ".join(gpu.label for gpu in gpus) if len(gpus) == 2 else " ".join(gpu.label for gpu in gpus)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

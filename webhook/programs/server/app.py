@@ -2,18 +2,17 @@
 
 from collections.abc import Callable
 
-from webhook.config import AdmitPolicy, Config
-from webhook.model.envelope import BINDINGS_PATH, PODS_PATH
-from webhook.server.asgi import Application, Receive, Scope, Send
-from webhook.server.bindings import BindingReviews
-from webhook.server.counts import Counts
-from webhook.server.events import Events
-from webhook.server.limited import LimitedClaims
-from webhook.server.log import ReviewLog
-from webhook.server.pods import PodReviews
-from webhook.server.reviews import Reviews
-from webhook.server.vitals import Vitals
-from webhook.state import Claims, Pods, State
+from webhook.cluster.state import Claims, Pods, State
+from webhook.decisions.configuration import AdmitPolicy, Config
+from webhook.objects.envelope import BINDINGS_PATH, PODS_PATH
+from webhook.programs.http.asgi import Application, Receive, Scope, Send
+from webhook.programs.server.bindings import BindingReviews
+from webhook.programs.server.counts import Counts
+from webhook.programs.server.events import Events
+from webhook.programs.server.limited import LimitedClaims
+from webhook.programs.server.log import ReviewLog
+from webhook.programs.server.pods import PodReviews
+from webhook.programs.server.reviews import Reviews
 
 
 class LateApplication:
@@ -75,27 +74,7 @@ def create_app(  # noqa: PLR0913, PLR0917 - what is known, what it is decided by
     )
 
 
-def create_ops_app(
-    stalled: Callable[[], str], ready: Callable[[], str], counts: Counts, vitals: Callable[[], Vitals]
-) -> LateApplication:
-    """The plain application of probes and metrics.
-
-    Args:
-        stalled: Says why the server should be replaced, or nothing when it is alive.
-        ready: Says why the server is not ready, or nothing when it is.
-        counts: What the metrics are made of.
-        vitals: The rest of them, as it is at a scrape.
-    """
-
-    def create() -> Application:
-        from webhook.server import http  # noqa: PLC0415 - see LateApplication
-
-        return http.create_ops_app(stalled, ready, counts, vitals)
-
-    return LateApplication(create)
-
-
 def _reviews_app() -> Application:
-    from webhook.server import http  # noqa: PLC0415 - see LateApplication
+    from webhook.programs.server import http  # noqa: PLC0415 - see LateApplication
 
     return http.create_reviews_app()

@@ -10,28 +10,28 @@ from typing import TypeVar
 
 import msgspec
 
-from webhook.allocation.model import Device
-from webhook.bind.binding import begin, finish, namespace_unknown, skip_outcome, unreadable
-from webhook.bind.outcomes import INVALID, refused
-from webhook.bind.pod_to_bind import PodToBind
-from webhook.bind.resolution import peer_devices
-from webhook.catalogue.claims import TOO_MANY_CLAIMS
-from webhook.claims.given import NOTHING_GIVEN, GivenGpus, given_gpus
-from webhook.claims.objects import ResourceClaim
-from webhook.claims.pod import MOST_CLAIMS, claim_names, used_entries
-from webhook.config import AdmitPolicy
-from webhook.model.binding import Binding, BindOutcome, BindReason
-from webhook.model.binding_review import BindingRequest, decode_binding_review, encode_binding_reply
-from webhook.model.errors import ClaimsUnreadable, PodsUnreadable, TooManyPodReads
-from webhook.model.nesting import decode_answer
-from webhook.model.outcome import Kind
-from webhook.model.pod import MalformedPod, Namespace, Pod
-from webhook.printable import fitted
-from webhook.server.claims import ClaimReading, may_be_given
-from webhook.server.counts import Counts
-from webhook.server.events import Events
-from webhook.server.log import ReviewLog
-from webhook.state import Claims, Pods, State
+from webhook.cluster.state import Claims, Pods, State
+from webhook.decisions.allocation.model import Device
+from webhook.decisions.bind.binding import begin, finish, namespace_unknown, skip_outcome, unreadable
+from webhook.decisions.bind.outcomes import INVALID, refused
+from webhook.decisions.bind.pod_to_bind import PodToBind
+from webhook.decisions.bind.resolution import peer_devices
+from webhook.decisions.claims.given import NOTHING_GIVEN, GivenGpus, given_gpus
+from webhook.decisions.claims.pod import MOST_CLAIMS, claim_names, used_entries
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.objects.binding import Binding, BindOutcome, BindReason
+from webhook.objects.binding_review import BindingRequest, decode_binding_review, encode_binding_reply
+from webhook.objects.claims import ResourceClaim
+from webhook.objects.pod import MalformedPod, Namespace, Pod
+from webhook.programs.server.claims import ClaimReading, may_be_given
+from webhook.programs.server.counts import Counts
+from webhook.programs.server.events import Events
+from webhook.programs.server.log import ReviewLog
+from webhook.words.catalogue.claims import TOO_MANY_CLAIMS
+from webhook.words.errors import ClaimsUnreadable, PodsUnreadable, TooManyPodReads
+from webhook.words.nesting import decode_answer
+from webhook.words.outcome import Kind
+from webhook.words.printable import fitted
 
 _NOT_A_BINDING = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_A_BINDING)
 _NOT_ENABLED = BindOutcome(kind=Kind.SKIP, reason=BindReason.NAMESPACE_NOT_ENABLED)

@@ -4,39 +4,37 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 
-from webhook.config import ClaimSettings
-from webhook.kube import resources
-from webhook.kube.errors import AnswerTooLong, ApiRefused, ApiServerAway
-from webhook.kube.namespaces import LiveNamespaces
-from webhook.kube.reflector import Mirror, Reflector
-from webhook.kube.resources import Resource
-from webhook.kube.session import Session
-from webhook.kube.upkeep import RETRY_SECONDS, Upkeep, between
-from webhook.kube.versions import LiveVersions
-from webhook.log import Log
-from webhook.model.cluster import ClusterFacts
-from webhook.model.errors import FormatError, StateUnknown
-from webhook.model.version import Version
-from webhook.printable import printable
-from webhook.server.vitals import Vitals
-from webhook.state.cluster import VERSIONS, ClusterState
-from webhook.state.detected import claimed_resources, hami_version, kubernetes_version, scheduler_accounts
+from webhook.cluster import kinds
+from webhook.cluster.api.errors import AnswerTooLong, ApiRefused, ApiServerAway, NotServed
+from webhook.cluster.api.live import LiveNamespaces
+from webhook.cluster.api.reflector import filled_from
+from webhook.cluster.api.verbs import Api, Reply
+from webhook.cluster.state.cluster import VERSIONS, ClusterState, Places
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import ClaimSettings
+from webhook.decisions.detected import claimed_resources, hami_version, kubernetes_version, scheduler_accounts
+from webhook.programs.log import Log
+from webhook.programs.server.vitals import Vitals
+from webhook.programs.upkeep import RETRY_SECONDS, Upkeep, between
+from webhook.words.errors import FormatError
+from webhook.words.printable import printable
+from webhook.words.version import Version
 
 _KUBE_SCHEDULER = "system:kube-scheduler"
 """Its user name: kubernetes.io, "Using RBAC Authorization", core component roles."""
+MOST_SCHEDULERS, MOST_CLASSES = 10, 500
 VERSIONS_SECONDS = (120.0, 240.0)
 """HAMi and Kubernetes are seldom updated, and never at once on all nodes."""
 
 
 class ClusterCaches:
-    """The state of a cluster, and what keeps it true; a :class:`webhook.server.run.Background`.
+    """The state of a cluster, and what keeps it true; a :class:`webhook.programs.server.run.Background`.
 
     The server listens while they are filled for the first time. Until then reviews get 503 and the server is not ready.
 
     Args:
-        session: To the API server; whoever made it closes it.
-        namespace: Where the agents publish.
-        planner_namespace: Where the planner has its Lease; empty: there is none to look for.
+        api: The API server; whoever made it closes it.
+        places: Where the agents publish, and the planner has its Lease.
         configured: Versions that need not be looked for.
         schedulers: User names whose Bindings the webhook is asked about; empty: not known.
         claims: Whose ResourceSlices are mirrored; none if claims are not enabled.
@@ -46,10 +44,9 @@ class ClusterCaches:
 
     def __init__(  # noqa: PLR0913 - what is to be known, and from where
         self,
-        session: Session,
-        namespace: str,
+        api: Api,
+        places: Places,
         *,
-        planner_namespace: str,
         configured: ClusterFacts,
         schedulers: Collection[str],
         claims: ClaimSettings,
@@ -62,24 +59,13 @@ class ClusterCaches:
         self._claims_enabled = claims.enabled
         self._unmatched: frozenset[str] | None = None
         """Accounts of HAMi's schedulers whose Bindings the webhook is not asked about; ``None``: not known."""
-        self._versions = LiveVersions(session)
+        self._api = api
         self._said: dict[str, str] = {}
-        self.state = ClusterState(LiveNamespaces(session), max_age=max_age, claims=claims, tell=self._tell)
+        self.state = ClusterState(LiveNamespaces(api), places, max_age=max_age, claims=claims, tell=self._tell)
         self.errors: Counter[tuple[str, str]] = Counter()
-        """Failed requests, by resource and kind, such as ``away``: the kinds of :mod:`webhook.kube.errors`."""
-        mirrors: tuple[tuple[Resource, Mirror], ...] = (
-            (resources.NAMESPACES, self.state.namespaces),
-            (resources.NODES, self.state.nodes),
-            (resources.config_maps(namespace), self.state.topologies),
-            (resources.leases(namespace), self.state.leases),
-            *((resources.resource_slices(driver), slices.cache) for driver, slices in self.state.slices.items()),
-        )
-        reflectors = [Reflector(session, resource, mirror, errors=self.errors) for resource, mirror in mirrors]
-        if planner_namespace:
-            # Its failures are not counted: a role that does not name the Lease means that there is no planner.
-            lease = resources.planner_lease(planner_namespace)
-            reflectors.append(Reflector(session, lease, self.state.planners, errors=Counter()))
-        self._upkeep = Upkeep((*(reflector.run for reflector in reflectors), self._watch_versions), log)
+        """Failed requests, by resource and kind, such as ``away``: the kinds of :mod:`webhook.cluster.api.errors`."""
+        mirroring = self.state.keeper.work(filled_from(api), self.errors)
+        self._upkeep = Upkeep((*mirroring, self._watch_versions), log)
 
     async def open(self) -> None:
         """Begin to fill them; returns at once."""
@@ -105,8 +91,8 @@ class ClusterCaches:
             problem = ""
             try:
                 self.state.detected(await self._detect())
-            except StateUnknown as error:
-                self.errors[VERSIONS, ApiServerAway.kind] += 1
+            except ApiServerAway as error:
+                self.errors[VERSIONS, error.kind] += 1
                 problem = str(error)
             self.state.versions_problem = problem
             self._say(VERSIONS, problem)
@@ -116,15 +102,15 @@ class ClusterCaches:
         """The facts; what cannot be told from an answer is unknown, and what is configured is not asked for.
 
         Raises:
-            StateUnknown: there is no answer.
+            ApiServerAway: there is no answer.
         """
         hami, kubernetes = self._configured.hami, self._configured.kubernetes
         if hami is None or self._schedulers:
-            answer = await self._answer("HAMi", self._versions.hami())
+            answer = await self._answer("HAMi", self._schedulers_of_hami())
             self._compare_schedulers(answer)
             hami = hami or self._version("HAMi", answer, hami_version)
         if kubernetes is None:
-            answer = await self._answer("Kubernetes", self._versions.kubernetes())
+            answer = await self._answer("Kubernetes", self._api.kubernetes())
             kubernetes = self._version("Kubernetes", answer, kubernetes_version)
         claimed, has_hami_dra = await self._claimed()
         return ClusterFacts(hami=hami, kubernetes=kubernetes, claimed=claimed, has_hami_dra=has_hami_dra)
@@ -134,11 +120,14 @@ class ClusterCaches:
         if self._configured.claimed == frozenset():
             return None, False
         what = "DeviceClasses"
-        answer = await self._answer(what, self._versions.device_classes())
-        if answer is None:
-            return None, False
         try:
+            classes = self._api.first_page(kinds.DEVICE_CLASSES, MOST_CLASSES, what="list DeviceClasses")
+            answer = await self._answer(what, classes)
+            if answer is None:
+                return None, False
             claimed, has_hami_dra = claimed_resources(answer)
+        except NotServed:  # as before Kubernetes 1.34
+            claimed, has_hami_dra = frozenset[str](), False
         except FormatError as error:
             self._say(what, str(error))
             return None, False
@@ -147,10 +136,21 @@ class ClusterCaches:
         self._say(what, said, otherwise="they serve no extended resource")
         return claimed, has_hami_dra
 
-    async def _answer(self, what: str, question: Awaitable[bytes]) -> bytes | None:
-        """What the API server says; ``None`` if it refuses to, or says more than is read."""
+    def _schedulers_of_hami(self) -> Awaitable[Reply]:
+        what = "list Deployments of HAMi's scheduler"
+        return self._api.first_page(kinds.HAMI_SCHEDULERS, MOST_SCHEDULERS, what=what)
+
+    async def _answer(self, what: str, question: Awaitable[Reply]) -> bytes | None:
+        """The answer of the API server; ``None`` if it refuses, or says more than is read.
+
+        Raises:
+            ApiServerAway: there is none.
+            NotServed: there are no such objects.
+        """
         try:
-            return await question
+            return (await question).document
+        except NotServed:
+            raise
         except (ApiRefused, AnswerTooLong) as error:
             self.errors[VERSIONS, error.kind] += 1
             self._say(what, str(error))

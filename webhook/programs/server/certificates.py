@@ -17,12 +17,12 @@ from certs.issue import issue
 from certs.log import CertificateLog
 from certs.served import Served
 from certs.spec import CertificateSpec, Marks, Pace
-from webhook.config import CertificateSettings, Config
-from webhook.kube.contexts import Where
-from webhook.log import Log
-from webhook.model import names
-from webhook.model.errors import ConfigError, GpuTopologyError
-from webhook.server.vitals import Vitals
+from webhook.cluster.api.contexts import Where
+from webhook.decisions.configuration import CertificateSettings, Config
+from webhook.programs.log import Log
+from webhook.programs.server.vitals import Vitals
+from webhook.words import names
+from webhook.words.errors import GpuTopologyError
 
 if TYPE_CHECKING:
     from certs.keeper import Keeper
@@ -32,8 +32,6 @@ SELF_SIGNED_NAMES = ("localhost", "127.0.0.1", "::1")
 MARKS = Marks(
     secret_type=names.CERTIFICATES_TYPE,
     rotate=names.CERTIFICATES_ROTATE,
-    replica=names.CERTIFICATES_REPLICA,
-    serves=names.CERTIFICATES_SERVES,
     field_manager=names.CERTIFICATES_FIELD_MANAGER,
 )
 
@@ -111,23 +109,20 @@ def managed(
     """
     # Without these a server with files starts faster.
     from certs.keeper import Keeper  # noqa: PLC0415
-    from certs.replicas import Identity  # noqa: PLC0415
     from certs.rounds import Replica  # noqa: PLC0415
-    from webhook.kube import certificates, session  # noqa: PLC0415
+    from webhook.cluster.api import certificates, session  # noqa: PLC0415
 
-    pod = environment.get(names.WEBHOOK_POD_NAME) or node().lower()
-    spec = spec_of(config.certificates, namespace)
-    if len(spec.replica_lease(pod)) > 253:
-        raise ConfigError(f"the Pod is called {pod}: expected a name so short that {spec.secret}.{pod} can be one too")
-    identity = Identity(pod, uuid4().hex, environment.get(names.WEBHOOK_POD_UID, ""))
+    settings = config.certificates
+    identity = f"{environment.get(names.WEBHOOK_POD_NAME) or node().lower()}_{uuid4().hex}"
     server = certificates.CertificateRequests(
         session.connect(kubeconfig, user_agent=names.WEBHOOK_USER_AGENT, seconds=certificates.SECONDS),
         namespace=namespace,
         field_manager=MARKS.field_manager,
     )
     live, clients = _live(config, log)
-    pace = Pace(check=config.certificates.check_seconds, settle=config.certificates.settle_seconds)
-    keeper = Keeper(server, Replica(identity, spec, pace, monotonic), live, CertificateLog(log.say))
+    pace = Pace(check=settings.check_seconds, settle=settings.settle_seconds, overlap=settings.overlap_seconds)
+    replica = Replica(identity, spec_of(settings, namespace), pace, monotonic)
+    keeper = Keeper(server, replica, live, CertificateLog(log.say))
     return Certificates(live.listening, (*clients, keeper), keeper.served)
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from webhook.claims.objects import ClaimSpec, decode_claim, decode_template
-from webhook.claims.pod import MOST_CLAIMS, used_entries
-from webhook.model.errors import FormatError
-from webhook.model.pod import Pod, PodSpec
+from webhook.decisions.claims.pod import MOST_CLAIMS, used_entries
+from webhook.objects.claims import ClaimSpec, decode_claim, decode_template
+from webhook.objects.pod import Pod, PodSpec
+from webhook.words.errors import FormatError
 
 Kind = Literal["claim", "template"]
 

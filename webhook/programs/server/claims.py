@@ -4,18 +4,18 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
 from time import perf_counter_ns
 
-from webhook.claims.objects import ClaimSpec, ResourceClaim, decode_claim
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.errors import ClaimsUnreadable, FormatError, TooManyClaimReads
-from webhook.model.options import resolve_options
-from webhook.model.pod import Container, Namespace, Pod, PodSpec, is_present
-from webhook.request.hami_control import disables_control
-from webhook.request.skip import early_skip_reason
-from webhook.server.claim_specs import Kind, SpecSource, read_spec, spec_sources
-from webhook.server.counts import Counts
-from webhook.state import Claims
+from webhook.cluster.state import Claims
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import resolve_options
+from webhook.decisions.request.hami_control import disables_control
+from webhook.decisions.request.skip import early_skip_reason
+from webhook.objects.claims import ClaimSpec, ResourceClaim, decode_claim
+from webhook.objects.pod import Container, Namespace, Pod, PodSpec, is_present
+from webhook.programs.server.claim_specs import Kind, SpecSource, read_spec, spec_sources
+from webhook.programs.server.counts import Counts
+from webhook.words import names
+from webhook.words.choices import Profile
+from webhook.words.errors import ClaimsUnreadable, FormatError, TooManyClaimReads
 
 
 class ClaimReading:
@@ -106,7 +106,7 @@ def may_be_given(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> bool:
 
 
 def _is_marked(pod: Pod) -> bool:
-    """Whether a container has what admission writes into each that gets GPUs; webhook/bind/injected.py looks closer."""
+    """Whether a container has what admission writes into each that gets GPUs; ``bind/injected.py`` looks closer."""
     spec = pod.spec or PodSpec()
     containers: list[Container] = [*(spec.containers or ()), *(spec.init_containers or ())]
     return any(

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Callable
 
-from webhook.exposition import Spread
-from webhook.model.binding import BindOutcome, BindReason
-from webhook.model.outcome import Outcome
-from webhook.server.connections import Cause
+from webhook.objects.binding import BindOutcome, BindReason
+from webhook.programs.exposition import Spread
+from webhook.programs.http.connections import Cause
+from webhook.words.outcome import Outcome
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of the buckets of durations. The API server waits for five seconds at most."""

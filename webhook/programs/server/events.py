@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from webhook.model.binding import PodEvent
+from webhook.objects.binding import PodEvent
 
 
 class Events(Protocol):

@@ -7,35 +7,31 @@ import asyncio
 import random
 import traceback
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from math import isinf
 from time import monotonic
-from typing import Protocol
 
 import msgspec
 
-from webhook.catalogue.entry import Message
-from webhook.catalogue.placement import OPENED_WITHOUT_PLACEMENT, OPENED_WITHOUT_PLANNER
-from webhook.config import AdmitPolicy
-from webhook.kube.errors import ApiError, Denied
-from webhook.kube.pod_events import PodEvents, PodReference
-from webhook.kube.versioned import VersionedObject
-from webhook.kube.waiting_pods import PodsPage
-from webhook.log import Log
-from webhook.model.binding import PodEvent
-from webhook.model.bucket import Rate, TokenBucket
-from webhook.model.choices import Placement, PlacementMode
-from webhook.model.nesting import decode_answer
-from webhook.model.patch import Operation
-from webhook.model.pod import MalformedPod, Metadata, Namespace, Pod
-from webhook.place.gate import Gate, find_gate, open_gate
-from webhook.place.overdue import is_overdue
-from webhook.place.reasons import PlaceReason
-from webhook.server.vitals import Vitals
-from webhook.state.cluster import ClusterState
+from webhook.cluster.api.errors import ApiError, Denied
+from webhook.cluster.api.pod_events import PodEvents, PodReference
+from webhook.cluster.bucket import Rate, TokenBucket
+from webhook.cluster.state.cluster import ClusterState
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.place.gate import Gate, find_gate, open_gate
+from webhook.decisions.place.overdue import is_overdue
+from webhook.decisions.place.reasons import PlaceReason
+from webhook.objects.binding import PodEvent
+from webhook.objects.pod import MalformedPod, Metadata, Namespace, Pod
+from webhook.programs.log import Log
+from webhook.programs.server.vitals import Vitals
+from webhook.programs.server.waiting_pods import WaitingPods
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.placement import OPENED_WITHOUT_PLACEMENT, OPENED_WITHOUT_PLANNER
+from webhook.words.choices import Placement, PlacementMode
+from webhook.words.nesting import decode_answer
 
 ROUND_SECONDS = (15.0, 30.0)
 """Between two rounds."""
@@ -57,21 +53,8 @@ class Cause(StrEnum):
 _EVENT_REASONS = {Cause.PLANNER_SILENT: PlaceReason.RELEASED, Cause.PLACEMENT_OFF: PlaceReason.SWITCHED_OFF}
 
 
-class WaitingPods(Protocol):
-    """Pods that wait for the planner; each method may raise :class:`webhook.kube.errors.ApiError`."""
-
-    def pages(self) -> AsyncIterator[PodsPage]:
-        """All of them, page by page."""
-
-    async def lease(self) -> VersionedObject | None:
-        """The planner's Lease; ``None`` if there is none."""
-
-    async def patch(self, namespace: str, name: str, operations: Sequence[Operation]) -> bool:
-        """Apply a JSON patch to a pod; returns whether the pod still was as the patch expects."""
-
-
 class GateOpener:
-    """Looks for such pods while no planner is heard; a :class:`webhook.server.run.Background`.
+    """Looks for such pods while no planner is heard; a :class:`webhook.programs.server.run.Background`.
 
     Args:
         pods: That wait.

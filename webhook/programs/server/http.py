@@ -6,10 +6,10 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from webhook import __version__
-from webhook.exposition import Exposition
-from webhook.server.counts import Counts
-from webhook.server.metrics import families
-from webhook.server.vitals import Vitals
+from webhook.programs.exposition import Exposition
+from webhook.programs.server.counts import Counts
+from webhook.programs.server.metrics import families
+from webhook.programs.server.vitals import Vitals
 
 
 def create_reviews_app() -> FastAPI:

@@ -6,10 +6,10 @@ A review that comes without credentials may be forged, and each costs reads.
 from collections.abc import Callable
 from time import monotonic
 
-from webhook.claims.slices import Pools
-from webhook.model.bucket import Buckets, Rate
-from webhook.model.errors import TooManyClaimReads, TooManyPodReads
-from webhook.state import Claims, Pods
+from webhook.cluster.bucket import Buckets, Rate
+from webhook.cluster.state import Claims, Pods
+from webhook.decisions.claims.slices import Pools
+from webhook.words.errors import TooManyClaimReads, TooManyPodReads
 
 EACH_NAMESPACE = Rate(burst=500, per_second=200)
 """Real bursts are Jobs of hundreds of pods; a scheduler binds one or two hundred in a second."""

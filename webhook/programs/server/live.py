@@ -3,28 +3,29 @@
 import asyncio
 from collections.abc import Callable
 
-from webhook.claims.slices import Pools
-from webhook.config import AdmitPolicy
-from webhook.kube.claims import LiveClaims
-from webhook.kube.contexts import Where
-from webhook.kube.pod_events import Fate, PodEvents, PodReference
-from webhook.kube.pods import LivePods
-from webhook.kube.session import connect
-from webhook.kube.waiting_pods import WaitingPods
-from webhook.log import Log
-from webhook.model import names
-from webhook.model.binding import PodEvent
-from webhook.model.choices import PlacementMode
-from webhook.server.caches import ClusterCaches
-from webhook.server.gates import GateOpener
-from webhook.server.limited import LimitedPods
+from webhook.cluster.api.contexts import Where
+from webhook.cluster.api.live import LiveClaims, LivePods
+from webhook.cluster.api.pod_events import Fate, PodEvents, PodReference
+from webhook.cluster.api.session import connect
+from webhook.cluster.api.verbs import Api
+from webhook.cluster.state.cluster import Places
+from webhook.decisions.claims.slices import Pools
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.objects.binding import PodEvent
+from webhook.programs.log import Log
+from webhook.programs.server.caches import ClusterCaches
+from webhook.programs.server.gates import GateOpener
+from webhook.programs.server.limited import LimitedPods
+from webhook.programs.server.waiting_pods import WaitingPods
+from webhook.words import names
+from webhook.words.choices import PlacementMode
 
 _RELEASE = "Release"
 """What Events about opened gates call what the webhook did."""
 
 
 class LiveCluster:
-    """Connections to one API server; :class:`webhook.server.events.Events`, and closed with the server.
+    """Connections to one API server; :class:`webhook.programs.server.events.Events`, and closed with the server.
 
     Args:
         kubeconfig: Names the API server; ``None``: that of the cluster in which this program runs as a pod.
@@ -36,14 +37,15 @@ class LiveCluster:
     """
 
     def __init__(self, kubeconfig: Where, *, seconds: float) -> None:
-        self._session = connect(kubeconfig, user_agent=names.WEBHOOK_USER_AGENT, seconds=seconds)
-        self._events = PodEvents(self._session)
-        self._releases = PodEvents(self._session, action=_RELEASE)
-        self.pods = LimitedPods(LivePods(self._session))
+        session = connect(kubeconfig, user_agent=names.WEBHOOK_USER_AGENT, seconds=seconds)
+        self._api = Api(session, field_manager=names.WEBHOOK_FIELD_MANAGER)
+        self._events = PodEvents(self._api)
+        self._releases = PodEvents(self._api, action=_RELEASE)
+        self.pods = LimitedPods(LivePods(self._api))
 
     def claims(self, pools: Callable[[], Pools]) -> LiveClaims:
         """Claims as they are at this moment, with the devices that ``pools`` knows of."""
-        return LiveClaims(self._session, pools)
+        return LiveClaims(self._api, pools)
 
     def caches(self, namespace: str, own_namespace: str, policy: AdmitPolicy, log: Log) -> ClusterCaches:
         """The state of the cluster, to be closed before this.
@@ -56,9 +58,8 @@ class LiveCluster:
         """
         is_off = policy.placement.mode is PlacementMode.OFF
         return ClusterCaches(
-            self._session,
-            namespace,
-            planner_namespace="" if is_off else own_namespace,
+            self._api,
+            Places(topologies=namespace, planner="" if is_off else own_namespace),
             configured=policy.versions,
             schedulers=policy.binding.schedulers,
             claims=policy.claims,
@@ -75,7 +76,7 @@ class LiveCluster:
             policy: The configuration.
             log: Takes what happens.
         """
-        pods = WaitingPods(self._session, own_namespace)
+        pods = WaitingPods(self._api, own_namespace)
         return GateOpener(pods, caches.state, policy, events=self._releases, errors=caches.errors, log=log)
 
     @property
@@ -94,4 +95,4 @@ class LiveCluster:
     async def close(self) -> None:
         """Write the Events that wait, for a short time, and close the connections."""
         await asyncio.gather(self._events.close(), self._releases.close())
-        await self._session.close()
+        await self._api.close()

@@ -5,11 +5,11 @@ from datetime import datetime
 
 import msgspec
 
-from webhook.log import Level, Log
-from webhook.model.binding import BindOutcome
-from webhook.model.binding_review import BindingRequest
-from webhook.model.outcome import Outcome
-from webhook.model.review import Request
+from webhook.objects.binding import BindOutcome
+from webhook.objects.binding_review import BindingRequest
+from webhook.objects.review import Request
+from webhook.programs.log import Level, Log
+from webhook.words.outcome import Outcome
 
 
 class _Line(msgspec.Struct, omit_defaults=True, rename="camel"):

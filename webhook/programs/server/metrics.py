@@ -7,13 +7,13 @@ from typing import Any
 from prometheus_client.core import Metric
 
 from webhook import __version__
-from webhook.exposition import counter, gauge, info
-from webhook.model.envelope import BINDINGS_PATH, PODS_PATH
-from webhook.server.counts import Counts
-from webhook.server.gates import Cause
-from webhook.server.vitals import Vitals
-from webhook.state.metrics import cache_families
-from webhook.topology.sets import LinkClass
+from webhook.hardware.topology.sets import LinkClass
+from webhook.objects.envelope import BINDINGS_PATH, PODS_PATH
+from webhook.programs.exposition import counter, gauge, info
+from webhook.programs.mirror_metrics import cache_families
+from webhook.programs.server.counts import Counts
+from webhook.programs.server.gates import Cause
+from webhook.programs.server.vitals import Vitals
 
 _OUTCOME = ("outcome", "reason", "profile")
 _REJECTED = {400: 0, 405: 0, 413: 0, 500: 0, 503: 0}
@@ -31,7 +31,9 @@ def families(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
 
 def _reviews(counts: Counts) -> Iterator[Metric]:
     yield counter("admissions", "Reviews of pods by what became of them.", _OUTCOME, _flat(counts.admissions))
-    yield counts.admission_seconds.metric("admission_seconds", "Seconds that a review of a pod took.")
+    yield counts.admission_seconds.metric(
+        "admission_seconds", "Seconds from the arrival of a review of a pod to its answer."
+    )
     yield counter(
         "rejected_requests",
         "Requests that got no review as an answer.",
@@ -64,8 +66,10 @@ def _bindings(counts: Counts) -> Iterator[Metric]:
         ("same",),
         _yes_or_no(counts.same_numa),
     )
-    yield counts.binding_seconds.metric("binding_seconds", "Seconds that a review of a Binding took.")
-    yield counts.waiting_seconds.metric("pod_read_seconds", "Seconds of that spent waiting for pods.")
+    yield counts.binding_seconds.metric(
+        "binding_seconds", "Seconds from the arrival of a review of a Binding to its answer."
+    )
+    yield counts.waiting_seconds.metric("pod_read_seconds", "Seconds that a review of a Binding waited for pods.")
     yield counter(
         "pod_read_failures",
         "Reads of a pod, or of its group, that failed or took too long.",
@@ -101,7 +105,7 @@ def _program(vitals: Vitals) -> Iterator[Metric]:
     failures, leader = vitals.certificate_failures, vitals.certificate_leader
     yield counter(
         "certificate_failures",
-        "Looks after the certificates of the webhook that failed.",
+        "Checks of the certificates of the webhook that failed; the log says why.",
         (),
         {} if failures is None else {(): failures},
     )
@@ -116,7 +120,7 @@ def _program(vitals: Vitals) -> Iterator[Metric]:
 def _connections(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
     yield gauge(
         "connections",
-        "Connections of clients by what they are at.",
+        "Connections of clients by port and phase.",
         ("port", "phase"),
         {(port, phase): number for (port, phase), number in vitals.connections.items()},
     )
@@ -137,7 +141,7 @@ def _connections(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
 def _cluster(vitals: Vitals) -> Iterator[Metric]:
     yield info(
         "cluster",
-        "1; the labels name versions as the webhook knows them, empty if it does not.",
+        "1; the labels name the versions of HAMi and Kubernetes, empty if unknown.",
         hami=vitals.hami,
         kubernetes=vitals.kubernetes,
     )
@@ -150,7 +154,10 @@ def _cluster(vitals: Vitals) -> Iterator[Metric]:
     )
     alive = vitals.planner_alive
     yield gauge(
-        "planner_alive", "Whether a planner is alive, for which pods wait.", (), {} if alive is None else {(): alive}
+        "planner_alive",
+        "Whether a planner renews its Lease, so that pods wait for it.",
+        (),
+        {} if alive is None else {(): alive},
     )
     opened = vitals.gates_opened
     yield counter(

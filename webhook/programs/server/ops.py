@@ -6,7 +6,7 @@ Whatever a review does to the loop of the reviews, a probe is answered; and it s
 import asyncio
 import threading
 
-from webhook.server.listener import Server
+from webhook.programs.http.listener import Server
 
 JOIN_SECONDS = 15.0
 """Longer than uvicorn waits for requests in flight."""

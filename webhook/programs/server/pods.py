@@ -7,18 +7,18 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from time import perf_counter_ns
 
-from webhook.admit.admission import admit
-from webhook.claims.objects import ClaimSpec
-from webhook.config import AdmitPolicy
-from webhook.model.outcome import Kind, Outcome, Reason
-from webhook.model.pod import MalformedPod, Namespace, Pod
-from webhook.model.review import Request, decode_review, encode_reply
-from webhook.server.body import BadRequest
-from webhook.server.claim_specs import SpecSource
-from webhook.server.claims import ClaimReading, specs_to_read
-from webhook.server.counts import Counts
-from webhook.server.log import ReviewLog
-from webhook.state import Claims, State
+from webhook.cluster.state import Claims, State
+from webhook.decisions.admit.admission import admit
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.pod import MalformedPod, Namespace, Pod
+from webhook.objects.review import Request, decode_review, encode_reply
+from webhook.programs.http.body import BadRequest
+from webhook.programs.server.claim_specs import SpecSource
+from webhook.programs.server.claims import ClaimReading, specs_to_read
+from webhook.programs.server.counts import Counts
+from webhook.programs.server.log import ReviewLog
+from webhook.words.outcome import Kind, Outcome, Reason
 
 _NO_SPECS: Mapping[str, ClaimSpec | None] = {}
 _NOT_A_CREATE = Outcome(kind=Kind.SKIP, reason=Reason.NOT_A_CREATE)

@@ -9,14 +9,14 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter_ns
 
-from webhook.model.envelope import MalformedReview
-from webhook.model.errors import StateUnknown, TooManyNamespaceReads
-from webhook.model.outcome import MESSAGE_LIMIT
-from webhook.printable import fitted
-from webhook.server.asgi import Application, Receive, Scope, Send
-from webhook.server.body import JSON, TEXT, BadRequest, read_body, send_answer
-from webhook.server.counts import SLOW_SECONDS, Counts
-from webhook.server.log import ReviewLog
+from webhook.objects.envelope import MalformedReview
+from webhook.programs.http.asgi import Application, Receive, Scope, Send
+from webhook.programs.http.body import JSON, TEXT, BadRequest, read_body, send_answer
+from webhook.programs.server.counts import SLOW_SECONDS, Counts
+from webhook.programs.server.log import ReviewLog
+from webhook.words.errors import StateUnknown, TooManyNamespaceReads
+from webhook.words.outcome import MESSAGE_LIMIT
+from webhook.words.printable import fitted
 
 Answer = Callable[[bytes, int], bytes | Awaitable[bytes]]
 """From the body of a review, and the ``perf_counter_ns`` at which it began to arrive, to the body of the reply."""

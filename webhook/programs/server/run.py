@@ -16,17 +16,18 @@ from time import monotonic
 from typing import Any, Protocol
 
 from webhook import __version__
-from webhook.config import Config, ServerSettings
-from webhook.heartbeat import Heartbeat
-from webhook.model.cluster import ClusterFacts
-from webhook.server.app import create_ops_app
-from webhook.server.bound import bind
-from webhook.server.connections import Connections, Limits, Phase
-from webhook.server.listener import BACKLOG, Server, server_config
-from webhook.server.ops import OpsThread
-from webhook.server.reviews import Reviews
-from webhook.server.vitals import Vitals
-from webhook.state import State
+from webhook.cluster.state import State
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import Config, ServerSettings
+from webhook.programs.heartbeat import Heartbeat
+from webhook.programs.http.asgi import Application
+from webhook.programs.http.bound import bind
+from webhook.programs.http.connections import Connections, Limits, Phase
+from webhook.programs.http.listener import BACKLOG, Server, server_config
+from webhook.programs.server.app import LateApplication
+from webhook.programs.server.ops import OpsThread
+from webhook.programs.server.reviews import Reviews
+from webhook.programs.server.vitals import Vitals
 
 _REMEDY = "Choose others with --host, --port and --ops-port"
 
@@ -101,10 +102,9 @@ class _Runner:
             self._sockets[0],
             partial(self._log.closed, "reviews"),
         )
-        ops = create_ops_app(self._stalled, self._unready, reviews.counts, self._vitals_now)
         limits = replace(limits, connections=settings.max_ops_connections, body_bytes=0)
         self._ops = Server(
-            server_config(ops),
+            server_config(LateApplication(self._ops_app)),
             Connections(limits, "ops", closed, monotonic),
             self._sockets[1],
             partial(self._log.closed, "ops"),
@@ -157,6 +157,11 @@ class _Runner:
             probes=f"http://{settings.host}:{settings.ops_port}",
         )
         self._listening = True
+
+    def _ops_app(self) -> Application:
+        from webhook.programs.server.http import create_ops_app  # noqa: PLC0415 - see LateApplication
+
+        return create_ops_app(self._stalled, self._unready, self._reviews.counts, self._vitals_now)
 
     def _stalled(self) -> str:
         """Why this process should be replaced; in the thread of the probes, like the two that follow."""

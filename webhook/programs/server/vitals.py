@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from webhook.state.report import CacheReport, TopologyReport
+from webhook.cluster.state.report import CacheReport, TopologyReport
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,7 +15,7 @@ class Vitals:
     draining: bool = False
     """Whether a stop has begun."""
     connections: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """By port and :class:`webhook.server.connections.Phase`."""
+    """By port and :class:`webhook.programs.http.connections.Phase`."""
     unfinished_bytes: Mapping[str, int] = field(default_factory=dict)
     """What they hold, by port."""
     hami: str = ""
@@ -34,10 +34,10 @@ class Vitals:
     topologies: TopologyReport | None = None
     api_errors: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Requests to the API server that failed, by resource (``pods``, ``configmaps``) and by the
-    :class:`webhook.kube.errors.ApiError`."""
+    :class:`webhook.cluster.api.errors.ApiError`."""
     planner_alive: bool | None = None
     """Whether a planner is alive, as the webhook knows."""
     gates_opened: Mapping[str, int] | None = None
-    """Gates of waiting pods that this replica has opened, by :class:`webhook.server.gates.Cause`."""
+    """Gates of waiting pods that this replica has opened, by :class:`webhook.programs.server.gates.Cause`."""
     unmatched_schedulers: int | None = None
     """Accounts of HAMi's schedulers whose Bindings the webhook is not asked about."""

@@ -3,20 +3,16 @@
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 import msgspec
 
-from webhook.kube.errors import ApiError, Malformed
-from webhook.kube.pages import pages
-from webhook.kube.pod_patches import PodPatches
-from webhook.kube.resources import planner_lease, waiting_pods
-from webhook.kube.session import Session
-from webhook.kube.status import Answer
-from webhook.kube.versioned import VersionedObject, read_versioned
-from webhook.model import names
-from webhook.model.patch import Operation
+from webhook.cluster.api.errors import ApiError
+from webhook.cluster.api.verbs import Api, PatchForm, versioned
+from webhook.cluster.api.versioned import VersionedObject
+from webhook.cluster.kinds import POD, WAITING_PODS, planner_lease
+from webhook.words import names
+from webhook.words.patch import Operation
 
 NO_LONGER_SO = frozenset({404, 409, 422})
 """The pod is gone, or is not what the tests of the patch expect: JSON Patch fails with 422 in every way."""
@@ -32,64 +28,38 @@ class PodsPage(NamedTuple):
 
 
 class WaitingPods:
-    """Lists and patches pods with the label of those that wait.
+    """Lists and patches pods with the label of those that wait. Every method may raise ApiError.
 
     Args:
-        session: To the API server.
+        api: The API server; writes as the webhook.
         namespace: Of the webhook, where the planner has its Lease.
         now: The time, for an answer that names none.
     """
 
-    def __init__(
-        self, session: Session, namespace: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
-        self._session = session
-        self._patches = PodPatches(session, field_manager=names.WEBHOOK_FIELD_MANAGER)
+    def __init__(self, api: Api, namespace: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._api = api
         self._lease = planner_lease(namespace)
         self._now = now
 
     async def pages(self) -> AsyncIterator[PodsPage]:
-        """All of them, page by page.
-
-        Raises:
-            ApiError: the API server does not give them.
-        """
-        resource = waiting_pods()
-        async with aclosing(pages(self._session, "list waiting pods", f"{resource.path}?{resource.query}")) as found:
-            async for page in found:
-                yield PodsPage(self._answered_at(page.answer), page.items)
+        """All of them, page by page."""
+        async with aclosing(self._api.pages(WAITING_PODS, what="list waiting pods")) as pages:
+            async for page in pages:
+                yield PodsPage(page.reply.date or self._now(), page.items)
 
     async def lease(self) -> VersionedObject | None:
-        """The planner's Lease; ``None`` if there is none.
-
-        Raises:
-            ApiError: the API server does not give it.
-        """
+        """The planner's Lease, listed by its name as in the mirror; ``None`` if there is none."""
         what = f"get Lease {names.PLANNER_LEASE}"
-        async with aclosing(pages(self._session, what, f"{self._lease.path}?{self._lease.query}")) as found:
-            items = [item async for page in found for item in page.items]
-        try:
-            return read_versioned(items[0]) if items else None
-        except ValueError as error:
-            raise Malformed(f"{what}: expected a Lease, found none: {error}") from None
+        async with aclosing(self._api.pages(self._lease, what=what)) as pages:
+            items = [item async for page in pages for item in page.items]
+        return versioned(what, items[0]) if items else None
 
     async def patch(self, namespace: str, name: str, operations: Sequence[Operation]) -> bool:
-        """Apply a JSON patch to a pod; returns whether the pod still was as the patch expects.
-
-        Raises:
-            ApiError: the API server does not say.
-        """
+        """Apply a JSON patch to a pod; returns whether the pod still was as the patch expects."""
         try:
-            await self._patches.patch(namespace, name, operations)
+            await self._api.patch(POD, name, namespace, operations, PatchForm.OPERATIONS)
         except ApiError as error:
             if error.status in NO_LONGER_SO:
                 return False
             raise
         return True
-
-    def _answered_at(self, answer: Answer) -> datetime:
-        try:
-            found = parsedate_to_datetime(answer.headers.get("Date", ""))
-        except ValueError:
-            return self._now()
-        return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -10,8 +10,8 @@ from ctypes import byref, c_float, c_int, c_size_t, c_uint
 from dataclasses import dataclass
 from uuid import UUID
 
-from webhook.verify import abi
-from webhook.verify.library import CallFailed, Library
+from webhook.programs.verify import abi
+from webhook.programs.verify.library import CallFailed, Library
 
 LIBRARY = "libcuda.so.1"
 _P2P_RANK = 1

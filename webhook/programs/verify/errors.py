@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from webhook.verify.library import MISSING
+from webhook.programs.verify.library import MISSING
 
 _CUDA: Mapping[int, str] = {
     1: "invalid value; of a shared handle: the card of the other process is not visible here",

@@ -4,7 +4,7 @@ import ctypes
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from webhook.verify.abi import Prototypes
+from webhook.programs.verify.abi import Prototypes
 
 
 class CallFailed(Exception):

@@ -7,14 +7,14 @@ until all copies are queued: beside copies of 256 MiB the time to queue one is n
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from webhook.discovery.counters import CounterReader
-from webhook.discovery.facts import Direction
-from webhook.verify.cuda import WORD_BYTES, Card, Cuda
-from webhook.verify.library import CallFailed
-from webhook.verify.messages import Method, PairMeasured, SetMeasured
-from webhook.verify.moved import moved
-from webhook.verify.nccl import Nccl
-from webhook.verify.samples import rates
+from webhook.hardware.discovery.counters import CounterReader
+from webhook.hardware.discovery.facts import Direction
+from webhook.hardware.measurement.messages import Method, PairMeasured, SetMeasured
+from webhook.hardware.measurement.moved import moved
+from webhook.hardware.measurement.samples import rates
+from webhook.programs.verify.cuda import WORD_BYTES, Card, Cuda
+from webhook.programs.verify.library import CallFailed
+from webhook.programs.verify.nccl import Nccl
 
 _PATTERN = 0x5A17C0DE
 INVALID_DEVICE = 101

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from ctypes import byref, c_int
 from pathlib import Path
 
-from webhook.verify import abi
-from webhook.verify.library import CallFailed, Library
+from webhook.programs.verify import abi
+from webhook.programs.verify.library import CallFailed, Library
 
 LIBRARY = "libnccl.so.2"
 _IN_WHEEL = Path("nvidia", "nccl", "lib", LIBRARY)

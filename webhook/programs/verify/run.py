@@ -7,14 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from webhook import __version__
-from webhook.discovery.facts import CardUsage
-from webhook.model.errors import GpuTopologyError
-from webhook.topology.document import parse_topology
-from webhook.topology.model import Gpu, NodeTopology
-from webhook.verify.errors import explained
-from webhook.verify.expected import Expectations
-from webhook.verify.judged import judged_pair, judged_set
-from webhook.verify.messages import (
+from webhook.hardware.discovery.facts import CardUsage
+from webhook.hardware.measurement.expected import Expectations
+from webhook.hardware.measurement.judged import judged_pair, judged_set
+from webhook.hardware.measurement.messages import (
     ASK,
     TOLD,
     CudaDevices,
@@ -31,8 +27,8 @@ from webhook.verify.messages import (
     PairMeasured,
     SetMeasured,
 )
-from webhook.verify.plan import Plan, nothing_to_measure, plan
-from webhook.verify.report import (
+from webhook.hardware.measurement.plan import Plan, nothing_to_measure, plan
+from webhook.hardware.measurement.report import (
     MAX_CARDS,
     MAX_TEXT,
     BandwidthReport,
@@ -45,8 +41,12 @@ from webhook.verify.report import (
     Versions,
     Warn,
 )
-from webhook.verify.supervisor import StepLost, Supervisor
-from webhook.verify.surroundings import preloaded_libraries, telling_names, warnings_of
+from webhook.hardware.measurement.surroundings import preloaded_libraries, telling_names, warnings_of
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.model import Gpu, NodeTopology
+from webhook.programs.verify.errors import explained
+from webhook.programs.verify.supervisor import StepLost, Supervisor
+from webhook.words.errors import GpuTopologyError
 
 PRELOAD = Path("/etc/ld.so.preload")
 _OUT_OF_MEMORY = 2

@@ -9,7 +9,7 @@ from typing import NoReturn, Self
 
 import msgspec
 
-from webhook.verify.messages import ASK, MAX_BYTES, TOLD
+from webhook.hardware.measurement.messages import ASK, MAX_BYTES, TOLD
 
 _ENDS_WITHIN_SECONDS = 5.0
 _MOST_ENDED = 3
@@ -80,7 +80,7 @@ class Supervisor:
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         descriptor = theirs.fileno()
-        command = [sys.executable, "-m", "webhook.verify.worker", str(descriptor)]
+        command = [sys.executable, "-m", "webhook.programs.verify.worker", str(descriptor)]
         command += [] if self._pid is None else [str(self._pid)]
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - ourselves

@@ -1,7 +1,7 @@
-"""The process that touches the driver: ``python -m webhook.verify.worker DESCRIPTOR [PID]``.
+"""The process that touches the driver: ``python -m webhook.programs.verify.worker DESCRIPTOR [PID]``.
 
 A driver may hang, and a process that hangs in it may not even be killed. So whoever asks waits only so long
-(``webhook.verify.supervisor``). What NCCL logs goes to standard output, so answers have a socket of their own.
+(``webhook.programs.verify.supervisor``). What NCCL logs goes to standard output, so answers have a socket of their own.
 """
 
 import ctypes
@@ -14,14 +14,9 @@ from pathlib import Path
 
 import msgspec
 
-from webhook.discovery.discover import discover
-from webhook.discovery.usage import read_usage
-from webhook.printable import fitted
-from webhook.topology.document import format_topology
-from webhook.verify.cuda import LIBRARY, Cuda
-from webhook.verify.library import CallFailed
-from webhook.verify.measure import Cards, measure_pair, measure_set
-from webhook.verify.messages import (
+from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.usage import read_usage
+from webhook.hardware.measurement.messages import (
     ASK,
     MAX_BYTES,
     TOLD,
@@ -41,11 +36,16 @@ from webhook.verify.messages import (
     Take,
     TellPid,
 )
-from webhook.verify.nccl import LIBRARY as NCCL_LIBRARY
-from webhook.verify.nccl import Nccl
-from webhook.verify.peer.memory import Sharing
-from webhook.verify.peer.pid import become
-from webhook.verify.report import MAX_TEXT
+from webhook.hardware.measurement.report import MAX_TEXT
+from webhook.hardware.topology.document import format_topology
+from webhook.programs.verify.cuda import LIBRARY, Cuda
+from webhook.programs.verify.library import CallFailed
+from webhook.programs.verify.measure import Cards, measure_pair, measure_set
+from webhook.programs.verify.nccl import LIBRARY as NCCL_LIBRARY
+from webhook.programs.verify.nccl import Nccl
+from webhook.programs.verify.peer.memory import Sharing
+from webhook.programs.verify.peer.pid import become
+from webhook.words.printable import fitted
 
 _SET_DEATH_SIGNAL = 1
 """``PR_SET_PDEATHSIG`` of prctl(2)."""

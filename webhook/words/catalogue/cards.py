@@ -1,6 +1,6 @@
 """GT2: whole cards, and what the versions of HAMi make of a pod."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 _EXPLAIN, _COMPATIBILITY, _CONTROL = "explain.md#the-conditions", "compatibility.md#hami", "injection.md"
 _REMOVE_LIST = "Remove the variable: the device plugin shows the container its own GPUs and no others"

@@ -1,6 +1,6 @@
 """Entries about GPUs that pods get by resource claims."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 _PAGE = "claims.md"
 _CLAIM_AGAIN = "Delete the pod, so that it gets its claims anew"

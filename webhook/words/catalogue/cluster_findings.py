@@ -1,13 +1,13 @@
 """What ``gpu-topology analyze`` finds that no single pod shows, in the areas 1 to 3 and 6 to 8."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
-_NAMESPACES = "namespaces.md#3-opt-in"
-_PERMISSIONS = "namespaces.md#5-permissions"
+_NAMESPACES = "annotations.md#opt-in"
+_PERMISSIONS = "annotations.md#permissions"
 _CARDS = "analyze.md#cards"
 _AGENTS = "analyze.md#nodes"
 _REGISTRATION = "install.md"
-_CERTIFICATES = "certificates.md"
+_CERTIFICATES = "operations.md#certificates"
 _VERSIONS = "compatibility.md"
 
 NAMESPACE_NOT_ALLOWED = Entry(

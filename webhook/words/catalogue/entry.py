@@ -1,7 +1,10 @@
 """An entry of the catalogue, and the message that it becomes for one pod, Binding or node."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+_FIELD = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,16 @@ class Entry:
         """The text by itself, for entries without values."""
         return f"{self.text[:1].upper()}{self.text[1:]}."
 
+    @property
+    def pattern(self) -> Message:
+        """The message for a reference: the names of its values in capitals stand for them."""
+        return Message(self.code, _capitals(self.text), _capitals(self.fix))
+
+    @property
+    def advice(self) -> str:
+        """The fix for a reference, as a sentence."""
+        return f"{self.pattern.fix}." if self.fix else "There is nothing to do."
+
     def say(self, **values: object) -> Message:
         """The message for one case.
 
@@ -61,3 +74,7 @@ class Entry:
             KeyError: a name of the templates has no value.
         """
         return Message(self.code, self.text.format(**values), self.fix.format(**values))
+
+
+def _capitals(template: str) -> str:
+    return _FIELD.sub(lambda field: field[1].upper(), template)

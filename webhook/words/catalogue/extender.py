@@ -1,8 +1,8 @@
 """GT69: what the scheduler extender says of nodes that a pod does not get. kube-scheduler counts equal texts."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
-_PAGE = "extender.md#what-it-says"
+_PAGE = "placement.md#what-the-extender-says"
 
 NODE_TOO_FEW_FREE = Entry(
     "GT690",

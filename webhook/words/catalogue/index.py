@@ -1,9 +1,9 @@
-"""All entries, by their codes."""
+"""The index of the catalogue: every entry by its code, and the areas of codes."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from webhook.catalogue import (
+from webhook.words.catalogue import (
     cards,
     claims,
     cluster_findings,
@@ -20,7 +20,7 @@ from webhook.catalogue import (
     variables,
     waiting,
 )
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 AREAS: Mapping[str, str] = MappingProxyType(
     {
@@ -35,7 +35,7 @@ AREAS: Mapping[str, str] = MappingProxyType(
         "9": "Traffic",
     }
 )
-"""What the first digit of a code stands for."""
+"""The area of a code by its first digit."""
 
 
 def entries() -> dict[str, Entry]:

@@ -1,6 +1,6 @@
 """GT8: what the installation, and the versions of the cluster, do not allow."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 _REMAP, _CONFIGURATION = "injection.md#3-the-remap-container", "configuration.md#remap"
 _SCHEDULERS = "troubleshooting.md#bindings-of-a-scheduler-do-not-reach-the-webhook"
@@ -76,7 +76,7 @@ NCCL_FILE_WITHOUT_REMAP = Entry(
     "GT814",
     "no remap container, so not set: {variables}",
     "Leave gpu.topology/remap at auto, or put the variables into all three tables of nccl in the configuration",
-    "nccl-settings.md#class-dependent-settings",
+    "nccl.md#class-dependent-settings",
 )
 SCHEDULER_PASSES_BY = Entry(
     "GT820",

@@ -1,8 +1,9 @@
 """GT3: which GPUs a pod was given, how they are linked, and whether that is what it requires."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
-_BINDING, _NODE, _EXPLAIN = "binding.md", "topology.md#the-agent", "explain.md#the-conditions"
+_BINDING, _NODE = "injection.md#7-what-the-scheduler-gave", "topology.md#the-agent"
+_EXPLAIN = "explain.md#the-conditions"
 _RUN_AGENT = "Run the agent on the node, or give its topology with --topology or --state"
 _BIND_AGAIN = "Look whether the webhook is registered for pods/binding and was running, and create the pod again"
 _ADD_UUIDS = "Add the output of nvidia-smi -L to the topology"
@@ -213,13 +214,13 @@ FABRIC_NOT_USED = Entry(
     "GT360",
     "NCCL_CUMEM_ENABLE=0: between nodes the job uses the network, not the NVLink fabric",
     'Set gpu.topology/host-network: "true" in the peer profiles, else remove the variable, and create the pod again',
-    "nccl-facts.md#nvlink-between-nodes-mnnvl-and-imex-channels",
+    "nccl.md#nvlink-between-nodes-mnnvl-and-imex-channels",
 )
 NO_IMEX_CHANNEL = Entry(
     "GT361",
     "the pod has no IMEX channel of its own: where the node gives it none, NCCL fails on the NVLink fabric",
     "Give it a ComputeDomain's channel, or set NCCL_MNNVL_ENABLE=0",
-    "nccl-facts.md#nvlink-between-nodes-mnnvl-and-imex-channels",
+    "nccl.md#nvlink-between-nodes-mnnvl-and-imex-channels",
 )
 NOT_BOUND_AND_OPTED_OUT = Entry(
     "GT344",

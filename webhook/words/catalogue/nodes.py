@@ -1,6 +1,6 @@
 """GT7: what the agent tells of the GPUs of a node, in Events on the Node."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 _TAINTS = "topology.md#taints-for-claims"
 _PAGE, _EVENTS = "troubleshooting.md#nvlinks-are-down", "observability.md#events-warnings-and-audit-annotations"
@@ -36,7 +36,7 @@ BANDWIDTH_BELOW_EXPECTED = Entry(
     "GT716",
     "less was measured than NVLink carries: {found}",
     "Look at the NVLink errors of these GPUs (nvidia-smi nvlink -e), and measure again with gpu-topology verify",
-    "verify.md#of-a-node",
+    "topology.md#measuring-each-node",
 )
 GPU_CORDONED = Entry(
     "GT708",

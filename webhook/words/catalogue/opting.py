@@ -1,6 +1,6 @@
 """GT1: which pods and Bindings the webhook looks at, and what it makes of their options."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 _INJECTION, _INJECT = "gpu.topology/injection", "gpu.topology/inject"
 _AGAIN = "create the pod again: the containers of a pod cannot be changed"
@@ -8,7 +8,11 @@ _UNPREPARED = (
     "no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal, NCCL_P2P_LEVEL and NCCL_NVLS_ENABLE: the "
     "webhook did not prepare the pod{mark}"
 )
-_NAMESPACES, _ANNOTATIONS, _BINDING = "namespaces.md", "annotations.md", "binding.md#1-which-pods"
+_NAMESPACES, _ANNOTATIONS, _BINDING = (
+    "annotations.md#opting-a-namespace-in",
+    "annotations.md",
+    "injection.md#6-which-bindings",
+)
 
 NOT_A_CREATE = Entry(
     "GT101",
@@ -21,7 +25,7 @@ NAMESPACE_UNKNOWN = Entry(
     "the webhook does not know the namespace, so it cannot decide about the pod",
     "With a state directory, add the namespace, restart the webhook and create the pod again. On a cluster it does not "
     "happen: an unknown namespace is looked up first",
-    "cluster-state.md",
+    "operations.md#namespaces-of-a-moment-ago",
 )
 NAMESPACE_NOT_ENABLED = Entry(
     "GT103",
@@ -136,7 +140,7 @@ OVER_LIMIT = Entry(
     "administrator can raise the limit",
     "configuration.md#limits",
 )
-MORE_WARNINGS = Entry("GT126", "{count} more warnings", page="reasons.md")
+MORE_WARNINGS = Entry("GT126", "{count} more warnings", page="troubleshooting.md#reasons")
 POD_OVER_LIMIT = Entry(
     "GT142",
     "{problem}",
@@ -147,7 +151,7 @@ NAMESPACE_NOT_KNOWN_YET = Entry(
     "GT127",
     "namespace {namespace} is not known yet; the pod is left as it is",
     "Create the pod again when the namespace is known",
-    "cluster-state.md",
+    "operations.md#namespaces-of-a-moment-ago",
 )
 ASKS_WITHOUT_GPU = Entry(
     "GT128",
@@ -190,20 +194,20 @@ POD_NOT_NAMED = Entry(
     "the Binding does not name its pod by metadata.uid, so nothing is said about the pod's GPUs",
     "Let the scheduler set metadata.uid of the Binding, as kube-scheduler, HAMi, Volcano and Koordinator do, and "
     "create it as pods/binding: the API server removes the uid from the legacy resource bindings",
-    "binding.md",
+    "injection.md#6-which-bindings",
 )
 BINDING_NAMESPACE_UNKNOWN = Entry(
     "GT138",
     "the webhook does not know the namespace, so it does not know what the namespace requires of its pods",
     "With a state directory, add the namespace and restart the webhook; the scheduler tries again by itself",
-    "cluster-state.md",
+    "operations.md#namespaces-of-a-moment-ago",
 )
 POD_UNREADABLE = Entry(
     "GT139",
     "the API server could not be asked for the pod",
     "The scheduler tries again. If it lasts: the webhook may need the right to read pods, or binding.readSeconds is "
     "too short",
-    "failure-modes.md",
+    "troubleshooting.md#pods-cannot-be-read",
 )
 BAD_POD = Entry(
     "GT140",
@@ -216,7 +220,7 @@ BINDING_NAMESPACE_NOT_KNOWN_YET = Entry(
     "GT141",
     "namespace {namespace} is not known yet, so what it requires of its pods is not known either",
     "Wait: the scheduler tries again",
-    "cluster-state.md",
+    "operations.md#namespaces-of-a-moment-ago",
 )
 
 BAD_POD_OPTION = Entry(
@@ -260,7 +264,10 @@ NOT_PREPARED = Entry(
     "troubleshooting.md",
 )
 WOULD_BE_REFUSED = Entry(
-    "GT158", "the webhook would refuse the pod: {refusal}", "Correct what the message names", "reasons.md"
+    "GT158",
+    "the webhook would refuse the pod: {refusal}",
+    "Correct what the message names",
+    "troubleshooting.md#reasons",
 )
 NO_LONGER_PREPARED = Entry("GT159", "{lacking}", f"Find out who changed it, and {_AGAIN}", "injection.md")
 CLAIMS_LEFT_ALONE = Entry(

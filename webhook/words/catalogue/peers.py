@@ -1,6 +1,6 @@
 """GT5: whether containers, or pods, reach each other's GPU memory."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 _PAGE, _PROFILES = "explain.md#the-conditions", "annotations.md#profiles"
 _NODE_PEERS = "Set gpu.topology/profile: node-peers and create the pod again"
@@ -173,7 +173,7 @@ NVLS_NEEDS_SOCKET = Entry(
     "GT550",
     "{containers} no NCCL_NVLS_ENABLE=0: NCCL sets NVLink SHARP up over a socket all the same, and ends with an error",
     _NODE_PEERS,
-    "nccl-facts.md",
+    "nccl.md#nvlink-sharp-nccl_nvls_enable",
 )
 USERS_DIFFER = Entry(
     "GT560",

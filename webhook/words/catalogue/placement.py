@@ -1,6 +1,6 @@
 """GT6: which pods wait until their cards are chosen, and what becomes of them."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 _WHO = "placement.md#which-pods-wait"
 _LEAVE = "Leave the annotation out, and the webhook has the cards chosen"

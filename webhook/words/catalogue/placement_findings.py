@@ -1,6 +1,6 @@
 """GT64: what ``gpu-topology explain`` finds of pods whose cards the planner chooses, beside what the planner says."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 _PAGE = "placement.md#nothing-waits-for-ever"
 _PINS = "placement.md#what-a-pin-cannot-do"

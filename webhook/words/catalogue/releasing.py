@@ -1,6 +1,6 @@
 """GT68: what pods are told whose scheduling gate no planner opens."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 RELEASED_BY_HAND = Entry(
     "GT685",

@@ -1,6 +1,6 @@
 """GT9: what GPUs really moved. Hints: nothing is refused, stopped or counted as failed because of them."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 _PAGE = "observability.md#nvlink-that-seems-unused"
 _FIX = (
@@ -22,7 +22,7 @@ NVLINK_HARDLY_USED = Entry(
     _PAGE,
 )
 
-_MEASURED = "verify.md#publish"
+_MEASURED = "topology.md#publish-a-measurement"
 MEASURED_WORSE = Entry(
     "GT902",
     "the verdict of the annotation gpu.topology/measured is {verdict}: {measured}",

@@ -1,6 +1,6 @@
 """GT4: variables of NCCL, UCX and CUDA in the containers of a pod."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 _PAGE = "explain.md#the-conditions"
 _SWITCHES = "injection.md#2-what-changes-step-by-step"
@@ -67,7 +67,7 @@ GRAPH_FILE_EMPTY = Entry("GT420", "{setting} (an empty name ends NCCL with an er
 OWN_TOPOLOGY_FILE = Entry(
     "GT421",
     "{setting} (NCCL believes that file)",
-    "Look what NCCL makes of it: gpu-topology topology check FILE",
+    "Look what NCCL makes of it: NCCL_DEBUG=INFO, and NCCL_TOPO_DUMP_FILE=COPY.xml",
     _PAGE,
 )
 UCX_WITHOUT_CUDA_IPC = Entry(
@@ -82,13 +82,13 @@ NVLS_BETWEEN_PODS = Entry(
     "to the other ranks of a node over a socket, which pods in different network namespaces do not share, and ends "
     "with an error",
     'Use auto, or set gpu.topology/host-network: "true"',
-    "nccl-facts.md",
+    "nccl.md#nvlink-sharp-nccl_nvls_enable",
 )
 OWN_NVLS_BETWEEN_PODS = Entry(
     "GT431",
     "container {container}: between pods NCCL ends with an error unless {variable} is {value}",
     "Remove the variable",
-    "nccl-facts.md",
+    "nccl.md#nvlink-sharp-nccl_nvls_enable",
 )
 COMMAND_SETS_LIST = Entry(
     "GT404",
@@ -156,5 +156,5 @@ NVLS_ON_BETWEEN_PODS = Entry(
     "{setting} (pods of this node have different network namespaces: NCCL would set NVLink SHARP up over a socket of "
     "one, and ends with an error)",
     "Set it to 0",
-    "nccl-facts.md",
+    "nccl.md#nvlink-sharp-nccl_nvls_enable",
 )

@@ -1,6 +1,6 @@
 """GT62 to GT65: what the planner says of pods whose cards it chooses."""
 
-from webhook.catalogue.entry import Entry
+from webhook.words.catalogue.entry import Entry
 
 _PAGE = "placement.md#what-a-waiting-pod-says"
 _FREE = "Wait until cards are given back, ask for fewer, or set gpu.topology/on-violation: warn"

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tests.place.cluster import named
-from tests.planner.test_mirrors import Told
-from tests.topology.machines import a100_pcie_bridged, h20
-from webhook.config import admit_policy, parse_config
-from webhook.extender.answers import Answers
-from webhook.extender.complaints import Complaints
-from webhook.extender.counts import Counts
-from webhook.extender.knowledge import Knowledge
-from webhook.log import Log
-from webhook.model.pod import Namespace
-from webhook.topology.model import NodeTopology
+from tests.decisions.place.cluster import named
+from tests.hardware.topology.machines import a100_pcie_bridged, h20
+from tests.programs.planner.test_mirrors import Told
+from webhook.decisions.configuration import admit_policy, parse_config
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.pod import Namespace
+from webhook.programs.log import Log
+from webhook.programs.planner.extender.answers import Answers
+from webhook.programs.planner.extender.complaints import Complaints
+from webhook.programs.planner.extender.counts import Counts
+from webhook.programs.planner.extender.knowledge import Knowledge
 
 POLICY = admit_policy(parse_config({}), version="1.0.0")
 PAIRS, WHOLE = named(a100_pcie_bridged(), "pairs"), named(h20(), "whole")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.hami.nodes import node_manifest
-from tests.extender.scene import PAIRS, WHOLE, Scene, denying, pod, question
-from webhook.extender import answers as module
-from webhook.extender.knowledge import AGAIN_SECONDS
-from webhook.model.extender import MalformedQuestion
-from webhook.model.pod import Namespace
+from tests.control_plane.hami.nodes import node_manifest
+from tests.programs.planner.extender.scene import PAIRS, WHOLE, Scene, denying, pod, question
+from webhook.objects.extender import MalformedQuestion
+from webhook.objects.pod import Namespace
+from webhook.programs.planner.extender import answers as module
+from webhook.programs.planner.extender.knowledge import AGAIN_SECONDS
 
 BROKEN = "GT692: no 2 free cards with NVLink between every pair"
 NEVER = "GT693: the node has no 3 cards with NVLink between every pair"

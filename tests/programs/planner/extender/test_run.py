@@ -23,13 +23,13 @@ from certs.certificate import encode
 from certs.errors import BundleError
 from certs.issue import Authority, issue, new_authority
 from tests.certs.test_live_context import signed
-from tests.extender.scene import POLICY, Scene, denying, pod, question
 from tests.ports import reserved_port
-from webhook.extender import run as module
-from webhook.extender.application import BODY_BYTES
-from webhook.extender.run import Extender, ExtenderSettings
-from webhook.log import Log
-from webhook.model.errors import GpuTopologyError
+from tests.programs.planner.extender.scene import POLICY, Scene, denying, pod, question
+from webhook.programs.log import Log
+from webhook.programs.planner.extender import run as module
+from webhook.programs.planner.extender.application import BODY_BYTES
+from webhook.programs.planner.extender.run import Extender, ExtenderSettings
+from webhook.words.errors import GpuTopologyError
 
 DEADLINE_S = 60.0
 DAY = timedelta(days=1)

@@ -8,16 +8,16 @@ from typing import Any
 
 import msgspec
 
-from webhook.admit.container import PodContainer
-from webhook.admit.volumes import empty_dir_name
-from webhook.catalogue.installation import NO_SIDECARS, REMAP_CONTAINER_WITH_GPU
-from webhook.config import AdmitPolicy
-from webhook.model import names
-from webhook.model.choices import Carrier
-from webhook.model.cluster import ClusterFacts
-from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import EnvVar, Namespace, PodSpec, Volume, may_contain
-from webhook.model.references import annotation_of
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.admit.volumes import empty_dir_name
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.objects.pod import EnvVar, Namespace, PodSpec, Volume, may_contain
+from webhook.objects.references import annotation_of
+from webhook.words import names
+from webhook.words.catalogue.installation import NO_SIDECARS, REMAP_CONTAINER_WITH_GPU
+from webhook.words.choices import Carrier
+from webhook.words.outcome import Reason, Refused
 
 FILES_SIZE = "8Mi"
 _FILES_VOLUME = (f'"{names.FILES_VOLUME}'.encode(),)

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from webhook.admit.entries import field_reference, literal
-from webhook.allocation.claim import FAMILY as CLAIM
-from webhook.allocation.read import dialect_of
-from webhook.claims.pod import ClaimUse
-from webhook.model import names
-from webhook.model.choices import Carrier, Profile
-from webhook.model.pod import annotation_path
+from webhook.decisions.admit.entries import field_reference, literal
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.allocation.read import dialect_of
+from webhook.decisions.claims.pod import ClaimUse
+from webhook.objects.pod import annotation_path
+from webhook.words import names
+from webhook.words.choices import Carrier, Profile
 
 # Equal requests and limits, so that a Guaranteed pod stays one. An init container adds nothing to what the pod needs
 # (the maximum counts), a sidecar adds all of it.

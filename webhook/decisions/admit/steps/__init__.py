@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.steps import (
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.steps import (
     claims,
     colocation,
     compatibility,
@@ -27,7 +27,7 @@ from webhook.admit.steps import (
     visibility,
     whole_cards,
 )
-from webhook.admit.subject import Subject
+from webhook.decisions.admit.subject import Subject
 
 
 class Step(msgspec.Struct, frozen=True):

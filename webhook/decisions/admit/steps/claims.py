@@ -6,20 +6,20 @@ The driver's own edits would win over ours anyway: ``NVIDIA_VISIBLE_DEVICES`` is
 no whole ones, ``/dev/shm`` is the driver's (kubernetes-sigs/dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin).
 """
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.admit.variables import require_value
-from webhook.catalogue.claims import (
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.admit.variables import require_value
+from webhook.decisions.claims.asked import ClaimedGpus
+from webhook.decisions.claims.pod import shared_entries
+from webhook.words import names
+from webhook.words.catalogue.claims import (
     CLAIM_MAY_BE_SHARED,
     NODE_PEERS_BY_TEMPLATE,
     PEERS_BY_COUNT,
     PEERS_WITH_TWO_CLAIMS,
 )
-from webhook.claims.asked import ClaimedGpus
-from webhook.claims.pod import shared_entries
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.outcome import Reason, Refused
+from webhook.words.choices import Profile
+from webhook.words.outcome import Reason, Refused
 
 PURPOSE = "let bind know the profile of its claims"
 

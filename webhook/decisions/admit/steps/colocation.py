@@ -6,14 +6,14 @@ The first pod of a group may go anywhere: kube-scheduler lets a pod satisfy its 
 
 from typing import Any
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.catalogue.peers import GROUP_LABEL_DIFFERS
-from webhook.claims.pod import shared_entries
-from webhook.model import names
-from webhook.model.choices import Colocate
-from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import PREFERRED_TERMS, REQUIRED_TERMS, PodAffinity
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.claims.pod import shared_entries
+from webhook.objects.pod import PREFERRED_TERMS, REQUIRED_TERMS, PodAffinity
+from webhook.words import names
+from webhook.words.catalogue.peers import GROUP_LABEL_DIFFERS
+from webhook.words.choices import Colocate
+from webhook.words.outcome import Reason, Refused
 
 PURPOSE = "bring the pods of its group to one node"
 

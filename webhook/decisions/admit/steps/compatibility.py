@@ -2,33 +2,33 @@
 
 from collections.abc import Sequence
 
-from webhook.admit.container import PodContainer
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.catalogue.cards import (
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.options import probably_meant
+from webhook.decisions.request.command_text import assigned_lists
+from webhook.decisions.request.demand import required
+from webhook.decisions.request.nvlink_switches import SWITCHES, Matters, Switch, literal
+from webhook.decisions.request.untreated import untreated
+from webhook.decisions.request.users import user_difference, users
+from webhook.words import names
+from webhook.words.catalogue.cards import (
     CARDS_OFFERED_TO_OTHERS,
     INIT_GPUS_NOT_SCHEDULED,
     PRIVILEGED_REFUSED,
     PRIVILEGED_SEES_ALL,
 )
-from webhook.catalogue.claims import PERHAPS_OF_HAMI
-from webhook.catalogue.opting import (
+from webhook.words.catalogue.claims import PERHAPS_OF_HAMI
+from webhook.words.catalogue.opting import (
     COUNT_SERVED_BY_CLAIMS,
     MORE_UNKNOWN_ANNOTATIONS,
     PERHAPS_MEANT,
     UNKNOWN_ANNOTATION,
 )
-from webhook.catalogue.peers import USER_OF_IMAGE, USERS_DIFFER
-from webhook.catalogue.variables import COMMAND_SETS_LIST
-from webhook.model import names
-from webhook.model.choices import Carrier, OnViolation
-from webhook.model.options import probably_meant
-from webhook.model.outcome import Reason
-from webhook.request.command_text import assigned_lists
-from webhook.request.demand import required
-from webhook.request.nvlink_switches import SWITCHES, Matters, Switch, literal
-from webhook.request.untreated import untreated
-from webhook.request.users import user_difference, users
+from webhook.words.catalogue.peers import USER_OF_IMAGE, USERS_DIFFER
+from webhook.words.catalogue.variables import COMMAND_SETS_LIST
+from webhook.words.choices import Carrier, OnViolation
+from webhook.words.outcome import Reason
 
 _NAMED = 10
 """Unknown annotations: to find what was meant takes longer than the rest of a review."""

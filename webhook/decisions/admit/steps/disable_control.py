@@ -5,12 +5,12 @@ another one than it really serves (the first one, or an init container): hence e
 ``envFrom`` are not seen. Source: HAMi pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go, Allocate.
 """
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.catalogue.cards import CONTROL_NOT_DISABLED, SLICE_LOSES_LIMITS, SLICE_WITH_PEERS
-from webhook.model import names
-from webhook.model.outcome import Reason, Refused
-from webhook.request.hami_control import disables_control
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.request.hami_control import disables_control
+from webhook.words import names
+from webhook.words.catalogue.cards import CONTROL_NOT_DISABLED, SLICE_LOSES_LIMITS, SLICE_WITH_PEERS
+from webhook.words.outcome import Reason, Refused
 
 PURPOSE = "switch HAMi's CUDA interception off"
 

@@ -5,10 +5,10 @@ The pod's own annotation wins over the container's entry; a namespace's or the c
 
 from collections.abc import Mapping
 
-from webhook.admit.container import PodContainer
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.model.options import Variable
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.options import Variable
 
 PURPOSE = "set the variables of its env annotations"
 

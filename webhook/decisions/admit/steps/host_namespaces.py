@@ -4,12 +4,12 @@ CUDA IPC between containers needs one PID namespace; NCCL between pods needs one
 namespace's. Sources: UCX src/uct/cuda/cuda_ipc/cuda_ipc_iface.c, NCCL src/init.cc.
 """
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.catalogue.peers import NO_SHARED_PID, POD_SECURITY, SHARED_PID_WITH_HOST_PID, WITHOUT_HOST_NAMESPACE
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.outcome import Reason, Refused
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.words import names
+from webhook.words.catalogue.peers import NO_SHARED_PID, POD_SECURITY, SHARED_PID_WITH_HOST_PID, WITHOUT_HOST_NAMESPACE
+from webhook.words.choices import Profile
+from webhook.words.outcome import Reason, Refused
 
 PURPOSE = "put it into the namespaces that CUDA IPC and NCCL need"
 

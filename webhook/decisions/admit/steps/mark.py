@@ -4,14 +4,14 @@ Output annotations that no step wrote are the user's, and are removed.
 """
 
 from webhook import __version__
-from webhook.admit.outputs import brought_outputs, disown
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.mark import Mark
-from webhook.model.references import annotation_of
-from webhook.resolve.outputs import FOR_PEOPLE
+from webhook.decisions.admit.outputs import brought_outputs, disown
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.resolve.outputs import FOR_PEOPLE
+from webhook.objects.references import annotation_of
+from webhook.words import names
+from webhook.words.choices import Profile
+from webhook.words.mark import Mark
 
 PURPOSE = "mark it"
 

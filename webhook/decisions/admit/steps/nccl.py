@@ -2,21 +2,21 @@
 
 What depends on the chosen GPUs is read from annotations that bind overwrites. Until then they hold values that leave
 NCCL's own defaults in force, because a missing annotation would resolve to the empty string. Sources:
-docs/nccl-facts.md.
+docs/nccl.md.
 """
 
 import msgspec
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.admit.variables import offer_reference, offer_value
-from webhook.catalogue.variables import NVLS_BETWEEN_PODS, OWN_NVLS_BETWEEN_PODS
-from webhook.model import names
-from webhook.model.choices import Nvls, P2pLevel
-from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import annotation_reference
-from webhook.resolve.fabric import spans_nodes
-from webhook.resolve.nccl import NVLS_OFF, P2P_DEFAULT, nvls_until_bind, splits_nvls
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.admit.variables import offer_reference, offer_value
+from webhook.decisions.resolve.fabric import spans_nodes
+from webhook.decisions.resolve.nccl import NVLS_OFF, P2P_DEFAULT, nvls_until_bind, splits_nvls
+from webhook.objects.pod import annotation_reference
+from webhook.words import names
+from webhook.words.catalogue.variables import NVLS_BETWEEN_PODS, OWN_NVLS_BETWEEN_PODS
+from webhook.words.choices import Nvls, P2pLevel
+from webhook.words.outcome import Reason, Refused
 
 PURPOSE = "set NCCL up for the links between its GPUs"
 

@@ -5,12 +5,12 @@ pass memory handles is a Unix socket in the abstract namespace, which separate n
 ``NCCL_CUMEM_ENABLE=0`` (legacy CUDA IPC). Source: NCCL src/misc/utils.cc, src/os/linux_ipcsocket.cc.
 """
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.admit.variables import require_reference, require_value
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.pod import Reference
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.admit.variables import require_reference, require_value
+from webhook.objects.pod import Reference
+from webhook.words import names
+from webhook.words.choices import Profile
 
 PURPOSE = "let NCCL know which pods share a node"
 

@@ -3,13 +3,13 @@
 A scheduler does not look at a pod with a gate (KEP-3521). Gates can only be added while the pod is created.
 """
 
-from webhook.admit.gate import hold, let_pass
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.catalogue.placement import NO_EFFECT
-from webhook.model import names
-from webhook.model.options import Options
-from webhook.request.placement import PodToPlace, Unplaced, not_waiting, unplaced
+from webhook.decisions.admit.gate import hold, let_pass
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.options import Options
+from webhook.decisions.request.placement import PodToPlace, Unplaced, not_waiting, unplaced
+from webhook.words import names
+from webhook.words.catalogue.placement import NO_EFFECT
 
 PURPOSE = "hold it back until its cards are chosen"
 

@@ -9,14 +9,18 @@ containers finish, gets a restartable one, which never finishes.
 
 from collections.abc import Sequence
 
-from webhook.admit.container import PodContainer
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.remap.choice import FILES_SIZE, ExistingRemapContainer
-from webhook.admit.remap.container import RemapContainer, View, encode_container
-from webhook.admit.subject import Subject
-from webhook.admit.variables import offer_value
-from webhook.admit.volumes import numbered
-from webhook.catalogue.installation import (
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.remap.choice import FILES_SIZE, ExistingRemapContainer
+from webhook.decisions.admit.remap.container import RemapContainer, View, encode_container
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.admit.variables import offer_value
+from webhook.decisions.admit.volumes import numbered
+from webhook.decisions.claims.pod import EXTENDED, ClaimUse
+from webhook.decisions.request.demand import required
+from webhook.objects.pod import annotation_reference
+from webhook.words import names
+from webhook.words.catalogue.installation import (
     ENV_FILE_BESIDE_ANNOTATIONS,
     ENV_FILE_NEEDS_KUBERNETES,
     ENV_FILE_NEEDS_LABEL,
@@ -25,12 +29,8 @@ from webhook.catalogue.installation import (
     NCCL_FILE_WITHOUT_REMAP,
     NO_REMAP_CONTAINER,
 )
-from webhook.claims.pod import EXTENDED, ClaimUse
-from webhook.model import names
-from webhook.model.choices import OnViolation, Profile
-from webhook.model.outcome import Reason, Refused
-from webhook.model.pod import annotation_reference
-from webhook.request.demand import required
+from webhook.words.choices import OnViolation, Profile
+from webhook.words.outcome import Reason, Refused
 
 PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
 

@@ -1,7 +1,7 @@
 """The runtime class, on clusters where the NVIDIA runtime is not the default one."""
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
 
 PURPOSE = "run it with the NVIDIA runtime"
 

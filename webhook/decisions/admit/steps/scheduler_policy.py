@@ -5,11 +5,11 @@ node. Source: HAMi pkg/device/nvidia/device.go. Before HAMi 2.10 nodes have scor
 default of the whole cluster; there pods need no annotation, and everywhere else it would leave them without GPUs.
 """
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.catalogue.cards import EIGHT_IN_ONE_NUMA_NODE, NO_PAIR_SCORES
-from webhook.model import names
-from webhook.model.choices import Policy
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.words import names
+from webhook.words.catalogue.cards import EIGHT_IN_ONE_NUMA_NODE, NO_PAIR_SCORES
+from webhook.words.choices import Policy
 
 PURPOSE = "ask HAMi for well-connected GPUs"
 GPUS_OF_A_NODE = 8

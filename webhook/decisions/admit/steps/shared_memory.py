@@ -4,14 +4,14 @@ NCCL drops P2P and shared memory between ranks whose ``/dev/shm`` are different 
 same volume inside a pod, the host's between pods. Source: NCCL src/init.cc, src/graph/paths.cc.
 """
 
-from webhook.admit.container import PodContainer
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.admit.volumes import provide_empty_dir
-from webhook.catalogue.peers import DIFFERENT_SHM_DEVICES, TWO_SHM_VOLUMES
-from webhook.model import names
-from webhook.model.choices import Profile
-from webhook.model.outcome import Reason, Refused
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.admit.volumes import provide_empty_dir
+from webhook.words import names
+from webhook.words.catalogue.peers import DIFFERENT_SHM_DEVICES, TWO_SHM_VOLUMES
+from webhook.words.choices import Profile
+from webhook.words.outcome import Reason, Refused
 
 PURPOSE = "give it enough shared memory"
 

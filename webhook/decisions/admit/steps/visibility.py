@@ -6,16 +6,16 @@ value wins over the device plugin's, with the device list strategy ``envvar`` on
 show no GPU, so that a pod which bypassed bind stops instead of running on someone else's card.
 """
 
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.admit.variables import require_reference, require_value
-from webhook.catalogue.peers import OTHER_DEVICE_LIST_STRATEGY, PASSING_GPU_CONTAINER
-from webhook.catalogue.variables import COMMAND_MAY_NOT_SET_LIST, COMMAND_SETS_LIST
-from webhook.model import names
-from webhook.model.choices import OnViolation, Profile
-from webhook.model.outcome import Reason, Refused
-from webhook.model.references import visible_devices_line
-from webhook.request.command_text import assigned_lists
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.admit.variables import require_reference, require_value
+from webhook.decisions.request.command_text import assigned_lists
+from webhook.objects.references import visible_devices_line
+from webhook.words import names
+from webhook.words.catalogue.peers import OTHER_DEVICE_LIST_STRATEGY, PASSING_GPU_CONTAINER
+from webhook.words.catalogue.variables import COMMAND_MAY_NOT_SET_LIST, COMMAND_SETS_LIST
+from webhook.words.choices import OnViolation, Profile
+from webhook.words.outcome import Reason, Refused
 
 PURPOSE = "show each container its peers' GPUs"
 

@@ -5,13 +5,13 @@ Extended resources must have equal limits and requests, so both are written. Whe
 the count stands alone: no claim serves cores and memory, so that a pod with them waits for ever.
 """
 
-from webhook.admit.container import PodContainer
-from webhook.admit.pod_patch import PodPatch
-from webhook.admit.subject import Subject
-from webhook.model.errors import FormatError
-from webhook.model.pod import Quantity
-from webhook.model.quantity import parse_count
-from webhook.request.resources import WHOLE
+from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.admit.pod_patch import PodPatch
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.request.resources import WHOLE
+from webhook.objects.pod import Quantity
+from webhook.words.errors import FormatError
+from webhook.words.quantity import parse_count
 
 PURPOSE = "give it whole cards"
 

@@ -8,14 +8,14 @@ from itertools import permutations
 from math import inf
 from weakref import WeakValueDictionary
 
-from webhook.model.errors import FormatError
-from webhook.topology.connections import Connections, PathType
-from webhook.topology.model import NodeTopology
-from webhook.topology.planning.network import most_network, network_bandwidth
-from webhook.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request
-from webhook.topology.selection.score import LINK_VALUES
-from webhook.topology.selection.select import Choice, NoChoice, Selector
-from webhook.topology.sets import LinkClass
+from webhook.hardware.topology.connections import Connections, PathType
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.planning.network import most_network, network_bandwidth
+from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request
+from webhook.hardware.topology.selection.score import LINK_VALUES
+from webhook.hardware.topology.selection.select import Choice, NoChoice, Selector
+from webhook.hardware.topology.sets import LinkClass
+from webhook.words.errors import FormatError
 
 CHOICES_KEPT = 4096
 """Of each build."""

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from webhook.topology.connections import Connections
-from webhook.topology.model import NodeTopology
-from webhook.topology.pcie import link_bandwidth
-from webhook.topology.sets import GpuSet, NicAffinity
+from webhook.hardware.topology.connections import Connections
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.pcie import link_bandwidth
+from webhook.hardware.topology.sets import GpuSet, NicAffinity
 
 DEFAULT_NETWORK = 1.25
 """GB/s per direction of a node without NICs, or with NICs of unknown speed: NCCL reckons with 10 Gbit/s for one

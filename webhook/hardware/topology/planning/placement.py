@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 
-from webhook.topology.planning.fleet import Grade, Member
+from webhook.hardware.topology.planning.fleet import Grade, Member
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,24 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from webhook.model.choices import NodePolicy
-from webhook.topology.planning.fleet import Member, fleet
-from webhook.topology.planning.network import NodePath, node_path
-from webhook.topology.planning.placement import Limits, Placement, Seat, as_good, best_fit, carried, pack, rooms, spread
-from webhook.topology.ring import all_reduce_bandwidth
-from webhook.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, check_count, check_number
-from webhook.topology.selection.select import Choice
+from webhook.hardware.topology.planning.fleet import Member, fleet
+from webhook.hardware.topology.planning.network import NodePath, node_path
+from webhook.hardware.topology.planning.placement import (
+    Limits,
+    Placement,
+    Seat,
+    as_good,
+    best_fit,
+    carried,
+    pack,
+    rooms,
+    spread,
+)
+from webhook.hardware.topology.ring import all_reduce_bandwidth
+from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, check_count, check_number
+from webhook.hardware.topology.selection.select import Choice
+from webhook.words.choices import NodePolicy
+from webhook.words.listing import counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,18 +153,16 @@ def _share(member: Member, count: int) -> NodeShare:
 
 def _reason(members: Sequence[Member], limits: Limits) -> str:
     """What is missing: GPUs, or on nodes with enough of them, or on few enough nodes, or a way to share them out."""
-    asked = f"asked for {limits.count} GPU{'' if limits.count == 1 else 's'}"
+    asked = f"asked for {counted(limits.count, 'GPU')}"
     free = sum(len(member.free) for member in members)
     if free < limits.count:
-        return f"{asked}, {free} {'is' if free == 1 else 'are'} free on {_nodes(len(members))}"
+        return f"{asked}, {free} {'is' if free == 1 else 'are'} free on {counted(len(members), 'node')}"
     asked += f", {limits.least} or more on each node" if limits.least > 1 else ""
     most = rooms(_seats(members, limits, strict=False))
     if not most or most[-1] < limits.count:
         return f"{asked}: nodes with so many have {most[-1] if most else 0} of {free}"
     if most[: limits.nodes][-1] < limits.count:
-        return f"{asked}, on at most {_nodes(limits.nodes)}: only {most[: limits.nodes][-1]} are free on so few"
+        return (
+            f"{asked}, on at most {counted(limits.nodes, 'node')}: only {most[: limits.nodes][-1]} are free on so few"
+        )
     return f"{asked}: no number of nodes gives just so many"
-
-
-def _nodes(number: int) -> str:
-    return f"{number} node{'' if number == 1 else 's'}"

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import combinations
 
-from webhook.model import names
-from webhook.model.errors import FormatError
-from webhook.topology.consistency import checked
-from webhook.topology.model import HAMI, NO_INDICES, Gpu, LostGpu, MigMode, NodeTopology
-from webhook.topology.readers.hami_register import RegisteredGpu, parse_register
-from webhook.topology.readers.hami_scores import Score, parse_scores
-from webhook.topology.readers.pair_links import links_by_gpu
-from webhook.topology.readers.products import product
+from webhook.hardware.topology.consistency import checked
+from webhook.hardware.topology.model import HAMI, NO_INDICES, Gpu, LostGpu, MigMode, NodeTopology
+from webhook.hardware.topology.readers.hami_register import RegisteredGpu, parse_register
+from webhook.hardware.topology.readers.hami_scores import Score, parse_scores
+from webhook.hardware.topology.readers.pair_links import links_by_gpu
+from webhook.hardware.topology.readers.products import product
+from webhook.words import names
+from webhook.words.errors import FormatError
 
 _UNHEALTHY = "HAMi reports it unhealthy"
 _NO_GPU = "HAMi registered no GPU."

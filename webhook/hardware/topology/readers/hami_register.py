@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webhook.model.errors import FormatError
-from webhook.topology.consistency import MAX_GPUS
-from webhook.topology.fields import Fields
-from webhook.topology.readers.limit import check_length
+from webhook.hardware.topology.consistency import MAX_GPUS
+from webhook.hardware.topology.fields import Fields
+from webhook.hardware.topology.readers.limit import check_length
+from webhook.words.errors import FormatError
 
 _PREFIX = "NVIDIA-"
 _SHORT, _LONG = 7, 9

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.model.errors import FormatError
-from webhook.topology.consistency import MAX_GPUS, MAX_LINKS
-from webhook.topology.fields import Fields
-from webhook.topology.pcie import PciePath
-from webhook.topology.readers.limit import check_length
+from webhook.hardware.topology.consistency import MAX_GPUS, MAX_LINKS
+from webhook.hardware.topology.fields import Fields
+from webhook.hardware.topology.pcie import PciePath
+from webhook.hardware.topology.readers.limit import check_length
+from webhook.words.errors import FormatError
 
 _LINK = 100
 _LEVELS: dict[int, PciePath | None] = {

@@ -1,7 +1,7 @@
 """How long a text may be that a reader takes apart."""
 
-from webhook.model.errors import FormatError
-from webhook.topology.document import MAX_BYTES
+from webhook.hardware.topology.document import MAX_BYTES
+from webhook.words.errors import FormatError
 
 
 def check_length(text: str, source: str) -> None:

@@ -13,9 +13,9 @@ board with switches; the bandwidth between them is the same in both readings.
 
 from collections.abc import Mapping
 
-from webhook.model.errors import FormatError
-from webhook.topology.consistency import MAX_LINKS
-from webhook.topology.model import NVSWITCH, NvLink
+from webhook.hardware.topology.consistency import MAX_LINKS
+from webhook.hardware.topology.model import NVSWITCH, NvLink
+from webhook.words.errors import FormatError
 
 # The most NVLinks of a GPU, from this sm on: NCCL src/graph/xml.cc, ncclTopoGetXmlFromGpu.
 _MOST_LINKS = ((90, 18), (80, 12), (70, 6), (60, 4))

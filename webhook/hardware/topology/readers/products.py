@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from webhook.topology.model import Pcie
+from webhook.hardware.topology.model import Pcie
 
 ARM = "arm64"
 

@@ -1,12 +1,12 @@
 """Reads the topology of a node from any of the texts that tell one."""
 
-from webhook.model import names
-from webhook.model.errors import FormatError
-from webhook.topology.document import KIND, MAX_BYTES, format_topology, parse_topology
-from webhook.topology.model import NodeTopology
-from webhook.topology.readers.hami import read_hami
-from webhook.topology.readers.hami_register import looks_like_register
-from webhook.topology.readers.smi import looks_like_smi, read_smi
+from webhook.hardware.topology.document import KIND, MAX_BYTES, format_topology, parse_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.readers.hami import read_hami
+from webhook.hardware.topology.readers.hami_register import looks_like_register
+from webhook.hardware.topology.readers.smi import looks_like_smi, read_smi
+from webhook.words import names
+from webhook.words.errors import FormatError
 
 
 def read_topology(text: str | bytes, *, node: str, source: str) -> NodeTopology:

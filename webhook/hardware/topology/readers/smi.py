@@ -7,16 +7,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from webhook.model.errors import FormatError
-from webhook.topology.connections import assumed_generation, nvlink_rate
-from webhook.topology.consistency import checked
-from webhook.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology
-from webhook.topology.pcie import UNKNOWN_LINK, link_bandwidth
-from webhook.topology.readers.pair_links import links_by_gpu
-from webhook.topology.readers.products import ARM, product
-from webhook.topology.readers.smi_listing import ListedGpu, parse_listings
-from webhook.topology.readers.smi_matrix import CPU_AFFINITY, GPU_NUMA_ID, NUMA_AFFINITY, SmiMatrix, parse_matrix
-from webhook.topology.readers.smi_text import lines_of
+from webhook.hardware.topology.connections import assumed_generation, nvlink_rate
+from webhook.hardware.topology.consistency import checked
+from webhook.hardware.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology
+from webhook.hardware.topology.pcie import UNKNOWN_LINK, link_bandwidth
+from webhook.hardware.topology.readers.pair_links import links_by_gpu
+from webhook.hardware.topology.readers.products import ARM, product
+from webhook.hardware.topology.readers.smi_listing import ListedGpu, parse_listings
+from webhook.hardware.topology.readers.smi_matrix import (
+    CPU_AFFINITY,
+    GPU_NUMA_ID,
+    NUMA_AFFINITY,
+    SmiMatrix,
+    parse_matrix,
+)
+from webhook.hardware.topology.readers.smi_text import lines_of
+from webhook.words.errors import FormatError
 
 SOURCE = "nvidia-smi"
 

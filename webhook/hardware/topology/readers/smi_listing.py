@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from webhook.model.errors import FormatError
-from webhook.topology.readers.smi_text import Line
+from webhook.hardware.topology.readers.smi_text import Line
+from webhook.words.errors import FormatError
 
 _GPU = re.compile(r"GPU (\d{1,3}): (.*)")
 _UUID = re.compile(r"([^()]{1,96}) \(UUID: (GPU-[0-9A-Za-z-]{1,60})\)")

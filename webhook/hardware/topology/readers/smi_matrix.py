@@ -9,11 +9,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from webhook.model.errors import FormatError
-from webhook.topology.consistency import MAX_GPUS, MAX_LINKS, MAX_NICS
-from webhook.topology.matrix import AFFINITY_COLUMNS, NIC_LEGEND, SELF, UNKNOWN
-from webhook.topology.pcie import PciePath
-from webhook.topology.readers.smi_text import Line
+from webhook.hardware.topology.consistency import MAX_GPUS, MAX_LINKS, MAX_NICS
+from webhook.hardware.topology.matrix import AFFINITY_COLUMNS, NIC_LEGEND, SELF, UNKNOWN
+from webhook.hardware.topology.pcie import PciePath
+from webhook.hardware.topology.readers.smi_text import Line
+from webhook.words.errors import FormatError
 
 CPU_AFFINITY, NUMA_AFFINITY, GPU_NUMA_ID = AFFINITY_COLUMNS
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webhook.model.errors import FormatError
-from webhook.topology.readers.limit import check_length
+from webhook.hardware.topology.readers.limit import check_length
+from webhook.words.errors import FormatError
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\([A-Z0-9]")
 """nvidia-smi underlines the header of the matrix whether or not it writes to a terminal."""

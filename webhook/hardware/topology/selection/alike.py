@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from webhook.topology.selection.domains import Domains
-from webhook.topology.selection.pair_table import PairTable, positions
+from webhook.hardware.topology.selection.domains import Domains
+from webhook.hardware.topology.selection.pair_table import PairTable, positions
 
 
 def alike(table: PairTable, domains: Domains, among: int) -> list[list[int]]:

@@ -1,22 +1,18 @@
 """The sets that come into question for one request on one node, and the best of them."""
 
-from webhook.topology.selection.alike import alike, count_sets, predecessors
-from webhook.topology.selection.domains import Domains, joined
-from webhook.topology.selection.exchange import ExchangeSearch
-from webhook.topology.selection.lowest import LowestSearch
-from webhook.topology.selection.order import Order
-from webhook.topology.selection.pair_table import PairTable, mask_of, positions
-from webhook.topology.selection.request import Constraint, Constraints, Policy, Request
-from webhook.topology.selection.score import Scale, pair_worths
-from webhook.topology.selection.search import Aim, ExactSearch, Finalists
+from webhook.hardware.topology.selection.alike import alike, count_sets, predecessors
+from webhook.hardware.topology.selection.domains import Domains, joined
+from webhook.hardware.topology.selection.exchange import ExchangeSearch
+from webhook.hardware.topology.selection.lowest import LowestSearch
+from webhook.hardware.topology.selection.order import Order
+from webhook.hardware.topology.selection.pair_table import PairTable, mask_of, positions
+from webhook.hardware.topology.selection.request import Constraint, Constraints, Policy, Request
+from webhook.hardware.topology.selection.score import Scale, pair_worths
+from webhook.hardware.topology.selection.search import Aim, ExactSearch, Finalists
 
 MAX_SETS = 20_000
 """Up to so many sets that differ, the best is found for certain: also among the 12,870 of 8 out of 16 GPUs that are all
 unlike. Beyond, ``ExchangeSearch`` finds a good one."""
-MANY_SETS = 4_000
-"""From so many on, a good set is looked for first: it spares the exact search more than it costs."""
-QUICK_TRIES = 60
-"""Sets that this weighs in its exchanges."""
 
 
 class Candidates:
@@ -51,8 +47,6 @@ class Candidates:
         finalists = Finalists(self.free, self._worths)
         sets = sum(count_sets(self._alike, pool, aim.count) for pool in pools)
         if sets <= MAX_SETS:
-            if sets >= MANY_SETS:
-                self._expect_a_good_one(aim, pools, finalists)
             exact = ExactSearch(aim, finalists)
             for pool in pools:
                 exact.run(pool)
@@ -62,14 +56,6 @@ class Candidates:
         for pool in pools:
             exchange.run(pool)
         return finalists.masks or self._lowest(aim, pools)
-
-    def _expect_a_good_one(self, aim: Aim, pools: list[int], finalists: Finalists) -> None:
-        good = Finalists(self.free, self._worths)
-        exchange = ExchangeSearch(aim, good, self._worths, QUICK_TRIES)
-        for pool in pools:
-            exchange.run(pool)
-        if good.masks:
-            finalists.expect(good.rank, good.score)
 
     def exist(self, constraints: Constraints) -> bool:
         """Whether a set meets the constraints."""

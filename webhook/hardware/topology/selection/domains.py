@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from webhook.topology.model import NodeTopology
-from webhook.topology.selection.pair_table import PairTable, positions
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.selection.pair_table import PairTable, positions
 
 
 class Domains:

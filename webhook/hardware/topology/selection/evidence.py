@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from webhook.topology.model import MigMode, NodeTopology
-from webhook.topology.selection.candidates import Candidates
-from webhook.topology.selection.pair_table import positions
-from webhook.topology.selection.request import Constraint, Constraints, Request
-from webhook.topology.sets import GpuSet
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.hardware.topology.selection.candidates import Candidates
+from webhook.hardware.topology.selection.pair_table import positions
+from webhook.hardware.topology.selection.request import Constraint, Constraints, Request
+from webhook.hardware.topology.sets import GpuSet
+from webhook.words.listing import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,9 @@ def shortage(topology: NodeTopology, request: Request, free: int) -> str:
     reasons = [f"{used} in use"] if used else []
     reasons += [f"{gpu.label} in MIG mode" for gpu in sliced]
     reasons += [f"{gpu.label} lost ({gpu.problem})" for gpu in topology.lost]
-    asked = f"asked for {request.count} GPU{'' if request.count == 1 else 's'}"
-    counted = f"{free} of {len(topology.gpus) + len(topology.lost)} {'is' if free == 1 else 'are'} free"
-    return f"{asked}, {counted}" + (f": {', '.join(reasons)}" if reasons else "")
+    asked = f"asked for {counted(request.count, 'GPU')}"
+    room = f"{free} of {len(topology.gpus) + len(topology.lost)} {'is' if free == 1 else 'are'} free"
+    return f"{asked}, {room}" + (f": {', '.join(reasons)}" if reasons else "")
 
 
 def unmet(candidates: Candidates, asked: Constraints, kept: Constraints, chosen: GpuSet) -> Iterator[Unmet]:

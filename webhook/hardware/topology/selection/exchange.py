@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from webhook.topology.selection.order import Rank
-from webhook.topology.selection.pair_table import positions
-from webhook.topology.selection.search import SAME, Aim, Finalists
+from webhook.hardware.topology.selection.order import Rank
+from webhook.hardware.topology.selection.pair_table import positions
+from webhook.hardware.topology.selection.search import SAME, Aim, Finalists
 
 MAX_STARTS = 8
 """GPUs from which sets are grown: those whose pairs are worth most."""
@@ -26,19 +26,18 @@ class ExchangeSearch:
         aim: What is looked for.
         finalists: Take the sets.
         worths: What each pair is worth, row by row.
-        tries: Sets that each run weighs in its exchanges.
     """
 
-    def __init__(self, aim: Aim, finalists: Finalists, worths: list[list[float]], tries: int = MAX_TRIES) -> None:
+    def __init__(self, aim: Aim, finalists: Finalists, worths: list[list[float]]) -> None:
         self._aim, self._finalists, self._worths = aim, finalists, worths
-        self._most_tries, self._tries = tries, 0
+        self._tries = 0
 
     def run(self, pool: int) -> None:
         """Look within ``pool``."""
         starts = sorted(positions(pool), key=lambda position: -self._adds(position, pool))[:MAX_STARTS]
         begun = {self._peel(pool), *(self._grow(1 << start, pool) for start in starts)}
         weighed = [(self._weigh(mask), -mask, mask) for mask in begun if self._is_complete(mask)]
-        self._tries = self._most_tries
+        self._tries = MAX_TRIES
         for key, _, mask in sorted(weighed, reverse=True):
             (fits, rank, score), best = self._exchange(key, mask, pool)
             if fits:

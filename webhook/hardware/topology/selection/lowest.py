@@ -1,7 +1,7 @@
 """The set with the lowest indices that meets what its pairs must have."""
 
-from webhook.topology.selection.pair_table import positions
-from webhook.topology.selection.search import Aim
+from webhook.hardware.topology.selection.pair_table import positions
+from webhook.hardware.topology.selection.search import Aim
 
 MAX_STEPS = 50_000
 """GPUs that one search adds to a set in the making before it gives up; only pairs that fit badly on a node with many

@@ -17,7 +17,6 @@ class Order:
 
     def __init__(self, kinds: Iterable[Iterable[int]] = (), count: int = 1, *, spread: bool = False) -> None:
         self._spread, self._count = spread, count
-        self._least_rooms: dict[tuple[int, int], int] = {}
         self.kinds = [parts for kind in kinds if _differs(parts := [part for part in kind if part])]
         """Those in which sets can differ."""
         self._even = [_even_share(parts, count) for parts in self.kinds]
@@ -36,12 +35,11 @@ class Order:
 
     def promise(self, mask: int, missing: int, candidates: int) -> Rank:
         """No less than the rank that a part of a set gets with ``missing`` of some candidates."""
+        if not self._spread:
+            return self.rank(mask, missing)
         rank: list[int] = []
         for parts, even in zip(self.kinds, self._even, strict=True):
-            if self._spread:
-                rank += self._spread_promise(parts, even, (mask, missing, candidates))
-            else:
-                rank.append(-self._left_free(parts, (mask, missing, candidates)))
+            rank += self._spread_promise(parts, even, (mask, missing, candidates))
         return tuple(rank)
 
     def _spread_promise(self, parts: list[int], even: int, ahead: tuple[int, int, int]) -> tuple[int, int]:
@@ -53,27 +51,6 @@ class Order:
         while largest < self._count and sum([min(room, largest) for room in rooms]) < self._count:
             largest += 1
         return len(parts) - shares.count(0) + min(missing, new), -largest
-
-    def _left_free(self, parts: list[int], ahead: tuple[int, int, int]) -> int:
-        mask, missing, candidates = ahead
-        touched = 0
-        for part in parts:
-            if part & mask:
-                touched |= part
-        # What does not fit into the parts that are touched takes others, and all that is free there.
-        more = missing - (candidates & touched).bit_count()
-        theirs = touched.bit_count() + (self._least_room(parts, touched, more) if more > 0 else 0)
-        return max(theirs - self._count, 0)
-
-    def _least_room(self, parts: list[int], touched: int, wanted: int) -> int:
-        """The fewest GPUs, but no fewer than wanted, that untouched parts have together."""
-        if (touched, wanted) not in self._least_rooms:
-            sums = {0}
-            for part in parts:
-                if not part & touched:
-                    sums |= {total + part.bit_count() for total in sums}
-            self._least_rooms[touched, wanted] = min((total for total in sums if total >= wanted), default=wanted)
-        return self._least_rooms[touched, wanted]
 
 
 def _differs(parts: list[int]) -> bool:

@@ -7,9 +7,9 @@ the bits of its positions. Bandwidths are GB/s per direction, of the slower dire
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from webhook.topology.connections import Connections, PathType
-from webhook.topology.model import MigMode, NodeTopology
-from webhook.topology.pcie import PciePath
+from webhook.hardware.topology.connections import Connections, PathType
+from webhook.hardware.topology.model import MigMode, NodeTopology
+from webhook.hardware.topology.pcie import PciePath
 
 NVL = 1
 """The bit of pairs that have NVLinks of their own; each farther class has the next bit."""
@@ -57,10 +57,6 @@ class PairTable:
         """What each pair has over NVLinks of its own."""
         classes = [[bit for _, _, bit in row] for row in self._directions]
         self._farthest = [_levels(bits, self.everything)[::-1] for bits in classes]
-        self.classes = sorted(set().union(*classes) - {0})
-        """The class bits that pairs have, nearest first."""
-        self.near = [[mask_of(bit <= limit for bit in bits) for limit in self.classes] for bits in classes]
-        """For each GPU, class by class, the GPUs to which it has this one or a nearer one."""
         self._slowest = [_levels(row, linked) for row, linked in zip(self.bandwidth, self.nvlinked, strict=True)]
         self._bridges = dict(self._find_bridges())
         self.has_bridges = bool(self._bridges)

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
-from webhook.model.errors import FormatError
-from webhook.topology.model import Gpu, MigMode, NodeTopology
+from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology
+from webhook.words.errors import FormatError
 
 
 def check_count(name: str, value: int) -> None:

@@ -6,10 +6,10 @@ from itertools import accumulate
 from operator import mul
 from typing import NamedTuple
 
-from webhook.topology.selection.domains import Domains
-from webhook.topology.selection.pair_table import NVL, PairTable, positions
-from webhook.topology.selection.request import Weights
-from webhook.topology.sets import LinkClass
+from webhook.hardware.topology.selection.domains import Domains
+from webhook.hardware.topology.selection.pair_table import NVL, PairTable, positions
+from webhook.hardware.topology.selection.request import Weights
+from webhook.hardware.topology.sets import LinkClass
 
 LINK_VALUES: Mapping[LinkClass, float] = {
     LinkClass.SINGLE: 1.0,
@@ -80,8 +80,6 @@ class Ahead(NamedTuple):
     """GB/s per direction that they add to the sum over all pairs."""
     weakest: float
     """GB/s per direction of the weakest pair between the part and them."""
-    classes: int
-    """A class bit: of the pairs between the part and them, one has this class or a farther one."""
 
 
 @dataclass(slots=True)
@@ -133,8 +131,6 @@ class Scale:
         self._best_narrowest = self._best * (count - 1) or 1.0
         self._best_total = self._best * pairs or 1.0
         self._memory = [(gpu.memory_mib or float("inf"), float(gpu.memory_mib)) for gpu in table.gpus]
-        self.per_total = weights.mean / weights.total / self._best_total if self._compares else 0.0
-        """What the score gains with 1 GB/s more in the sum over all pairs."""
         self.weakest_counts = self._compares and weights.weakest > 0
         """Whether the score depends on the weakest pair."""
         self.nothing = Part(0, 0.0, table.best, table.best * (count - 1), 0, 0, 0, float("inf"), 0.0)
@@ -202,7 +198,7 @@ class Scale:
         numa = part.numa.bit_count()
         return (
             *self._bandwidths(min(part.weakest, ahead.weakest), part.narrowest, part.total + ahead.potential),
-            self._links_ahead[part.classes | ahead.classes],
+            self._links_ahead[part.classes],
             1 / (numa + self._more_numa_nodes(part, ahead) or 1),
             part.least / part.most if part.most else 1.0,
             self._reach(numa + ahead.missing, part.switches.bit_count() + ahead.missing),

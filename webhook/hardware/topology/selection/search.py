@@ -3,12 +3,12 @@
 from bisect import insort
 from dataclasses import dataclass
 from math import inf
-from operator import add, and_
+from operator import add
 from typing import NamedTuple
 
-from webhook.topology.selection.order import Order, Rank
-from webhook.topology.selection.pair_table import PairTable, positions
-from webhook.topology.selection.score import Ahead, Part, Scale
+from webhook.hardware.topology.selection.order import Order, Rank
+from webhook.hardware.topology.selection.pair_table import PairTable, positions
+from webhook.hardware.topology.selection.score import Ahead, Part, Scale
 
 MAX_FINALISTS = 4
 """Equally good sets that are kept, so that their rings can be compared: those with the lowest indices."""
@@ -58,10 +58,6 @@ class Finalists:
         """Whether a set with this rank and score is as good as these, or better."""
         return rank > self.rank or (rank == self.rank and score >= self.score - SAME)
 
-    def expect(self, rank: Rank, score: float) -> None:
-        """Take nothing worse than this from now on: there is a set that has it."""
-        self.rank, self.score = rank, score
-
     def offer(self, mask: int, rank: Rank, score: float) -> None:
         """Take a set that is as good as these; a better one drops them."""
         if not self.accept(rank, score):
@@ -90,8 +86,6 @@ class _Outlook(NamedTuple):
     """The same over NVLinks of its own."""
     lows: list[float]
     """With the GPU to which it has least; more if members that are still to come can help."""
-    near: list[int]
-    """Class by class the GPUs that have this one or a nearer one to all of it."""
 
 
 class ExactSearch:
@@ -99,7 +93,7 @@ class ExactSearch:
 
     Args:
         aim: What is looked for.
-        finalists: Take the sets; good ones that they have already spare some of the search.
+        finalists: Take the sets.
     """
 
     def __init__(self, aim: Aim, finalists: Finalists) -> None:
@@ -115,8 +109,7 @@ class ExactSearch:
         self._ahead = _most(self._table.bandwidth, pool, self._aim.count)
         self._nvlinks_ahead = _most(self._table.linked, pool, self._aim.count)
         size = len(self._helped)
-        near = [pool] * len(self._table.classes)
-        outlook = _Outlook([0.0] * size, [0.0] * size, [self._table.best] * size, near)
+        outlook = _Outlook([0.0] * size, [0.0] * size, [self._table.best] * size)
         self._descend(self._scale.nothing, [], pool, outlook)
 
     def _descend(self, part: Part, members: list[int], candidates: int, outlook: _Outlook) -> None:
@@ -130,7 +123,7 @@ class ExactSearch:
         """
         missing = self._aim.count - len(members) - 1
         nvlinks_ahead = self._nvlinks_ahead[missing]
-        for position in positions(candidates) if missing else self._worthwhile(part, candidates, outlook):
+        for position in positions(candidates):
             candidates &= -2 << position
             behind = candidates & self._aim.partners[position]
             if self._aim.before[position] & ~part.mask or behind.bit_count() < missing:
@@ -153,7 +146,6 @@ class ExactSearch:
                 list(map(add, outlook.gains, self._table.bandwidth[position])),
                 nvlinks,
                 list(map(min, outlook.lows, self._helped[position])),
-                list(map(and_, outlook.near, self._table.near[position])),
             )
             if self._promises(longer, behind, further, missing):
                 self._descend(longer, extended, behind, further)
@@ -163,28 +155,12 @@ class ExactSearch:
         rank = self._aim.order.promise(part.mask, missing, candidates)
         if not self._finalists.accept(rank, inf):
             return False
+        ahead, chosen = self._ahead[missing - 1], positions(candidates)
         # A pair of two candidates counts by half for each.
-        ahead = self._ahead[missing - 1]
-        gains = sorted([outlook.gains[position] + ahead[position] / 2 for position in positions(candidates)])
-        return self._finalists.accept(
-            rank, self._scale.promise(part, self._best_of(candidates, outlook, missing, sum(gains[-missing:])))
-        )
-
-    def _best_of(self, candidates: int, outlook: _Outlook, missing: int, potential: float) -> Ahead:
-        """What so many of the candidates can bring at best."""
-        lows = sorted([outlook.lows[position] for position in positions(candidates)])
-        for bit, near in zip(self._table.classes, outlook.near, strict=True):
-            if (near & candidates).bit_count() >= missing:
-                return Ahead(missing, candidates, potential, lows[-missing], bit)
-        return Ahead(missing, candidates, potential, lows[-missing], 0)
-
-    def _worthwhile(self, part: Part, candidates: int, outlook: _Outlook) -> list[int]:
-        """The last GPUs with which a part can become as good as the finalists, as far as their gains tell."""
-        if not self._scale.per_total or self._aim.order.promise(part.mask, 1, candidates) > self._finalists.rank:
-            return positions(candidates)
-        ahead = self._best_of(candidates, outlook, 1, 0.0)
-        needed = (self._finalists.score - SAME - self._scale.promise(part, ahead)) / self._scale.per_total
-        return [position for position in positions(candidates) if outlook.gains[position] >= needed]
+        gains = sorted([outlook.gains[position] + ahead[position] / 2 for position in chosen])
+        lows = sorted([outlook.lows[position] for position in chosen])
+        best = Ahead(missing, candidates, sum(gains[-missing:]), lows[-missing])
+        return self._finalists.accept(rank, self._scale.promise(part, best))
 
     def _finish(self, whole: Part) -> None:
         rank = self._aim.order.rank(whole.mask)

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import compress, product
 
-from webhook.topology.connections import Connections
-from webhook.topology.model import NodeTopology
-from webhook.topology.selection.candidates import Candidates
-from webhook.topology.selection.domains import Domains
-from webhook.topology.selection.evidence import Unmet, shortage, unmet
-from webhook.topology.selection.pair_table import PairTable, mask_of
-from webhook.topology.selection.request import Constraints, Request
-from webhook.topology.selection.score import ScoreTerms
-from webhook.topology.sets import GpuSet, assess
+from webhook.hardware.topology.connections import Connections
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.selection.candidates import Candidates
+from webhook.hardware.topology.selection.domains import Domains
+from webhook.hardware.topology.selection.evidence import Unmet, shortage, unmet
+from webhook.hardware.topology.selection.pair_table import PairTable, mask_of
+from webhook.hardware.topology.selection.request import Constraints, Request
+from webhook.hardware.topology.selection.score import ScoreTerms
+from webhook.hardware.topology.sets import GpuSet, assess
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

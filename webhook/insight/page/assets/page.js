@@ -12,7 +12,6 @@
  */
 /**
  * @typedef {object} News what the server sends
- * @property {number} number
  * @property {boolean} whole whether it is everything
  * @property {Record<string, Tree>} blocks
  * @property {string[]} gone
@@ -285,7 +284,7 @@ function paragraph(text) {
 // The server: one answer that goes on, as events; it is asked anew when it ends or falls silent.
 
 let token = "";
-let number = 0;
+let isHeard = false;
 let notLiveSince = "";
 let heard = new Date();
 
@@ -311,13 +310,13 @@ function reasonOf(status) {
 async function follow() {
   for (let attempt = 0; ; attempt += 1) {
     if (!token) return notLive(say("noToken"));
-    const began = number;
+    isHeard = false;
     try {
       notLive(await listen());
     } catch (error) {
       notLive(error instanceof TypeError ? say("gone") : String(/** @type {Error} */ (error).message));
     }
-    if (number !== began) attempt = 0;
+    if (isHeard) attempt = 0;
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)]));
   }
 }
@@ -333,7 +332,7 @@ async function listen() {
   };
   wake();
   try {
-    const answer = await ask(`/events?since=${number}&lang=${page.lang}`, stop.signal);
+    const answer = await ask(`/events?lang=${page.lang}`, stop.signal);
     if (!answer.ok || !answer.body) return reasonOf(answer.status);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     /** @type {string[]} */
@@ -368,7 +367,7 @@ function take(news) {
     lists.get(listOf(key))?.set(key, itemOf(key, tree));
     touched.add(listOf(key));
   }
-  number = news.number;
+  isHeard = true;
   const focus = rememberFocus();
   if (isFiltering() && touched.has("pods")) touched.add("nodes");
   showAll(touched);

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple
 
-from webhook.config import AdmitPolicy
-from webhook.extender.complaints import Complaints
-from webhook.extender.counts import Counts, Result, Verb
-from webhook.extender.knowledge import Knowledge
-from webhook.model.errors import ManifestError
-from webhook.model.extender import ExtenderQuestion, decode_question, encode_filtered, encode_scores
-from webhook.model.pod import Namespace
-from webhook.place.extender import LeftAlone, Verdict, judge, read_question, scores
-from webhook.place.pod import read_pod
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.place.extender import LeftAlone, Verdict, judge, read_question, scores
+from webhook.decisions.place.pod import read_pod
+from webhook.objects.extender import ExtenderQuestion, decode_question, encode_filtered, encode_scores
+from webhook.objects.pod import Namespace
+from webhook.programs.planner.extender.complaints import Complaints
+from webhook.programs.planner.extender.counts import Counts, Result, Verb
+from webhook.programs.planner.extender.knowledge import Knowledge
+from webhook.words.errors import ManifestError
 
 BUDGET_SECONDS = 0.5
 """For the choices of one answer. They hold up the whole loop, on which a leader renews its Lease."""

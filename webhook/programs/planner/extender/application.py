@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from time import perf_counter
 
-from webhook.extender.answers import Answers
-from webhook.extender.complaints import Complaints
-from webhook.extender.counts import Counts
-from webhook.model.extender import FILTER_PATH, PRIORITIZE_PATH, MalformedQuestion
-from webhook.model.outcome import MESSAGE_LIMIT
-from webhook.printable import fitted
-from webhook.server.asgi import Receive, Scope, Send
-from webhook.server.body import JSON, TEXT, BadRequest, read_body, send_answer
+from webhook.objects.extender import FILTER_PATH, PRIORITIZE_PATH, MalformedQuestion
+from webhook.programs.http.asgi import Receive, Scope, Send
+from webhook.programs.http.body import JSON, TEXT, BadRequest, read_body, send_answer
+from webhook.programs.planner.extender.answers import Answers
+from webhook.programs.planner.extender.complaints import Complaints
+from webhook.programs.planner.extender.counts import Counts
+from webhook.words.outcome import MESSAGE_LIMIT
+from webhook.words.printable import fitted
 
 BODY_BYTES = 16 * 1024 * 1024
 """Of one question. 15,000 names of nodes are 4 MiB at most; whole nodes are some 15 KiB each."""

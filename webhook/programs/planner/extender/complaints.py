@@ -5,7 +5,7 @@ from collections.abc import Callable
 from math import inf
 from time import monotonic
 
-from webhook.log import Log
+from webhook.programs.log import Log
 
 EVERY_SECONDS = 10.0
 """Between two lines about the same."""

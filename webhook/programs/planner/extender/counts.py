@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from prometheus_client.core import Metric
 
-from webhook.exposition import Spread, counter, gauge
+from webhook.programs.exposition import Spread, counter, gauge
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of buckets. kube-scheduler waits for five seconds unless it is told otherwise."""

@@ -3,11 +3,11 @@
 import traceback
 from collections.abc import Callable
 
-from webhook.place.node import NodeRecord
-from webhook.place.pod import PodRecord
-from webhook.place.world import World
-from webhook.planner.mirrors import Mirrors
-from webhook.topology.model import NodeTopology
+from webhook.decisions.node_record import NodeRecord
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.world import World
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.planner.mirrors import Mirrors
 
 AGAIN_SECONDS = 15.0
 """After an exception nothing is known for so long; then the world is made anew."""
@@ -52,7 +52,7 @@ class Knowledge:
         self._bug(traceback.format_exc())
 
     def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
-        """:class:`webhook.planner.decisions.Follower`: an exception must not end a mirror."""
+        """:class:`webhook.programs.planner.decisions.Follower`: an exception must not end a mirror."""
         self._guarded(lambda: self._world.pod_changed(key, before, after))
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:

@@ -11,17 +11,17 @@ from prometheus_client.core import Metric
 from certs.context import LiveContext
 from certs.files import FileKeeper
 from certs.log import CertificateLog
-from webhook.config import AdmitPolicy
-from webhook.extender.answers import Answers
-from webhook.extender.application import BODY_BYTES, ExtenderApplication
-from webhook.extender.complaints import Complaints
-from webhook.extender.counts import Counts, families
-from webhook.extender.knowledge import Knowledge
-from webhook.log import Log
-from webhook.planner.mirrors import Mirrors
-from webhook.server.bound import bind
-from webhook.server.connections import Connections, Limits
-from webhook.server.listener import Server, server_config
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.programs.http.bound import bind
+from webhook.programs.http.connections import Connections, Limits
+from webhook.programs.http.listener import Server, server_config
+from webhook.programs.log import Log
+from webhook.programs.planner.extender.answers import Answers
+from webhook.programs.planner.extender.application import BODY_BYTES, ExtenderApplication
+from webhook.programs.planner.extender.complaints import Complaints
+from webhook.programs.planner.extender.counts import Counts, families
+from webhook.programs.planner.extender.knowledge import Knowledge
+from webhook.programs.planner.mirrors import Mirrors
 
 PORT_NAME = "extender"
 DRAIN_SECONDS = 3.0

@@ -9,10 +9,10 @@ from time import monotonic, sleep
 
 import msgspec
 
-from webhook.model.errors import FormatError, GpuTopologyError
-from webhook.model.nesting import decode
-from webhook.model.shape import shape_problem
-from webhook.verify.peer.words import MAX_LINE, WORD
+from webhook.programs.verify.peer.words import MAX_LINE, WORD
+from webhook.words.errors import FormatError, GpuTopologyError
+from webhook.words.nesting import decode
+from webhook.words.shape import shape_problem
 
 _WORDS: msgspec.json.Decoder[WORD] = msgspec.json.Decoder(WORD)
 _PEER = "the other pod"

@@ -1,6 +1,6 @@
 """Both sides of a trial: one pod offers memory in each way that there is, the other uses it.
 
-The processes that touch the cards are those of ``webhook.verify.supervisor``, so that each trial can have its own PIDs.
+The processes that touch the cards are those of ``verify.supervisor``, so that each trial can have its own PIDs.
 """
 
 import os
@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from webhook.model.errors import FormatError
-from webhook.verify.errors import explained
-from webhook.verify.messages import (
+from webhook.hardware.measurement.messages import (
     CudaDevices,
     Failed,
     HandleKind,
@@ -26,8 +24,10 @@ from webhook.verify.messages import (
     Taken,
     TellPid,
 )
-from webhook.verify.peer.channel import Channel, PeerLost
-from webhook.verify.peer.words import (
+from webhook.hardware.measurement.plan import is_free
+from webhook.programs.verify.errors import explained
+from webhook.programs.verify.peer.channel import Channel, PeerLost
+from webhook.programs.verify.peer.words import (
     PROTOCOL,
     SIZE,
     WORD,
@@ -40,8 +40,8 @@ from webhook.verify.peer.words import (
     Result,
     Trial,
 )
-from webhook.verify.plan import is_free
-from webhook.verify.supervisor import StepLost, Supervisor
+from webhook.programs.verify.supervisor import StepLost, Supervisor
+from webhook.words.errors import FormatError
 
 _AHEAD = 64
 """PIDs between the greater of both and the one that both shall have: those that the machine gives out meanwhile."""

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from ctypes import byref, c_int, c_size_t, c_void_p
 
-from webhook.verify import abi
-from webhook.verify.cuda import Card
-from webhook.verify.library import CallFailed
-from webhook.verify.measure import Cards, buffer, repeated, timed
-from webhook.verify.messages import HandleKind, Method, Take, Taken
-from webhook.verify.samples import rates
+from webhook.hardware.measurement.messages import HandleKind, Method, Take, Taken
+from webhook.hardware.measurement.samples import rates
+from webhook.programs.verify import abi
+from webhook.programs.verify.cuda import Card
+from webhook.programs.verify.library import CallFailed
+from webhook.programs.verify.measure import Cards, buffer, repeated, timed
 
 _PATTERN = 0x0FF3E7ED
 _TYPES = {HandleKind.POSIX_FD: 1, HandleKind.FABRIC: 8}

@@ -10,9 +10,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from webhook.model import names
-from webhook.verify.messages import HandleKind
-from webhook.verify.report import MAX_CARDS, MAX_TEXT, Samples, Text
+from webhook.hardware.measurement.messages import HandleKind
+from webhook.hardware.measurement.report import MAX_CARDS, MAX_TEXT, Samples, Text
+from webhook.words import names
 
 PROTOCOL = 1
 MAX_LINE = 8192

@@ -1,0 +1,8 @@
+"""Whether the tests under load and the attacks run in their long form: ``make nightly``.
+
+Each rule is tried in the short form too, which ``make test`` runs: with fewer pods and nodes, and each attack once.
+"""
+
+import os
+
+NIGHTLY = os.environ.get("NIGHTLY") == "1"

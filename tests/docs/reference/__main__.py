@@ -1,0 +1,6 @@
+"""Writes the tables of the configuration and of the metrics into their pages."""
+
+from tests.docs.reference.pages import PAGES, written
+
+for page in PAGES:
+    page.write_text(written(page), encoding="utf-8")

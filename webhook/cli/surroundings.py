@@ -1,0 +1,47 @@
+"""The surroundings of pods that are not in a cluster yet, each part read when a pod needs it first."""
+
+from webhook.cluster.snapshot.around import Around
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.resolve.node import Sources
+from webhook.objects.claims import ClaimSpec
+from webhook.objects.pod import Namespace, Pod
+from webhook.words.choices import PlacementMode
+
+
+class ClusterSurroundings:
+    """Namespaces, versions, nodes and claims of a cluster.
+
+    Args:
+        cluster: What is read of it.
+        policy: How the webhook is configured.
+    """
+
+    def __init__(self, cluster: Around, policy: AdmitPolicy) -> None:
+        self._cluster, self._policy = cluster, policy
+
+    def namespace(self, name: str) -> Namespace:
+        """The namespace; one with ``known`` unset if there is none, or if it may not be read."""
+        self._cluster.look_at_namespace(name)
+        return self._cluster.snapshot().namespace(name)
+
+    def cluster(self) -> ClusterFacts:
+        """The versions, which resources claims serve, and whether a planner is alive."""
+        self._cluster.look_at_versions(with_claims=True)
+        if self._policy.placement.mode is PlacementMode.ON:  # else no pod waits, whether or not one is alive
+            self._cluster.look_at_planner()
+        return self._cluster.snapshot().facts
+
+    def node(self, name: str) -> Sources:
+        """What is known of a node, for pods that come with an allocation."""
+        self._cluster.look_at_node(name)
+        return self._cluster.snapshot().sources(name)
+
+    def specs(self, pod: Pod, namespace: str) -> dict[str, ClaimSpec | None]:
+        """What the claims of a pod ask for, by entries of ``spec.resourceClaims``; ``None`` where it is not known.
+
+        Raises:
+            MalformedPod: a field has another type than in a pod.
+        """
+        self._cluster.look_at_claims(pod, namespace, node="")
+        return self._cluster.snapshot().claims.of(pod, namespace).specs(pod)

@@ -1,0 +1,1 @@
+"""The only door to the outside: the API server, mirrors of its objects, and state from files."""

@@ -1,0 +1,1 @@
+"""State from files: namespaces, pods, claims and topologies of a state directory."""

@@ -1,0 +1,1 @@
+"""One machine: its topology, how the topology is discovered, its traffic, and measurements of it."""

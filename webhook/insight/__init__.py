@@ -1,0 +1,1 @@
+"""What is told: explanations, findings of a whole cluster, overviews, drawings, and the page."""

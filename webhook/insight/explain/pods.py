@@ -1,0 +1,157 @@
+"""The reports on the pods of a snapshot: one function of conditions, whether one pod is asked about or all are."""
+
+import shlex
+from itertools import islice
+
+import msgspec
+
+from webhook.cluster.snapshot.model import KnownPod, Scope, Snapshot
+from webhook.decisions.claims.known import KnownClaims
+from webhook.decisions.resolve.node import Sources
+from webhook.insight.explain.evidence import BindingReviews, Evidence, Reading, group_of, policy_for
+from webhook.insight.explain.explain import explain
+from webhook.insight.explain.findings import Report
+from webhook.objects.pod import Pod, PodSpec
+from webhook.objects.registered import CONFIGURATION, asked_about
+from webhook.words import names
+from webhook.words.errors import FormatError
+from webhook.words.printable import printable
+
+_GROUP = names.GROUP.encode()
+_PEERS, _ELSEWHERE = 128, 8
+"""Of the pods of a group: on the node of a pod, where the kubelet runs 110 by default, and on others."""
+_KUBE_SCHEDULER = "system:kube-scheduler"
+"""The user as whom kube-scheduler binds: the built-in ClusterRoleBinding of that name is for this user."""
+
+
+class ToldNode(msgspec.Struct, frozen=True):
+    """A node as the caller has it, in place of the snapshot's."""
+
+    name: str
+    """Empty: the one of the pod."""
+    sources: Sources | None = None
+    """What is known of its GPUs; None: what the snapshot knows."""
+    reading: Reading = Reading()
+
+
+class PodReports:
+    """The reports on the pods of a snapshot. The pods around them are looked through once for all of them.
+
+    Args:
+        snapshot: The cluster.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._groups: dict[tuple[str, str], dict[str, list[tuple[str, Pod]]]] = {}
+        """By namespace and group the pods on each node, with their names."""
+        for known in snapshot.pods:
+            if _GROUP not in known.document:
+                continue
+            for group in filter(
+                None, {holder.get(names.GROUP) for holder in (known.pod.labels, known.pod.annotations)}
+            ):
+                nodes = self._groups.setdefault((known.namespace, group), {})
+                nodes.setdefault(known.node, []).append((known.name, known.pod))
+        self._looked_at: tuple[str, Sources] = ("", Sources())
+
+    def of(self, known: KnownPod, told: ToldNode = ToldNode("")) -> Report:  # noqa: B008 - an immutable value
+        """The report on one pod.
+
+        Args:
+            known: A pod of the snapshot.
+            told: The node, where the caller knows better.
+
+        Raises:
+            MalformedPod: a field has another type than in a pod.
+        """
+        return explain(self.evidence(known, told))
+
+    def evidence(self, known: KnownPod, told: ToldNode) -> Evidence:
+        """Everything that one pod is judged by; see :meth:`of`."""
+        snapshot, pod = self._snapshot, known.pod
+        namespace, node = snapshot.namespace(known.namespace), told.name or known.node
+        policy = policy_for(pod, snapshot.policy, is_configured=snapshot.setting.is_configured)
+        group, facts = group_of(pod, namespace, policy), snapshot.facts
+        sources = self._sources(node) if told.sources is None else told.sources
+        if (pod.spec or PodSpec()).node_name:  # its own status tells whether claims served it
+            facts = msgspec.structs.replace(facts, claimed=None, has_hami_dra=False)
+        has_claims = policy.claims.enabled and pod.has_claims
+        return Evidence(
+            pod=pod,
+            namespace=namespace,
+            policy=policy,
+            cluster=facts,
+            sources=sources,
+            claims=snapshot.claims.of(pod, known.namespace) if has_claims else KnownClaims(),
+            node=node,
+            others=self._others(known, group) if group and not self._group_problem(group) else None,
+            reading=self._reading(known, node, sources, told, group),
+            reviews=_reviews(snapshot, pod) if snapshot.setting.scope is Scope.POD else None,
+            planner=snapshot.planner,
+            asked_at=snapshot.at,
+        )
+
+    def _reading(self, known: KnownPod, node: str, sources: Sources, told: ToldNode, group: str) -> Reading:
+        snapshot = self._snapshot
+        problems, setting = snapshot.problems, snapshot.setting
+        not_there = problems.get("nodes", "") if node not in snapshot.nodes else ""
+        not_published = problems.get("configmaps", "") if sources.published is None else ""
+        teller, show = told.reading.node_teller, told.reading.show
+        if not teller and node and node in setting.topologies and setting.state:
+            shown = printable(setting.state)
+            teller = f"state directory {shown}"
+            show = f"--state {shlex.quote(shown)} --node {shlex.quote(printable(node))}"
+        return Reading(
+            node_teller=teller,
+            show=show,
+            namespace_problem="" if snapshot.namespace(known.namespace).known else problems.get("namespaces", ""),
+            node_problem="" if told.sources else "; ".join(filter(None, (not_published, not_there))),
+            age_problem=problems.get("leases", "") if sources.age is None and not told.sources else "",
+            group_problem=self._group_problem(group) if group else "",
+            is_configured=setting.is_configured,
+        )
+
+    def _group_problem(self, group: str) -> str:
+        return self._snapshot.problems.get(f"pods of group {group}", "")
+
+    def _others(self, known: KnownPod, group: str) -> tuple[Pod, ...]:
+        """The pods of the group of a pod on its node, and a few of those elsewhere: a group may have thousands."""
+        nodes = self._groups.get((known.namespace, group), {})
+        here = (pod for name, pod in nodes.get(known.node, ()) if name != known.name)
+        elsewhere = (pod for node, found in nodes.items() if node != known.node for _, pod in found)
+        return (*islice(here, _PEERS), *islice(elsewhere, _ELSEWHERE))
+
+    def _sources(self, node: str) -> Sources:
+        """What is said about the GPUs of a node; nothing where it is not known."""
+        if node != self._looked_at[0]:
+            self._looked_at = node, self._snapshot.sources(node)
+        return self._looked_at[1]
+
+
+def _reviews(snapshot: Snapshot, pod: Pod) -> BindingReviews:
+    """Whether the API server asks the webhook about the Bindings of the scheduler of the pod.
+
+    Those are the Deployments of HAMi's schedulers, and for a pod that gets its devices by claims kube-scheduler.
+    """
+    registration = snapshot.setting.registration
+    accounts, problems = frozenset((_KUBE_SCHEDULER,)), [snapshot.problems.get("mutatingwebhookconfigurations", "")]
+    if not _is_of_kube_scheduler(pod):
+        problems.insert(0, snapshot.problems.get("deployments", ""))
+        accounts = snapshot.accounts
+    if any(problems):
+        return BindingReviews(configuration=registration, problem="; ".join(filter(None, problems)))
+    if snapshot.registration is None:
+        return BindingReviews(configuration=registration, is_registered=False)
+    try:
+        about = asked_about(snapshot.registration, accounts)
+    except FormatError:
+        return BindingReviews(configuration=registration, problem=f"what the API server sent is no {CONFIGURATION}")
+    return BindingReviews(
+        configuration=registration, asked=about.asked, passed_by=about.passed_by, unclear=about.unclear
+    )
+
+
+def _is_of_kube_scheduler(pod: Pod) -> bool:
+    spec = pod.spec or PodSpec()
+    return pod.has_claims and spec.scheduler_name in (None, "", names.DEFAULT_SCHEDULER)

@@ -1,0 +1,38 @@
+"""Whether the program in a pod found the pod's cards to be the ones that it was given.
+
+The program ends with 0 if what the pod was given is true, and with another code and a reason if it is not
+(docs/injection.md, section 12). As a sidecar it runs on, and its startup probe succeeds once it has verified the cards.
+"""
+
+from collections.abc import Sequence
+
+from webhook.insight.overview.model import Verified
+from webhook.objects.pod import ContainerStatus, Pod
+from webhook.words import names
+
+
+def verified(pod: Pod) -> tuple[Verified, str]:
+    """Whether they are the ones, and if not, the reason in the words of the program.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    return _judged([found for found in (pod.status.init_containers if pod.status else ()) if _is_program(found)])
+
+
+def _is_program(found: ContainerStatus) -> bool:
+    return found.name.startswith(names.REMAP_CONTAINER)
+
+
+def _judged(found: Sequence[ContainerStatus]) -> tuple[Verified, str]:
+    for each in found:
+        now = each.state.terminated if each.state else None
+        last = each.last_state.terminated if each.last_state else None
+        if now is not None and now.exit_code == 0:
+            return Verified.YES, ""
+        if now is None and each.started:
+            return Verified.YES, ""
+        failed = now or last
+        if failed is not None and failed.exit_code:
+            return Verified.NO, failed.message
+    return Verified.UNKNOWN, ""

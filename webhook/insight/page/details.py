@@ -1,0 +1,83 @@
+"""What a link of the page opens: all that is known of a pod or a node."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.insight.analyze.pods import Reports
+from webhook.insight.explain.findings import Report
+from webhook.insight.overview.model import Overview, Pod
+from webhook.insight.page import nodes
+from webhook.insight.page.markup import render
+from webhook.insight.page.words import Words
+from webhook.objects.pod import MalformedPod
+from webhook.words.errors import GpuTopologyError
+from webhook.words.printable import printable
+
+MOST_IN_A_FILE = 300
+"""Pods with findings that a file explains, and nodes of which it has all that is known."""
+
+
+class Known(NamedTuple):
+    """A cluster at one moment."""
+
+    snapshot: Snapshot
+    overview: Overview
+
+
+class Detail(NamedTuple):
+    """What a link of a file leads to."""
+
+    key: str
+    title: str
+    markup: Markup
+
+
+def detail(known: Known, key: str, words: Words) -> Markup | None:
+    """What a link opens, as markup; None if there is nothing of that key.
+
+    Args:
+        known: The cluster.
+        key: ``pods/NAMESPACE/NAME`` or ``nodes/NAME``, as the page shows it.
+        words: The texts.
+    """
+    kind, _, name = key.partition("/")
+    if kind == "nodes":
+        found = next((each for each in known.overview.nodes if printable(each.name) == name), None)
+        return nodes.detail(found, words) if found else None
+    if kind != "pods":
+        return None
+    pod = next((each for each in known.overview.pods if printable(each.key) == name), None)
+    return _pod(Reports(known.snapshot), pod, words) if pod else None
+
+
+def _pod(reports: Reports, pod: Pod, words: Words) -> Markup:
+    report: Report | None = None
+    problem = ""
+    try:
+        report = reports.of(pod.namespace, pod.name)
+    except (MalformedPod, GpuTopologyError) as error:
+        problem = str(error)
+    findings = report.findings if report else []
+    groups = report.groups if report else []
+    others = [(group.title, [each for each in group.findings if not each.fails]) for group in groups]
+    values = {
+        "pod": pod,
+        "problem": problem,
+        "report": report,
+        "failing": [each for each in findings if each.fails],
+        "groups": [(title, found) for title, found in others if found],
+    }
+    return render("pod", words, values)
+
+
+def of_file(known: Known, words: Words) -> Iterator[Detail]:
+    """What the links of a file lead to: pods with findings and nodes, as many as a file should have."""
+    reports = Reports(known.snapshot)
+    wanted = [pod for pod in known.overview.pods if pod.findings or pod.is_waiting]
+    for pod in wanted[:MOST_IN_A_FILE]:
+        yield Detail(f"pods/{pod.key}", pod.key, _pod(reports, pod, words))
+    for node in known.overview.nodes[:MOST_IN_A_FILE]:
+        yield Detail(f"nodes/{node.name}", node.name, nodes.detail(node, words))

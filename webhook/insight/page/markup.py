@@ -1,0 +1,124 @@
+"""Markup of the page: templates that are filled with values, and the same elements as a script builds them.
+
+Every value is escaped. Control characters, and marks that turn the direction of a text, become visible escapes.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.ext import Extension
+from markupsafe import Markup
+
+from webhook.insight.explain.findings import Verdict
+from webhook.insight.overview.model import Finding, Level, Verified
+from webhook.insight.page.holders import hue, mark
+from webhook.insight.page.words import Language, Words, words
+from webhook.words.listing import ranges
+from webhook.words.printable import printable
+
+DASH = "\N{EN DASH}"
+"""For what there is not."""
+RANKS = {level: rank for rank, level in enumerate(Level)}
+"""The worst level is 0."""
+_SIGNS = {
+    Level.ERROR: "✖",
+    Level.WARNING: "▲",
+    Level.INFO: "?",
+    Level.HINT: "·",
+    Verified.YES: "✓",
+    Verified.NO: "✖",
+    Verified.UNKNOWN: DASH,
+}
+_VERDICTS = {
+    Verdict.HOLDS: "✓",
+    Verdict.FAILS: "✖",
+    Verdict.UNKNOWN: "?",
+    Verdict.NOT_NEEDED: DASH,
+    Verdict.HINT: "·",
+}
+_LINE_END = re.compile(r"(?<=[>}])(?<!doctype html>)\s*\n\s*(?=[<{]|\Z)")
+
+
+def render(name: str, texts: Words, values: Mapping[str, object]) -> Markup:
+    """A template filled with values, which other templates take as it is.
+
+    Args:
+        name: Of the template, without ``.html``.
+        texts: The texts of one language, which templates call ``words``.
+        values: By name; one that is missing is an error.
+    """
+    return Markup(_environment(texts.language).get_template(f"{name}.html").render(values))  # noqa: S704 - escaped there
+
+
+def as_tree(markup: str) -> list[Any]:
+    """One element as ``[tag, attributes, child, ...]``, a text being itself.
+
+    Args:
+        markup: Of a template that is well-formed XML.
+    """
+    return _tree(ElementTree.fromstring(markup))  # noqa: S314 - our own template, without a document type
+
+
+def worst(found: Iterable[Finding]) -> Level:
+    """The worst level of findings."""
+    return min((each.level for each in found), key=RANKS.__getitem__, default=Level.NONE)
+
+
+def encoded(names: Iterable[str]) -> str:
+    """A list for the script, as JSON."""
+    return msgspec.json.encode([printable(name) for name in names]).decode()
+
+
+def _tree(element: ElementTree.Element) -> list[Any]:
+    found: list[Any] = [element.tag, element.attrib]
+    if element.text:
+        found.append(element.text)
+    for child in element:
+        found.append(_tree(child))
+        if child.tail:
+            found.append(child.tail)
+    return found
+
+
+class _Compact(Extension):
+    """Line ends between tags are layout of the template, and no text of the page."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:  # noqa: ARG002 - jinja2's
+        return _LINE_END.sub("", source)
+
+
+@cache
+def _environment(language: Language) -> Environment:
+    found = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        extensions=[_Compact],
+        auto_reload=False,
+    )
+    found.filters |= {
+        "anchor": lambda key: quote(printable(key), safe="/"),
+        "by_level": lambda findings: sorted(findings, key=lambda each: RANKS[each.level]),
+        "encoded": encoded,
+        "hue": hue,
+        "mark": mark,
+        "plain": lambda number: f"{number:g}",
+        "ranges": ranges,
+        "worst": worst,
+    }
+    found.globals |= {"words": words(language), "dash": DASH, "signs": _SIGNS, "verdicts": _VERDICTS}
+    return found
+
+
+def _shown(value: object) -> object:
+    """A value as it is written; markup of a macro, which is a text of another type, stays as it is."""
+    if type(value) is str:
+        return printable(value)
+    return f"{round(value, 2):g}" if isinstance(value, float) else value

@@ -1,0 +1,59 @@
+"""The fields of a Node that we read."""
+
+import msgspec
+
+from webhook.objects.pod import Fields, Quantity
+from webhook.words.nesting import Document, decode_answer
+
+
+class Taint(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A taint of a node."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+
+class NodeMetadata(Fields):
+    """``metadata``."""
+
+    name: str
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    deletion_timestamp: str | None = None
+
+
+class NodeSpec(Fields):
+    """``spec``."""
+
+    unschedulable: bool | None = None
+    taints: tuple[Taint, ...] | None = None
+
+
+class NodeStatus(Fields):
+    """``status``."""
+
+    allocatable: dict[str, Quantity] | None = None
+
+
+class Node(Fields):
+    """A Node."""
+
+    metadata: NodeMetadata
+    spec: NodeSpec | None = None
+    status: NodeStatus | None = None
+
+
+def decode_node(document: Document) -> Node:
+    """A Node as the API server stores it.
+
+    Args:
+        document: JSON.
+
+    Raises:
+        msgspec.DecodeError: a field has another type than in a Node.
+    """
+    return decode_answer(_NODE, document)
+
+
+_NODE = msgspec.json.Decoder(Node)

@@ -1,0 +1,1 @@
+"""What runs: the server, the agent, the planner with its extender, the program in the pod, and the measurement."""

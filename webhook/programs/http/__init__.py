@@ -1,0 +1,1 @@
+"""HTTP as our servers speak it: uvicorn with limits on connections and bodies."""

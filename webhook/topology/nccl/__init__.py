@@ -1,1 +1,0 @@
-"""The topology file of NCCL: written, and checked as NCCL itself would read it."""
