@@ -36,8 +36,8 @@ from rich.table import Table
 from webhook.hardware.topology.connections import Connections
 from webhook.hardware.topology.model import NVSWITCH, Cpu, Gpu, Nic, NodeTopology, NvLink, Pcie, PciSwitch
 from webhook.hardware.topology.planning.plan import PlanRequest, plan
+from webhook.hardware.topology.selection.choice import Selector, select
 from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request
-from webhook.hardware.topology.selection.select import Selector, select
 from webhook.words.choices import NodePolicy
 
 ROUNDS, QUICK_ROUNDS = 7, 1

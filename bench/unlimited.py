@@ -1,9 +1,9 @@
 """The webhook without a bound on its reads of pods: the benchmark sends Bindings faster than any scheduler."""
 
-from webhook.cluster.bucket import Rate
+from webhook.cluster.token_bucket import Rate
 from webhook.entry import main
-from webhook.programs.server import limited
+from webhook.programs.server import rate_limits
 
 if __name__ == "__main__":
-    limited.EACH_NAMESPACE = limited.ALL_NAMESPACES = Rate(burst=10**9, per_second=10**9)
+    rate_limits.EACH_NAMESPACE = rate_limits.ALL_NAMESPACES = Rate(burst=10**9, per_second=10**9)
     main()

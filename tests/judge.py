@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from webhook.decisions.admit.admission import admit
-from webhook.decisions.admit.allocated import Nodes, unknown_nodes
+from webhook.decisions.admit.allocated_pods import Nodes, unknown_nodes
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy, admit_policy, parse_config
 from webhook.objects.claims import ClaimSpec

@@ -17,7 +17,7 @@ from tests.judge import HAMI_2_9, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
 from webhook.decisions.admit.admission import admit
 from webhook.decisions.allocation.limit import BY_LENGTH
-from webhook.decisions.allocation.read import read_allocation
+from webhook.decisions.allocation.reader import read_allocation
 from webhook.decisions.bind.binding import begin, finish
 from webhook.decisions.bind.pod_to_bind import PodToBind
 from webhook.decisions.bind.resolution import peer_devices

@@ -14,7 +14,7 @@ from tests.chart.helm import INSTALL, KUBERNETES, NAMESPACE, RELEASE, VALUES, He
 from tests.chart.rendered import AGENT, PLACES, PLANNER, RELEASE_JOB, WEBHOOK, config_of, notes, pod_template
 from tests.cli.command import gpu_topology
 from webhook import __version__
-from webhook.decisions.allocation.read import DIALECTS
+from webhook.decisions.allocation.reader import DIALECTS
 from webhook.decisions.configuration import Config, admit_policy, parse_config
 from webhook.words import names
 

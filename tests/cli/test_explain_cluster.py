@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.stand_in_cluster import RESOURCE, SLICES, Cluster, add_claim_case, add_pod, add_topology
-from tests.decisions.test_detected import deployment
+from tests.decisions.test_detection import deployment
 from tests.insight.explain.situations import H20, injected, on
 from tests.pods import pod
 from webhook.objects.lease import micro_time

@@ -11,7 +11,7 @@ import yaml
 
 from tests.cli.command import Done, gpu_topology
 from tests.cli.stand_in_cluster import RESOURCE, Cluster, add_claim_case, add_pod, add_topology
-from tests.decisions.test_detected import deployment
+from tests.decisions.test_detection import deployment
 from tests.hardware.topology import machines
 from tests.insight.explain.situations import H20, injected, on
 from tests.pods import pod

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cluster.snapshot.wanted import POD, NoNameError, parse_wanted
+from webhook.cluster.snapshot.pod_reference import POD, NoNameError, parse_wanted
 from webhook.cluster.snapshot.workloads import label_selector
 from webhook.words.errors import FormatError
 

@@ -24,7 +24,7 @@ from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.manifests import find, path_of, request
 from tests.programs.server.conftest import until
 from webhook.cluster.api import permissions
-from webhook.decisions.place.placed import Placed, format_placed
+from webhook.decisions.place.placed_annotation import Placed, format_placed
 from webhook.hardware.topology.sets import LinkClass
 from webhook.words.names import INJECTED, PLACE_GATE, PLACED, PLACEMENT, PLANNER_LEASE, PREFIX, USE_GPU_UUID
 

@@ -26,7 +26,7 @@ from tests.control_plane.accounts import permitted, without
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.registration import PERMISSIONS, created, gpu_pod, registered
 from tests.control_plane.scheduling import allocate, bind
-from tests.decisions.test_detected import deployment
+from tests.decisions.test_detection import deployment
 from tests.hardware.topology.machines import h20
 from tests.programs.agent.waking import wake
 from webhook.cluster.api.permissions import EXPLAIN, Permission, Scope

@@ -29,8 +29,8 @@ from webhook.decisions.place.gate import find_gate, open_gate
 from webhook.objects.pod import Pod
 from webhook.programs.log import Log
 from webhook.programs.server.caches import ClusterCaches
+from webhook.programs.server.cluster_access import LiveCluster
 from webhook.programs.server.gates import GateOpener
-from webhook.programs.server.live import LiveCluster
 from webhook.programs.server.waiting_pods import WaitingPods
 from webhook.words import names
 from webhook.words.choices import Placement, PlacementMode

@@ -28,8 +28,8 @@ from kubernetes.client import (
 
 from tests.control_plane.accounts import permitted, without
 from tests.control_plane.control_plane import ControlPlane
+from webhook.cluster.api.current_objects import LivePods
 from webhook.cluster.api.errors import ApiError
-from webhook.cluster.api.live import LivePods
 from webhook.cluster.api.permissions import WEBHOOK, Permission, Scope
 from webhook.cluster.api.pod_events import Fate, PodEvents, PodReference
 from webhook.cluster.api.session import Session, connect
@@ -167,7 +167,7 @@ def test_a_group_has_its_pods_on_that_node(site: Site) -> None:
 
 
 def test_a_group_of_several_pages_is_read_whole(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.cluster.api.live.MOST_PER_PAGE", 2)
+    monkeypatch.setattr("webhook.cluster.api.current_objects.MOST_PER_PAGE", 2)
     for name in "abcde":
         site.create(name, group="llama", node="node-1")
 

@@ -26,8 +26,8 @@ from tests.control_plane.test_state import until
 from tests.programs.planner.site import ByHand, TestClock, nothing, open_all, opening
 from webhook.cluster.api.permissions import PLANNER, Scope
 from webhook.cluster.api.session import Session, connect
-from webhook.decisions.place.placed import Placed, format_placed
-from webhook.decisions.place.write import PodCondition, Write
+from webhook.decisions.place.placed_annotation import Placed, format_placed
+from webhook.decisions.place.writes import PodCondition, Write
 from webhook.programs.log import Log
 from webhook.programs.planner.leadership import LEASE_SECONDS
 from webhook.programs.planner.run import PlannerSettings, Program

@@ -30,7 +30,7 @@ from tests.cluster.state.test_cluster import REGISTER
 from tests.control_plane.accounts import namespace_for_pods, permitted, wait_until_granted, without
 from tests.control_plane.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
 from tests.control_plane.test_live_pods import HERE as OTHERS
-from tests.decisions.test_detected import deployment
+from tests.decisions.test_detection import deployment
 from tests.hardware.topology import machines
 from tests.judge import policy
 from webhook.cluster.api.permissions import WEBHOOK, Permission, Scope
@@ -39,7 +39,7 @@ from webhook.objects.pod import Namespace
 from webhook.programs.agent.publication import config_map_manifest, lease_manifest
 from webhook.programs.log import Log
 from webhook.programs.server.caches import ClusterCaches
-from webhook.programs.server.live import LiveCluster
+from webhook.programs.server.cluster_access import LiveCluster
 from webhook.words.errors import StateUnknown, TooManyNamespaceReads
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]

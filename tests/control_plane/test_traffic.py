@@ -27,7 +27,7 @@ from tests.programs.agent.waking import wake
 from tests.programs.planner.site import until
 from webhook.cluster.api.permissions import AGENT, EXPLAIN, PLANNER, Permission
 from webhook.hardware.discovery.counters import CounterReader
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.programs.agent.log import AgentLog
 from webhook.programs.agent.publication import PublishOptions
 from webhook.programs.agent.rounds import Agent, Clock

@@ -9,7 +9,7 @@ from itertools import permutations
 from pathlib import Path
 
 from tests.nvml.machines import Machine, write_machine
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.hardware.topology.connections import Connections, PathType
 from webhook.hardware.topology.sets import assess
 

@@ -24,8 +24,8 @@ from webhook.cluster.files.directory import DirectoryState
 from webhook.decisions.bind.binding import begin, finish
 from webhook.decisions.bind.pod_to_bind import PodToBind
 from webhook.decisions.bind.resolution import peer_devices
-from webhook.decisions.claims.given import NOTHING_GIVEN, GivenGpus, given_gpus
-from webhook.decisions.claims.known import KnownClaims
+from webhook.decisions.claims.allocations import NOTHING_GIVEN, GivenGpus, given_gpus
+from webhook.decisions.claims.evidence import KnownClaims
 from webhook.decisions.claims.slices import Pools, PublishedDevice, SlicePart
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.request.assigned_node import node_of

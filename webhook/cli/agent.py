@@ -115,7 +115,7 @@ def _preview(node: str, options: "PublishOptions", root: Path) -> None:
         GpuTopologyError: there is no driver, or it cannot be used.
     """
     _check_name(node)
-    from webhook.hardware.discovery.discover import discover
+    from webhook.hardware.discovery.machine import discover
     from webhook.programs.agent.preview import preview
     from webhook.words.errors import GpuTopologyError
 

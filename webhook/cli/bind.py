@@ -20,8 +20,8 @@ from webhook.words.names import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from webhook.cluster.api.contexts import Context
-    from webhook.cluster.snapshot.around import Around
-    from webhook.decisions.claims.known import KnownClaims
+    from webhook.cluster.snapshot.pod_surroundings import Around
+    from webhook.decisions.claims.evidence import KnownClaims
     from webhook.decisions.configuration import AdmitPolicy
     from webhook.decisions.resolve.node import Sources
     from webhook.objects.binding import Binding, BindOutcome
@@ -129,8 +129,8 @@ def _found(
         return
     if state is not None:
         raise typer.BadParameter("a pod of the cluster needs none: give --file", param_hint="--state")
-    from webhook.cluster.snapshot.around import around
     from webhook.cluster.snapshot.model import Setting
+    from webhook.cluster.snapshot.pod_surroundings import around
 
     cluster = wanted_cluster(*where)
     with around(cluster, Setting(policy=policy), complain) as asked:
@@ -165,7 +165,7 @@ def _file_in_cluster(cluster: "Around", file: str, namespace: str, policy: "Admi
 
 
 def _in_cluster(cluster: "Around", name: str, namespace: str, where: "Context | None") -> _Found:
-    from webhook.cluster.snapshot.wanted import NoNameError, parse_wanted
+    from webhook.cluster.snapshot.pod_reference import NoNameError, parse_wanted
     from webhook.cluster.snapshot.workloads import find_pod
     from webhook.objects.manifest.pods import decode_pod, in_namespace, to_json
 
@@ -204,7 +204,7 @@ def _outcome(
 ) -> "tuple[Binding, BindOutcome]":
     """The Binding as the scheduler would send it, and what the webhook would make of it."""
     from webhook.decisions.bind.binding import begin, finish
-    from webhook.decisions.claims.given import NOTHING_GIVEN, given_gpus
+    from webhook.decisions.claims.allocations import NOTHING_GIVEN, given_gpus
     from webhook.objects.binding import Binding, BindOutcome, Target
     from webhook.objects.pod import Metadata
 
@@ -225,7 +225,7 @@ def _unbound(pod: "Pod") -> "Pod":
 
 
 def _allocated_node(pod: "Pod", source: str) -> str:
-    from webhook.decisions.allocation.read import DIALECTS, allocated_node
+    from webhook.decisions.allocation.reader import DIALECTS, allocated_node
     from webhook.words.errors import FormatError
 
     for dialect in DIALECTS:

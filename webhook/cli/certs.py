@@ -180,7 +180,7 @@ async def _namespace(server: "ApiServer", configuration: str) -> str:
         ApiFailure: it cannot be read.
     """
     from certs.requests import Get, Kind
-    from webhook.objects.registered import namespace_of
+    from webhook.objects.webhook_registration import namespace_of
     from webhook.words.errors import GpuTopologyError
 
     what = f"MutatingWebhookConfiguration {configuration}"

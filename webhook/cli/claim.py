@@ -9,7 +9,7 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
-from webhook.cli.topology.asked import Gpus, MinBandwidth, RequireNvlink, check_bandwidth
+from webhook.cli.topology.job_options import Gpus, MinBandwidth, RequireNvlink, check_bandwidth
 from webhook.cli.topology.source import File, Node, State, check_source, one_source, read_nodes, read_source
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _one(nodes: "dict[str, NodeTopology]", node: str | None) -> frozenset[str] |
 
 
 def _in_cluster(cluster: "Context", node: str | None, pool: str | None) -> "_Sources":
-    from webhook.cli.topology.live import read_world
+    from webhook.cli.topology.planner_view import read_world
     from webhook.words.errors import GpuTopologyError
 
     match = _LABEL.fullmatch(pool) if pool is not None else None

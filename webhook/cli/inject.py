@@ -107,8 +107,8 @@ def _surroundings(
         yield read_state(state), read_claims(state, policy.claims)
         return
     from webhook.cli.surroundings import ClusterSurroundings
-    from webhook.cluster.snapshot.around import around
     from webhook.cluster.snapshot.model import Setting
+    from webhook.cluster.snapshot.pod_surroundings import around
 
     setting = Setting(policy=policy, registration=settings.certificates.webhook_configuration)
     with around(cluster, setting, complain) as asked:

@@ -99,7 +99,7 @@ def _watched(kubeconfig: Path | None, context: str, namespace: str | None, *, ev
 
 def _as_file(read: "ReadSnapshot", namespace: str | None, language: Tongue) -> str:
     from webhook.insight.analyze.analyzers import analyze
-    from webhook.insight.overview.build import overview
+    from webhook.insight.overview.picture import overview
     from webhook.insight.page.blocks import blocks
     from webhook.insight.page.details import Known, of_file
     from webhook.insight.page.document import whole
@@ -126,8 +126,8 @@ async def _run(where: _Watched, config: Path | None, port: int) -> None:
     from webhook.cluster.api.session import connect
     from webhook.cluster.snapshot.watch import SECONDS, FollowedCluster
     from webhook.insight.page.feed import Feed
-    from webhook.insight.page.following import Following
-    from webhook.insight.page.serving import find_place, serve
+    from webhook.insight.page.feed_updates import Following
+    from webhook.insight.page.server import find_place, serve
     from webhook.words import names
 
     setting, certificates = cluster_setting(config)

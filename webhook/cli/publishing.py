@@ -10,7 +10,7 @@ from webhook.cli.complaint import complain
 from webhook.cluster.api.api_server import ApiServer, connect_objects
 from webhook.cluster.api.contexts import Where
 from webhook.cluster.api.errors import ApiRefused, NotFound
-from webhook.decisions.allocation.read import DIALECTS, read_allocation
+from webhook.decisions.allocation.reader import DIALECTS, read_allocation
 from webhook.hardware.measurement.report import BandwidthReport, Verdict
 from webhook.hardware.measurement.summary import Summary, format_summary, summary
 from webhook.objects.event import Reporter, event_manifest

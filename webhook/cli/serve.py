@@ -122,7 +122,7 @@ class _Cluster(NamedTuple):
 
 def _live(kubeconfig: Path | None, namespace: str, own_namespace: str, policy: "AdmitPolicy", log: "Log") -> _Cluster:
     """The cluster itself; agents publish in ``namespace``."""
-    from webhook.programs.server.live import LiveCluster
+    from webhook.programs.server.cluster_access import LiveCluster
 
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
     caches = live.caches(namespace, own_namespace, policy, log)
@@ -152,7 +152,7 @@ def _directory(state: Path, kubeconfig: Path | None, policy: "AdmitPolicy") -> _
         from webhook.programs.server.events import NoEvents
 
         return _Cluster(directory, DirectoryPods(state), claims, NoEvents(), (), Vitals)
-    from webhook.programs.server.live import LiveCluster
+    from webhook.programs.server.cluster_access import LiveCluster
 
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
     return _Cluster(directory, live.pods, live.claims(claims.pools), live, (live,), Vitals)

@@ -1,6 +1,6 @@
 """The surroundings of pods that are not in a cluster yet, each part read when a pod needs it first."""
 
-from webhook.cluster.snapshot.around import Around
+from webhook.cluster.snapshot.pod_surroundings import Around
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.resolve.node import Sources

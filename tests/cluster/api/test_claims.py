@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.api.conftest import Run
 from tests.cluster.api.stand_in import StandIn, Turn, always, kubeconfig, serving, status
-from webhook.cluster.api.live import LiveClaims
+from webhook.cluster.api.current_objects import LiveClaims
 from webhook.cluster.api.session import connect
 from webhook.cluster.api.verbs import OBJECT_BYTES, Api
 from webhook.cluster.state import Claims

@@ -23,7 +23,7 @@ from tests.cluster.api.stand_in import (
     serving,
     status,
 )
-from webhook.cluster.api.live import LivePods
+from webhook.cluster.api.current_objects import LivePods
 from webhook.cluster.api.session import connect
 from webhook.cluster.api.verbs import Api
 from webhook.cluster.state import Pods

@@ -22,7 +22,7 @@ from tests.cluster.api.access import ToldAccess
 from tests.cluster.api.conftest import Run
 from tests.cluster.api.stand_in import POD, Line, Received, StandIn, Turn, always, kubeconfig, serving, status
 from webhook.cluster.api.credentials import STALE_TIMES, Credentials
-from webhook.cluster.api.live import LivePods
+from webhook.cluster.api.current_objects import LivePods
 from webhook.cluster.api.session import Session, connect, find_access
 from webhook.cluster.api.verbs import Api
 from webhook.words.errors import ConfigError, PodsUnreadable

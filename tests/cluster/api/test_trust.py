@@ -11,7 +11,7 @@ from certs.issue import issue
 from tests.cluster.api.access import ToldAccess
 from tests.cluster.api.conftest import Run
 from tests.cluster.api.stand_in import POD, always, serving
-from webhook.cluster.api.live import LivePods
+from webhook.cluster.api.current_objects import LivePods
 from webhook.cluster.api.session import Session
 from webhook.cluster.api.trust import TlsFiles, Trust
 from webhook.cluster.api.verbs import Api

@@ -18,7 +18,7 @@ from webhook.cluster.files.claim_manifests import claim_objects
 from webhook.cluster.redaction import claims
 from webhook.cluster.redaction.objects import kept
 from webhook.cluster.snapshot.documents import reduced
-from webhook.decisions.claims.given import given_gpus
+from webhook.decisions.claims.allocations import given_gpus
 from webhook.words import names
 from webhook.words.errors import GpuTopologyError
 

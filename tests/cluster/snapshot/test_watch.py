@@ -17,7 +17,7 @@ from webhook.cluster.snapshot.lists import EVERYWHERE, NAMESPACES, of_claims
 from webhook.cluster.snapshot.model import Snapshot
 from webhook.cluster.snapshot.watch import FollowedCluster
 from webhook.cluster.state.cache import Limit
-from webhook.objects.registered import CONFIGURATION
+from webhook.objects.webhook_registration import CONFIGURATION
 from webhook.words import names
 from webhook.words.errors import GpuTopologyError
 

@@ -13,7 +13,7 @@ import pytest
 from tests.hardware.topology import machines
 from webhook.cluster.state.cache import Limit
 from webhook.cluster.state.cluster import ClusterState
-from webhook.cluster.state.kept import MOST_CHARACTERS, NAMESPACE_FORM
+from webhook.cluster.state.reduction import MOST_CHARACTERS, NAMESPACE_FORM
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.resolve.node import KnownNode, Origin, choose_node
 from webhook.hardware.topology.document import format_topology

@@ -32,7 +32,7 @@ from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import is_output
 from webhook.decisions.request.claims import claim_view
-from webhook.decisions.request.observed import profile_if_observed
+from webhook.decisions.request.observe_profile import profile_if_observed
 from webhook.decisions.request.resources import read_requests
 from webhook.objects.claims import ClaimSpec
 from webhook.objects.manifest.pods import to_json

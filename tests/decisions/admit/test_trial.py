@@ -6,7 +6,7 @@ from tests.judge import HAMI_2_9, TEAM_A, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
 from webhook.cli.workload import apply_in_place
 from webhook.decisions.admit.admission import admit
-from webhook.decisions.admit.prepare import pod_to_inject, prepare
+from webhook.decisions.admit.preparation import pod_to_inject, prepare
 from webhook.decisions.admit.trial import StepTrial, try_steps
 from webhook.decisions.request.resources import read_requests
 from webhook.objects.manifest.pods import to_json

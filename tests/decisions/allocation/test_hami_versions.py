@@ -3,7 +3,7 @@
 import pytest
 
 from tests.decisions.allocation.pods import A, B, C, Container, given, pod, spelled
-from webhook.decisions.allocation.read import read_allocation
+from webhook.decisions.allocation.reader import read_allocation
 from webhook.words import names
 
 VERSIONS = ("2.5", "2.6", "2.7 to 2.8.3", "2.9.0", "2.10.0", "2.10 as intended")

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from webhook.decisions.allocation.limit import AllocationLimits
-from webhook.decisions.allocation.read import read_allocation
+from webhook.decisions.allocation.reader import read_allocation
 from webhook.words import names
 from webhook.words.errors import FormatError, LimitError
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.decisions.allocation.pods import A, B, C, spelled, whole
 from webhook.decisions.allocation.hami import parse_mig_allocations
 from webhook.decisions.allocation.model import Allocation
-from webhook.decisions.allocation.read import read_allocation
+from webhook.decisions.allocation.reader import read_allocation
 from webhook.words import names
 from webhook.words.errors import FormatError
 

@@ -12,9 +12,9 @@ from tests.pods import container, pod
 from webhook.decisions.allocation.model import Allocation, Device
 from webhook.decisions.bind.binding import begin, finish
 from webhook.decisions.bind.pod_to_bind import PodToBind
-from webhook.decisions.claims.asked import ClaimedGpus
-from webhook.decisions.claims.given import NOTHING_GIVEN, GivenGpus
+from webhook.decisions.claims.allocations import NOTHING_GIVEN, GivenGpus
 from webhook.decisions.claims.pod import EXTENDED, ClaimUse
+from webhook.decisions.claims.requests import ClaimedGpus
 from webhook.decisions.configuration import ClaimSettings
 from webhook.decisions.resolve.resolve import Unresolved, UnresolvedError
 from webhook.objects.binding import BindOutcome, BindReason

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from webhook.decisions.claims.given import GivenGpus, given_gpus
+from webhook.decisions.claims.allocations import GivenGpus, given_gpus
 from webhook.decisions.claims.slices import Pools, slice_part
 from webhook.decisions.configuration import ClaimSettings
 from webhook.objects.claims import ResourceClaim, decode_claim, decode_slice

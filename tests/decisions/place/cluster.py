@@ -17,7 +17,7 @@ from webhook.decisions.node_record import NodeRecord, read_node
 from webhook.decisions.place.planner import Planner
 from webhook.decisions.place.pod import PodRecord, read_pod
 from webhook.decisions.place.world import World
-from webhook.decisions.place.write import Write
+from webhook.decisions.place.writes import Write
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.pod import Namespace
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.decisions.place.cluster import GATE, PlacedCluster, named
 from tests.hardware.topology.machines import a100_pcie_bridged, h20
-from webhook.decisions.place.placed import MOST_CARDS, Placed, format_placed, read_placed
+from webhook.decisions.place.placed_annotation import MOST_CARDS, Placed, format_placed, read_placed
 
 PLACED = "gpu.topology/placed"
 PIN = "nvidia.com/use-gpuuuid"

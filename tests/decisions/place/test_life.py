@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.decisions.place.cluster import BEGIN, Object, PlacedCluster, named
 from tests.hardware.topology.machines import a100_pcie_bridged, bent, h20, l40s
-from webhook.decisions.place.write import Write
+from webhook.decisions.place.writes import Write
 from webhook.hardware.topology.model import MigMode
 
 MACHINES = {

@@ -4,7 +4,7 @@ import pytest
 
 from tests.decisions.place.cluster import BEGIN, PlacedCluster, named
 from tests.hardware.topology.machines import a100_pcie_bridged, h20
-from webhook.decisions.place.write import Write
+from webhook.decisions.place.writes import Write
 
 LET_GO = {"gpu.topology/placement": "released"}
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.decisions.place.objects import described, encoded, nodes, pods, record_of, world_of
 from webhook.decisions.node_record import NodeRecord, read_node
-from webhook.decisions.place.pinned import pin_of
+from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.world import World
 from webhook.hardware.topology.model import NodeTopology

@@ -13,7 +13,7 @@ from tests.fuzz.scenes import written
 from tests.hardware.topology.machines import H20_UUIDS
 from webhook.decisions.allocation.assignment import assign
 from webhook.decisions.allocation.model import Allocation
-from webhook.decisions.allocation.read import DIALECTS, allocated_node, read_allocation
+from webhook.decisions.allocation.reader import DIALECTS, allocated_node, read_allocation
 from webhook.decisions.resolve.demand import GpuContainer
 from webhook.words import names
 from webhook.words.errors import FormatError

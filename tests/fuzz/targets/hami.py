@@ -11,7 +11,7 @@ from tests.fuzz import effort
 from tests.fuzz.laws import check_message, check_topology
 from tests.fuzz.scenes import written
 from tests.hardware.topology.machines import H20_UUIDS
-from webhook.cluster.state.published import topology_of_node
+from webhook.cluster.state.topology_objects import topology_of_node
 from webhook.hardware.topology.model import NodeTopology
 from webhook.words.errors import GpuTopologyError
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from tests.fuzz import effort
 from tests.fuzz.laws import check_message, check_topology
 from tests.hardware.topology.machines import MACHINES
-from webhook.cluster.state.published import read_published
+from webhook.cluster.state.topology_objects import read_published
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
-from webhook.hardware.topology.readers.recognise import read_topology
+from webhook.hardware.topology.readers.recognition import read_topology
 from webhook.words.errors import GpuTopologyError
 
 FIXED_CALLS, CALLS_EACH = 3000, 6.0

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.fuzz import effort
 from tests.fuzz.laws import check_message, check_topology
-from webhook.hardware.topology.readers.recognise import read_topology
+from webhook.hardware.topology.readers.recognition import read_topology
 from webhook.words.errors import GpuTopologyError
 
 FIXED_CALLS, CALLS_EACH = 10_000, 20.0

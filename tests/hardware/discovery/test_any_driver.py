@@ -13,8 +13,8 @@ import pytest
 from tests.go_programs.run_apart import ROOT
 from tests.hardware.topology.nccl_rules import faults
 from tests.nvml.any_driver import AnyMachine
-from webhook.hardware.discovery.discover import discover
 from webhook.hardware.discovery.field_values import read_fields
+from webhook.hardware.discovery.machine import discover
 from webhook.hardware.topology.connections import Connections
 from webhook.hardware.topology.document import format_topology, parse_topology
 from webhook.hardware.topology.health import node_health
@@ -189,7 +189,7 @@ def test_gpus_are_found_in_sysfs_at_the_bus_ids_of_nvml(any_machine: AnyMachine,
 
 def test_a_process_of_its_own_finds_the_library_by_its_path(any_machine: AnyMachine, seen: NodeTopology) -> None:
     program = (
-        "import sys; from pathlib import Path; from webhook.hardware.discovery.discover import discover; "
+        "import sys; from pathlib import Path; from webhook.hardware.discovery.machine import discover; "
         "print(len(discover(node='n', root=Path(sys.argv[1])).gpus))"
     )
     command = [sys.executable, "-c", program, str(any_machine.root)]

@@ -19,7 +19,7 @@ from tests.nvml.machines import (
     l40s,
 )
 from tests.nvml.stub import Play
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.hardware.topology.model import C2c, Cpu, Fabric, Gpu, LostGpu, MigMode, NodeTopology, NvLink, Pcie
 
 NO_LINKS: tuple[NvLink, ...] = ()

@@ -12,13 +12,13 @@ import pytest
 from tests.hardware.topology import machines as topologies
 from tests.nvml.machines import a100_pcie_bridged, gb200_tray, h20, write_machine
 from tests.nvml.stub import LIBRARY, Play, environment_of, without_library
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology, NvLink, Pcie
 
 PROGRAM = """
 import ctypes, sys
 from pathlib import Path
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 
 def show():
     topology = discover(node="n", root=Path(sys.argv[1]))

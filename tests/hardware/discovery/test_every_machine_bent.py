@@ -9,7 +9,7 @@ from tests.hardware.topology.nccl_rules import faults
 from tests.nvml import machines
 from tests.nvml.machines import Machine
 from tests.nvml.stub import Play
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.hardware.topology.connections import Connections
 from webhook.hardware.topology.document import format_topology, parse_topology
 from webhook.hardware.topology.health import node_health

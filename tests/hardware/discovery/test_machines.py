@@ -5,7 +5,7 @@ import pytest
 from tests.hardware.topology import machines as topologies
 from tests.nvml import machines
 from tests.nvml.stub import Play
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.hardware.topology.document import format_topology, parse_topology
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from webhook.hardware.measurement.comparison import compare
 from webhook.hardware.measurement.document import format_report, parse_report
-from webhook.hardware.measurement.expected import Expected
-from webhook.hardware.measurement.judged import judged_pair, judged_set
+from webhook.hardware.measurement.expectations import Expected
+from webhook.hardware.measurement.judgements import judged_pair, judged_set
 from webhook.hardware.measurement.messages import PairMeasured, SetMeasured
 from webhook.hardware.measurement.report import BandwidthReport, Card, How, Omission, Skipped, Versions
 from webhook.words.errors import FormatError, GpuTopologyError, ManifestError

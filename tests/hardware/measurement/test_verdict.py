@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
-from webhook.hardware.measurement.expected import Expected
-from webhook.hardware.measurement.moved import moved
+from webhook.hardware.measurement.expectations import Expected
+from webhook.hardware.measurement.moved_bytes import moved
 from webhook.hardware.measurement.report import Verdict, Warn
 from webhook.hardware.measurement.samples import is_unsteady, middle, spread
 from webhook.hardware.measurement.verdict import Evidence, judge

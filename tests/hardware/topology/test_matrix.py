@@ -21,7 +21,7 @@ from tests.hardware.topology.machines import (
 )
 from webhook.hardware.topology.matrix import format_matrix, matrix
 from webhook.hardware.topology.model import Gpu, MigMode, Nic, NodeTopology, NvLink
-from webhook.hardware.topology.readers.recognise import read_topology
+from webhook.hardware.topology.readers.recognition import read_topology
 
 TEXTS = Path(__file__).parent / "texts"
 

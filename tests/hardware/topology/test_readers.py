@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.hardware.topology.machines import MACHINES, h20
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
-from webhook.hardware.topology.readers.recognise import read_topology
+from webhook.hardware.topology.readers.recognition import read_topology
 from webhook.words.errors import FormatError
 
 TEXTS = Path(__file__).parent / "texts"

@@ -26,11 +26,11 @@ from tests.hardware.topology.machines import (
 from tests.hardware.topology.small_nodes import small_nodes
 from webhook.hardware.topology.connections import Connections, PathType
 from webhook.hardware.topology.model import Gpu, LostGpu, MigMode, NodeTopology, NvLink, Pcie, PciSwitch
+from webhook.hardware.topology.selection.choice import Choice, NoChoice, Selector, select
 from webhook.hardware.topology.selection.domains import Domains
 from webhook.hardware.topology.selection.pair_table import PairTable
 from webhook.hardware.topology.selection.request import Constraint, Constraints, Policy, Request, Weights
 from webhook.hardware.topology.selection.score import Scale
-from webhook.hardware.topology.selection.select import Choice, NoChoice, Selector, select
 from webhook.hardware.topology.sets import assess
 from webhook.words.errors import FormatError
 

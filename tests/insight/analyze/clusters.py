@@ -14,7 +14,7 @@ from certs.bundle import TlsBundle
 from certs.issue import issue
 from tests.control_plane.hami.nodes import node_manifest
 from tests.decisions.place.cluster import named
-from tests.decisions.test_detected import deployment
+from tests.decisions.test_detection import deployment
 from tests.hardware.topology import machines
 from tests.insight.explain.situations import injected, on
 from tests.judge import policy

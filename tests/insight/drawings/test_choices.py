@@ -6,8 +6,8 @@ import pytest
 
 from tests.hardware.topology.machines import dgx1_v100, h20, l40s
 from webhook.hardware.topology.planning.plan import Plan, PlanRequest, plan
+from webhook.hardware.topology.selection.choice import Choice, select
 from webhook.hardware.topology.selection.request import Constraints, NodeFree, Request
-from webhook.hardware.topology.selection.select import Choice, select
 from webhook.insight.drawings.choices import chosen_text, plan_text
 from webhook.words.listing import ranges
 

@@ -18,14 +18,14 @@ from webhook.cli.workload import apply_in_place
 from webhook.decisions.admit.admission import admit
 from webhook.decisions.bind.binding import begin, may_be_opted_in
 from webhook.decisions.bind.pod_to_bind import PodToBind
-from webhook.decisions.claims.given import NOTHING_GIVEN, given_gpus
-from webhook.decisions.claims.known import KnownClaims
+from webhook.decisions.claims.allocations import NOTHING_GIVEN, given_gpus
+from webhook.decisions.claims.evidence import KnownClaims
 from webhook.decisions.claims.slices import Pools, PublishedDevice, SlicePart
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.resolve.node import Sources
 from webhook.insight.explain.evidence import Evidence
-from webhook.insight.explain.examined import examine
+from webhook.insight.explain.examination import examine
 from webhook.insight.explain.explain import explain
 from webhook.insight.explain.findings import Report
 from webhook.objects.binding import Binding, BindReason, Target

@@ -11,7 +11,7 @@ from tests.decisions.claims.cases import CASES, case
 from tests.hardware.topology import machines
 from tests.insight.explain.situations import finding, said
 from tests.judge import policy
-from webhook.decisions.claims.known import KnownClaims
+from webhook.decisions.claims.evidence import KnownClaims
 from webhook.decisions.claims.slices import Pools
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy

@@ -22,7 +22,7 @@ from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.request.assigned_node import node_of
 from webhook.decisions.resolve.node import Sources
 from webhook.insight.explain.evidence import Evidence
-from webhook.insight.explain.examined import examine
+from webhook.insight.explain.examination import examine
 from webhook.insight.explain.explain import explain
 from webhook.insight.explain.findings import Report
 from webhook.objects.binding import Binding, BindReason, Target

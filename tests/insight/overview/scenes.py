@@ -11,8 +11,8 @@ from tests.insight.explain.situations import injected
 from tests.pods import container, pod
 from webhook.hardware.topology.model import MigMode, NvLink
 from webhook.insight.analyze.analyzers import analyze
-from webhook.insight.overview.build import overview
 from webhook.insight.overview.model import Node, Overview, Pod
+from webhook.insight.overview.picture import overview
 
 PROGRAM = "gpu-topology-remap"
 

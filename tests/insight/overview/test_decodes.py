@@ -10,7 +10,7 @@ import msgspec
 
 from tests.insight.analyze.clusters import Cluster
 from webhook.insight.analyze.analyzers import analyze
-from webhook.insight.overview.build import overview
+from webhook.insight.overview.picture import overview
 
 _OF_PODS = ("Pod", "_Pod")
 

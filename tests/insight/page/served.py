@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.insight.analyze.clusters import Cluster
-from webhook.cluster.snapshot.standing import Standing
+from webhook.cluster.snapshot.freshness import Standing
 from webhook.insight.overview.model import Overview
 from webhook.insight.page.details import Known
 from webhook.insight.page.feed import Feed
-from webhook.insight.page.serving import Place, find_place, serve
+from webhook.insight.page.server import Place, find_place, serve
 
 LIVE = Standing(live=True, at="12:00:00 UTC")
 _SECONDS = 30.0

@@ -10,8 +10,8 @@ from tests.insight.analyze.clusters import Cluster
 from tests.insight.page.browser import Browser, Programs, browser
 from tests.insight.page.overviews import HOSTILE, hostile, overview
 from tests.insight.page.served import LIVE, Served, served
-from webhook.cluster.snapshot.standing import Standing
-from webhook.insight.overview import build
+from webhook.cluster.snapshot.freshness import Standing
+from webhook.insight.overview import picture
 from webhook.insight.overview.model import Overview
 from webhook.insight.page.blocks import blocks
 from webhook.insight.page.details import Known, of_file
@@ -176,7 +176,7 @@ def test_the_address_may_say_what_is_filtered(window: Browser, query: str, kept:
 
 def test_a_pod_opens_what_explain_says_of_it(window: Browser) -> None:
     snapshot = Cluster().snapshot()
-    with served(build.overview(snapshot, [])) as page:
+    with served(picture.overview(snapshot, [])) as page:
         opened(window, page)
         window.run("document.querySelector('[data-pod=\"team-a/train\"] .open').click()")
         window.until(lambda: window.all("#dialog-body .conclusion"), "no conclusion")

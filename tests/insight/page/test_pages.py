@@ -10,7 +10,7 @@ import pytest
 from jinja2 import UndefinedError
 
 from tests.insight.page.overviews import HOSTILE, NOT_INJECTED, ORDER, hostile, overview
-from webhook.cluster.snapshot.standing import Standing
+from webhook.cluster.snapshot.freshness import Standing
 from webhook.insight.drawings.links import Link
 from webhook.insight.explain.findings import Verdict
 from webhook.insight.overview.model import CardState, Health, Level, Overview, Verified

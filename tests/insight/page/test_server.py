@@ -11,7 +11,7 @@ from tests.insight.page.overviews import overview
 from tests.insight.page.served import LIVE, Served, served
 from webhook.insight.page.document import ASSETS
 from webhook.insight.page.feed import MOST_LISTENERS
-from webhook.insight.page.serving import LIMITS, find_place
+from webhook.insight.page.server import LIMITS, find_place
 from webhook.words.errors import GpuTopologyError
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.decisions.test_detected import deployment
+from tests.decisions.test_detection import deployment
 from webhook.programs.acceptance.pods import CASES, CONTROL, EXCLUSIVE, Cluster, manifest_of
 
 ROOT = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.nvml.any_driver import AnyMachine
 from tests.programs.agent.looks import look, node_object, stored
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import NodeTopology
 from webhook.programs.agent.metrics import families

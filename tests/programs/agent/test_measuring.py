@@ -15,7 +15,7 @@ from tests.cuda.stub import PlayBench, bench_of, cuda_libraries, play_bench
 from tests.hardware.topology.machines import bent, hgx_h100
 from tests.programs.server.conftest import until
 from tests.programs.verify.test_run import QUICK, BenchOf, h100
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.hardware.measurement.report import BandwidthReport
 from webhook.hardware.topology.model import NodeTopology
 from webhook.programs.agent.log import AgentLog

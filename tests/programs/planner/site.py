@@ -17,7 +17,7 @@ from webhook.cluster.api.session import Session
 from webhook.decisions.node_record import NodeRecord
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.round import PlannerReport
-from webhook.decisions.place.write import Write
+from webhook.decisions.place.writes import Write
 from webhook.hardware.topology.model import NodeTopology
 from webhook.programs.log import Log
 from webhook.programs.planner.clock import Clock

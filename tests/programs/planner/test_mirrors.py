@@ -13,7 +13,7 @@ from tests.control_plane.hami.nodes import node_manifest
 from tests.hardware.topology import machines
 from tests.programs.planner.server import pod
 from tests.programs.planner.site import ByHand, nothing
-from webhook.cluster.api.versioned import VersionedObject, read_versioned
+from webhook.cluster.api.object_version import VersionedObject, read_versioned
 from webhook.cluster.state.cache import FAILING_SECONDS, SILENT_SECONDS
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from tests.cluster.api.stand_in import Line, Received
 from tests.programs.planner.server import GATE, LEASE, PlacingServer, pod
 from tests.programs.planner.site import ByHand, TestClock, about, nothing, open_all, opening, settings, site, until
-from webhook.decisions.place.write import Write
+from webhook.decisions.place.writes import Write
 from webhook.programs.planner import rounds
 from webhook.programs.planner.run import Program
 

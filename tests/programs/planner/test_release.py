@@ -12,7 +12,7 @@ from tests.programs.planner.server import GATE, OWN, PlacingServer, pod
 from tests.programs.planner.site import ByHand, Site, nothing, site, until
 from webhook.cluster.api.errors import ApiError
 from webhook.cluster.api.verbs import Api
-from webhook.decisions.place.placed import Placed, format_placed
+from webhook.decisions.place.placed_annotation import Placed, format_placed
 from webhook.programs.planner import release as module
 from webhook.programs.planner.lease import PlannerLease
 from webhook.programs.planner.pause import pause

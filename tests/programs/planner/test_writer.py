@@ -14,11 +14,11 @@ import pytest
 from tests.cluster.api.stand_in import Line, Received, status
 from tests.programs.planner.server import GATE, Act, PlacingServer, pod
 from tests.programs.planner.site import Site, TestClock, about, opening, site, until
+from webhook.cluster.api.object_version import read_versioned
 from webhook.cluster.api.pod_events import PodEvents
 from webhook.cluster.api.verbs import Api
-from webhook.cluster.api.versioned import read_versioned
 from webhook.decisions.place.pod import PodRecord
-from webhook.decisions.place.write import PodCondition, Write
+from webhook.decisions.place.writes import PodCondition, Write
 from webhook.objects.binding import PodEvent
 from webhook.programs.planner import writer as module
 from webhook.programs.planner.counts import Counts

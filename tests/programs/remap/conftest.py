@@ -7,7 +7,7 @@ import pytest
 from tests.nvml.any_driver import any_machine
 from tests.nvml.machines import MACHINES, write_machine
 from tests.nvml.stub import nvml_library, play, played
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.hardware.topology.model import NodeTopology
 
 __all__ = ["any_machine", "nvml_library", "play"]

@@ -13,7 +13,7 @@ import pytest
 from tests.go_programs.run_apart import ROOT
 from tests.nvml.any_driver import AnyMachine
 from tests.programs.remap.pods import allocated
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
 from webhook.programs.remap.verdict import ExitCode

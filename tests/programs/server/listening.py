@@ -12,8 +12,8 @@ from certs.context import server_context
 from certs.issue import issue
 from tests.ports import reserved_port
 from tests.programs.server.conftest import DEADLINE_S
+from webhook.programs.http.addresses import bind
 from webhook.programs.http.asgi import Application, Receive, Scope, Send
-from webhook.programs.http.bound import bind
 from webhook.programs.http.connections import Cause, Connections, Limits
 from webhook.programs.http.listener import Server, server_config
 

@@ -19,7 +19,7 @@ import pytest
 
 from tests.cluster.api.api_server import ApiServer
 from tests.cluster.api.stand_in import kubeconfig, serving
-from tests.decisions.test_detected import deployment
+from tests.decisions.test_detection import deployment
 from tests.programs.server.asgi import review
 from tests.programs.server.conftest import RunningServer, StartServer, until
 

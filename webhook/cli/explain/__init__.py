@@ -13,7 +13,7 @@ from webhook.cluster.files.manifests import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from webhook.cli.explain.read import Found
-    from webhook.cluster.snapshot.wanted import Wanted
+    from webhook.cluster.snapshot.pod_reference import Wanted
     from webhook.decisions.configuration import AdmitPolicy
 
 
@@ -97,7 +97,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
 
 
 def _parse_name(text: str | None, namespace: str) -> "Wanted | None":
-    from webhook.cluster.snapshot.wanted import NoNameError, parse_wanted
+    from webhook.cluster.snapshot.pod_reference import NoNameError, parse_wanted
 
     if text is None:
         return None
@@ -111,7 +111,7 @@ def _look(wanted: "Wanted | None", files: _Files, state: Path | None, where: _Wh
     """The pod, in files or in a cluster."""
     from webhook.cli.explain.read import from_cluster, of_files
     from webhook.cluster.files.manifests import read_files
-    from webhook.cluster.snapshot.wanted import POD
+    from webhook.cluster.snapshot.pod_reference import POD
     from webhook.words.names import DEFAULT_NAMESPACE
 
     in_files = files.named is not None or state is not None

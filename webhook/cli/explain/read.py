@@ -10,9 +10,9 @@ from webhook.cli.snapshots import from_files, setting_of
 from webhook.cluster.api.contexts import Where
 from webhook.cluster.files.claims import load_claims
 from webhook.cluster.files.manifests import STANDARD_INPUT, ManifestFile
-from webhook.cluster.snapshot.around import around
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
-from webhook.cluster.snapshot.wanted import Wanted
+from webhook.cluster.snapshot.pod_reference import Wanted
+from webhook.cluster.snapshot.pod_surroundings import around
 from webhook.cluster.snapshot.workloads import find_pod
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.insight.explain.evidence import Reading, group_of, policy_for

@@ -13,8 +13,8 @@ from rich.text import Text
 from webhook.cli.status.legend import BRACKETS
 from webhook.cli.status.marks import Cell, cell, marks
 from webhook.insight.overview.groups import Joined, groups
+from webhook.insight.overview.highlights import is_available, worst
 from webhook.insight.overview.model import Card, Node
-from webhook.insight.overview.notable import is_available, worst
 from webhook.words.listing import counted, ranges
 from webhook.words.printable import fitted, printable
 

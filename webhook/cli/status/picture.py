@@ -11,8 +11,8 @@ from webhook.cli.status import nodes, pods
 from webhook.cli.status.legend import legend
 from webhook.cli.status.marks import used
 from webhook.cli.status.nodes import DrawnNode
+from webhook.insight.overview.highlights import is_available, is_notable_node, is_notable_pod, is_slower
 from webhook.insight.overview.model import CardState, Finding, Level, Overview, Pod
-from webhook.insight.overview.notable import is_available, is_notable_node, is_notable_pod, is_slower
 from webhook.words.listing import counted, listed
 from webhook.words.printable import fitted
 

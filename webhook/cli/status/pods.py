@@ -8,8 +8,8 @@ from rich.text import Text
 
 from webhook.cli.status.nodes import speed
 from webhook.hardware.traffic.words import bytes_text
+from webhook.insight.overview.highlights import is_slower, worst
 from webhook.insight.overview.model import Level, Pod, Verified
-from webhook.insight.overview.notable import is_slower, worst
 from webhook.words.listing import counted, ranges
 from webhook.words.printable import fitted, printable
 

@@ -11,9 +11,9 @@ from webhook.cluster.files.manifests import ManifestFile, read_files
 from webhook.cluster.snapshot.lists import PodsForbidden
 from webhook.cluster.snapshot.model import Snapshot
 from webhook.insight.analyze.analyzers import analyze
-from webhook.insight.overview.build import overview
 from webhook.insight.overview.limit import limited
 from webhook.insight.overview.model import Overview
+from webhook.insight.overview.picture import overview
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

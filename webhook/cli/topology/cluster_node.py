@@ -3,7 +3,7 @@
 from webhook.cli.complaint import complain
 from webhook.cli.snapshots import setting_of
 from webhook.cluster.api.contexts import Where
-from webhook.cluster.snapshot.around import around
+from webhook.cluster.snapshot.pod_surroundings import around
 from webhook.hardware.topology.model import NodeTopology
 from webhook.words.errors import GpuTopologyError
 

@@ -8,7 +8,7 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
-from webhook.cli.topology.asked import Gpus, MinBandwidth, RequireNvlink, check_bandwidth
+from webhook.cli.topology.job_options import Gpus, MinBandwidth, RequireNvlink, check_bandwidth
 from webhook.cli.topology.notes import print_notes
 from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.topology.source import File, Node, State, check_source, one_source, read_nodes, read_source
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from webhook.cluster.api.contexts import Context
     from webhook.hardware.topology.model import NodeTopology
     from webhook.hardware.topology.planning.plan import PlanRequest
+    from webhook.hardware.topology.selection.choice import Choice
     from webhook.hardware.topology.selection.request import Request
-    from webhook.hardware.topology.selection.select import Choice
 
 _BUSY = "--busy"
 _SEVERAL = "Several nodes: --state without --node"
@@ -159,7 +159,7 @@ def _index(topology: "NodeTopology", word: str) -> int:
 
 def _plan_on_one(topology: "NodeTopology", request: "Request", output: Output) -> None:
     from webhook.cli.topology.plan_document import choice_document
-    from webhook.hardware.topology.selection.select import NoChoice, select
+    from webhook.hardware.topology.selection.choice import NoChoice, select
     from webhook.insight.drawings.choices import chosen_text
     from webhook.words.errors import GpuTopologyError
 
@@ -199,8 +199,8 @@ def _plan_on_several(
 def _plan_in_cluster(
     cluster: "Context", node: str, policy: GpuPolicy, request: "PlanRequest", busy: Sequence[str], output: Output
 ) -> None:
-    from webhook.cli.topology.live import read_world
     from webhook.cli.topology.plan_document import plan_document
+    from webhook.cli.topology.planner_view import read_world
     from webhook.decisions.place.survey import Job, survey, take
     from webhook.hardware.topology.selection.request import Policy
     from webhook.insight.drawings.occupancy import survey_text

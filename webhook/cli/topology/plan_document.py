@@ -5,7 +5,7 @@ from typing import Any
 
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.plan import NodeShare, Plan
-from webhook.hardware.topology.selection.select import Choice
+from webhook.hardware.topology.selection.choice import Choice
 
 
 def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:

@@ -84,8 +84,8 @@ def read_text(file: str, node: str | None) -> "NodeTopology":
     """
     from dataclasses import replace
 
-    from webhook.cluster.state.published import MAX_BYTES, read_published
-    from webhook.hardware.topology.readers.recognise import read_topology
+    from webhook.cluster.state.topology_objects import MAX_BYTES, read_published
+    from webhook.hardware.topology.readers.recognition import read_topology
     from webhook.hardware.topology.readers.smi import looks_like_smi
 
     data, source = read_bytes(file, limit=MAX_BYTES)
@@ -166,7 +166,7 @@ def _one_of(state: Path, node: str | None) -> "NodeTopology":
 def _this_machine(node: str | None) -> "NodeTopology":
     from platform import node as host_name
 
-    from webhook.hardware.discovery.discover import discover
+    from webhook.hardware.discovery.machine import discover
     from webhook.words.errors import GpuTopologyError
 
     topology = discover(node=node or host_name() or _UNNAMED)

@@ -12,7 +12,7 @@ from webhook.cli.workload.advice import SAYS_HOW_TO_ASK, how_to_ask, misplaced_o
 from webhook.cli.workload.versions import depends_on_versions
 from webhook.cluster.files.claim_manifests import NO_OBJECTS, claim_objects
 from webhook.decisions.admit.admission import admit
-from webhook.decisions.admit.allocated import Nodes, unknown_nodes
+from webhook.decisions.admit.allocated_pods import Nodes, unknown_nodes
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.resolve.node import Sources

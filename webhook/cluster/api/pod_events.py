@@ -12,8 +12,8 @@ from typing import Any
 
 from webhook.cluster.api.errors import ApiError, Conflict
 from webhook.cluster.api.verbs import Api
-from webhook.cluster.bucket import Buckets, Rate
 from webhook.cluster.kinds import EVENT
+from webhook.cluster.token_bucket import Buckets, Rate
 from webhook.objects.binding import PodEvent
 from webhook.objects.event import Reporter, digest, event_manifest
 from webhook.words import names

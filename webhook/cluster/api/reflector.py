@@ -18,9 +18,9 @@ from typing import Any, NoReturn, Protocol
 import msgspec
 
 from webhook.cluster.api.errors import ApiError, ApiServerAway, Expired, Malformed, NotServed
+from webhook.cluster.api.object_version import VersionedObject, read_versioned
 from webhook.cluster.api.session import Session
 from webhook.cluster.api.verbs import Api, Event, Paging
-from webhook.cluster.api.versioned import VersionedObject, read_versioned
 from webhook.cluster.kinds import Collection
 from webhook.words.nesting import decode_answer
 from webhook.words.printable import printable

@@ -14,9 +14,9 @@ from urllib.parse import quote
 import msgspec
 
 from webhook.cluster.api.errors import AnswerTooLong, ApiError, Malformed, NotFound, NotServed
+from webhook.cluster.api.object_version import VersionedObject, read_versioned
 from webhook.cluster.api.session import Session
 from webhook.cluster.api.status import Answer, failure, failure_of_event, is_of_the_api_server
-from webhook.cluster.api.versioned import VersionedObject, read_versioned
 from webhook.cluster.kinds import JSON, Collection, Kind
 from webhook.words.nesting import decode_answer
 from webhook.words.object_names import OBJECT
@@ -90,7 +90,7 @@ class Reply(NamedTuple):
         return Malformed(f"{self.what}: expected an object from the API server, found something else")
 
     def versioned(self, *, all_namespaces: bool = False) -> VersionedObject:
-        """The body as an object for a mirror; :func:`webhook.cluster.api.versioned.read_versioned`.
+        """The body as an object for a mirror; :func:`webhook.cluster.api.object_version.read_versioned`.
 
         Raises:
             Malformed: it has no name or no version.
@@ -431,7 +431,7 @@ class Api:
 
 
 def versioned(what: str, document: bytes | msgspec.Raw, *, all_namespaces: bool = False) -> VersionedObject:
-    """An object for a mirror; :func:`webhook.cluster.api.versioned.read_versioned`.
+    """An object for a mirror; :func:`webhook.cluster.api.object_version.read_versioned`.
 
     Raises:
         Malformed: it has no name or no version.

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from webhook.decisions.claims.known import KnownClaims, claim_title, template_title
+from webhook.decisions.claims.evidence import KnownClaims, claim_title, template_title
 from webhook.decisions.claims.pod import claim_names
 from webhook.decisions.claims.slices import Pools, slice_part
 from webhook.decisions.configuration import ClaimSettings

@@ -8,7 +8,7 @@ from typing import Any
 from certs.certificate import fingerprint, load
 from webhook.cluster.redaction.objects import CERTIFICATES, Object, identity
 from webhook.cluster.redaction.parts import part, parts
-from webhook.objects.registered import CONFIGURATION
+from webhook.objects.webhook_registration import CONFIGURATION
 from webhook.words import names
 
 _SECRET_FILES = ("tls.crt", "ca.crt")

@@ -7,7 +7,7 @@ import msgspec
 
 from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE
 from webhook.cluster.redaction.objects import Object, identity
-from webhook.decisions.claims.known import KnownClaims, claim_title, template_title
+from webhook.decisions.claims.evidence import KnownClaims, claim_title, template_title
 from webhook.decisions.claims.pod import MOST_CLAIMS, claim_names
 from webhook.decisions.claims.slices import Pools, SlicePart, slice_part
 from webhook.decisions.configuration import ClaimSettings

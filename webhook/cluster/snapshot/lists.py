@@ -20,7 +20,7 @@ from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, VERSION
 from webhook.cluster.redaction.objects import SNAPSHOT, Object, identity
 from webhook.cluster.snapshot.documents import Documents
 from webhook.decisions.configuration import CertificateSettings
-from webhook.objects.registered import CONFIGURATION, namespace_of
+from webhook.objects.webhook_registration import CONFIGURATION, namespace_of
 from webhook.words import names
 from webhook.words.errors import FormatError, GpuTopologyError
 from webhook.words.nesting import decode_answer

@@ -15,13 +15,13 @@ from webhook.cluster.snapshot.claims import NO_CLAIMS, ClusterClaims, read_claim
 from webhook.cluster.snapshot.nodes import AgentLeases, ClusterNode, read_nodes
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
-from webhook.decisions.detected import claimed_resources, hami_version, scheduler_accounts
+from webhook.decisions.detection import claimed_resources, hami_version, scheduler_accounts
 from webhook.decisions.request.assigned_node import node_of
 from webhook.decisions.resolve.node import Sources
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.planner_signs import NO_SIGNS, PlannerSigns, planner_signs
 from webhook.objects.pod import Namespace, Pod, decode_stored_pod
-from webhook.objects.registered import CONFIGURATION, namespace_of
+from webhook.objects.webhook_registration import CONFIGURATION, namespace_of
 from webhook.words import names
 from webhook.words.errors import FormatError, GpuTopologyError, ManifestError
 from webhook.words.printable import fitted, printable

@@ -20,6 +20,7 @@ from webhook.cluster.api.resources import Resource
 from webhook.cluster.api.session import Session
 from webhook.cluster.redaction.claims import VERSION
 from webhook.cluster.redaction.objects import Object
+from webhook.cluster.snapshot.freshness import Standing
 from webhook.cluster.snapshot.lists import (
     EVERYWHERE,
     NAMESPACES,
@@ -33,10 +34,9 @@ from webhook.cluster.snapshot.lists import (
 )
 from webhook.cluster.snapshot.mirror import Kept, objects_of, read_pod, reader_of, weigh, weigh_pod
 from webhook.cluster.snapshot.model import KnownPod, Setting, Snapshot, read_snapshot
-from webhook.cluster.snapshot.standing import Standing
 from webhook.cluster.state.cache import FAILING_SECONDS, Cache, Limit
 from webhook.decisions.configuration import CertificateSettings
-from webhook.objects.registered import CONFIGURATION
+from webhook.objects.webhook_registration import CONFIGURATION
 from webhook.words.errors import FormatError, GpuTopologyError
 
 SECONDS = 10.0
@@ -135,7 +135,7 @@ class FollowedCluster:
         return f"{problem}. {permission_to_list_pods(self._namespace)}" if is_denied else problem
 
     def reader(self) -> Callable[[], Snapshot]:
-        """Reads the cluster as it is now; see :class:`webhook.insight.page.following.Source`."""
+        """Reads the cluster as it is now; see :class:`webhook.insight.page.feed_updates.Source`."""
         pods = list(self._pods.values().values())
         others = [each for cache in self._others.values() for each in objects_of(cache)]
         about = self._about()

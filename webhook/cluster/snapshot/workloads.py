@@ -5,8 +5,8 @@ from typing import Any
 
 from webhook.cluster.api.api_server import Object
 from webhook.cluster.api.errors import NotFound
-from webhook.cluster.snapshot.around import Around
-from webhook.cluster.snapshot.wanted import POD, Wanted
+from webhook.cluster.snapshot.pod_reference import POD, Wanted
+from webhook.cluster.snapshot.pod_surroundings import Around
 from webhook.words.errors import FormatError, GpuTopologyError
 
 _OPERATORS: Mapping[str, Callable[[str, str], str]] = {

@@ -12,10 +12,10 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from webhook.cluster import kinds
-from webhook.cluster.bucket import Rate, TokenBucket
 from webhook.cluster.state.cache import Cache, Form, Versioned
 from webhook.cluster.state.keeper import Keeper, waiting
-from webhook.cluster.state.kept import (
+from webhook.cluster.state.nodes import NodeSources
+from webhook.cluster.state.reduction import (
     LEASES,
     NAMESPACE_FORM,
     NO_TEXTS,
@@ -29,9 +29,9 @@ from webhook.cluster.state.kept import (
     read_namespace,
     weigh_heartbeat,
 )
-from webhook.cluster.state.nodes import NodeSources
 from webhook.cluster.state.report import CacheReport, StateReport, TopologyReport
 from webhook.cluster.state.slices import DriverSlices, MirroredPools
+from webhook.cluster.token_bucket import Rate, TokenBucket
 from webhook.decisions.claims.slices import Pools
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import ClaimSettings

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from math import inf
 
 from webhook.cluster.state.cache import Cache
-from webhook.cluster.state.kept import Heartbeat, Packed
-from webhook.cluster.state.parsed import KEPT, Parsed, Texts, parse_annotated, parse_published
+from webhook.cluster.state.reduction import Heartbeat, Packed
+from webhook.cluster.state.topology_cache import KEPT, Parsed, Texts, parse_annotated, parse_published
 from webhook.decisions.resolve.node import KnownNode
 from webhook.words.node_names import config_map_name
 

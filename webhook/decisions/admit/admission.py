@@ -3,22 +3,22 @@
 from collections.abc import Mapping
 
 from webhook import __version__
-from webhook.decisions.admit.allocated import Nodes, unknown_nodes
+from webhook.decisions.admit.allocated_pods import Nodes, unknown_nodes
 from webhook.decisions.admit.budget import Budget, count_variables
 from webhook.decisions.admit.claims import refuse_promise_of_claims
 from webhook.decisions.admit.gate import is_touched, let_pass
 from webhook.decisions.admit.outputs import brought_outputs, disown
 from webhook.decisions.admit.permissions import check_permissions
 from webhook.decisions.admit.pod_patch import PodPatch
-from webhook.decisions.admit.prepare import PodToInject, pod_to_inject, prepare
+from webhook.decisions.admit.preparation import PodToInject, pod_to_inject, prepare
 from webhook.decisions.admit.steps import STEPS, Step
 from webhook.decisions.admit.subject import Subject
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.request.claims import claim_view
-from webhook.decisions.request.observed import observed_profile
+from webhook.decisions.request.observe_profile import observed_profile
 from webhook.decisions.request.resources import read_requests
-from webhook.decisions.request.skip import Skip, early_skip_reason, skip_reason
+from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, skip_reason
 from webhook.objects.claims import ClaimSpec
 from webhook.objects.pod import Namespace, Pod
 from webhook.objects.references import referred_annotations

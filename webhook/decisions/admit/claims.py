@@ -10,7 +10,7 @@ from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import resolve_options
 from webhook.decisions.request.resources import ContainerRequest
-from webhook.decisions.request.skip import asks_itself
+from webhook.decisions.request.skip_reasons import asks_itself
 from webhook.objects.pod import Namespace, Pod
 from webhook.words import names
 from webhook.words.catalogue import cards, claims

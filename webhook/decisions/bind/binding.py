@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from webhook.decisions.allocation.model import Device
-from webhook.decisions.bind.injected import injected_profile
+from webhook.decisions.bind.injection import injected_profile
 from webhook.decisions.bind.outcomes import INVALID, UNAVAILABLE, refused, resolved, unresolved, without_event
 from webhook.decisions.bind.pod_to_bind import PodToBind, pod_to_bind, uid_of
 from webhook.decisions.bind.resolution import resolve_pod
-from webhook.decisions.claims.given import NOTHING_GIVEN, GivenGpus
+from webhook.decisions.claims.allocations import NOTHING_GIVEN, GivenGpus
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import resolve_options
-from webhook.decisions.request.observed import profile_if_observed
+from webhook.decisions.request.observe_profile import profile_if_observed
 from webhook.decisions.request.resources import read_requests
 from webhook.decisions.resolve.node import Sources
 from webhook.decisions.resolve.resolve import UnresolvedError

@@ -6,8 +6,8 @@ from dataclasses import replace
 import msgspec
 
 from webhook.decisions.bind.fabric import read_fabric_use
-from webhook.decisions.bind.injected import has_remap_container
-from webhook.decisions.claims.given import NOTHING_GIVEN, GivenGpus
+from webhook.decisions.bind.injection import has_remap_container
+from webhook.decisions.claims.allocations import NOTHING_GIVEN, GivenGpus
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import Options
 from webhook.decisions.request.demand import gpu_container, gpu_demand

@@ -5,7 +5,7 @@ from math import isinf
 
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.decisions.allocation.model import Allocation, Device
-from webhook.decisions.allocation.read import allocated_node, dialect_of, read_allocation
+from webhook.decisions.allocation.reader import allocated_node, dialect_of, read_allocation
 from webhook.decisions.bind.pod_to_bind import PodToBind, uid_of
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.resolve.node import KnownNode, Sources, choose_node

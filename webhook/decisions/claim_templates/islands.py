@@ -7,9 +7,9 @@ from itertools import combinations
 
 from webhook.decisions.claim_templates.cliques import maximal_cliques
 from webhook.hardware.topology.planning.fleet import Build
+from webhook.hardware.topology.selection.choice import NoChoice, Selector
 from webhook.hardware.topology.selection.pair_table import PairTable, positions
 from webhook.hardware.topology.selection.request import Request
-from webhook.hardware.topology.selection.select import NoChoice, Selector
 from webhook.hardware.topology.sets import LinkClass, assess
 
 MAX_LEVELS = 8

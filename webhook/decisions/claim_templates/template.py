@@ -7,8 +7,8 @@ from typing import Any
 from webhook.decisions.claim_templates.alternatives import MAX_ALTERNATIVES, Alternative, Found
 from webhook.decisions.claim_templates.selectors import ByProduct
 from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.selection.choice import NoChoice, select
 from webhook.hardware.topology.selection.request import Constraints, Request
-from webhook.hardware.topology.selection.select import NoChoice, select
 from webhook.words.errors import GpuTopologyError
 from webhook.words.listing import counted
 from webhook.words.printable import printable

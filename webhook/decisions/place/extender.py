@@ -13,8 +13,8 @@ from math import inf
 from typing import NamedTuple
 
 from webhook.decisions.configuration import AdmitPolicy
-from webhook.decisions.place.asked import CardsAsked, read_asked
-from webhook.decisions.place.choose import preference, rank_of
+from webhook.decisions.place.card_request import CardsAsked, read_asked
+from webhook.decisions.place.choice import preference, rank_of
 from webhook.decisions.place.evidence import wanted
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.world import PlaceNode, Stock, World
@@ -248,7 +248,7 @@ def _cards(topology: NodeTopology) -> frozenset[int]:
 
 
 def _least(build: Build, cards: CardsAsked, left: int) -> tuple[float, ...]:
-    """How good so many cards of a node are at least, as in :class:`webhook.decisions.place.choose.Ranked`.
+    """How good so many cards of a node are at least, as in :class:`webhook.decisions.place.choice.Ranked`.
 
     What others lose is not known, and counts as nothing.
     """

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
-from webhook.decisions.place.later import stand_in
-from webhook.decisions.place.pinned import pin_of
-from webhook.decisions.place.placed import Placed
+from webhook.decisions.place.later_pods import stand_in
+from webhook.decisions.place.pins import pin_of
+from webhook.decisions.place.placed_annotation import Placed
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.world import PlaceNode, World
 from webhook.objects.pod import NO_CONDITION, PodCondition

@@ -1,93 +1,38 @@
-"""The JSON patches that pin a pod to cards, pin it anew, and take a pin back.
+"""Pins: the cards to which the planner has limited HAMi's choice for a pod."""
 
-Each holds only for the very state of the pod that it was decided on. Without that a user's own list, which the pod gets
-in between, would be overwritten.
-"""
-
-from collections.abc import Sequence
-
-from webhook.decisions.place.gate import find_gate, open_gate
-from webhook.decisions.place.narrowing import narrow
-from webhook.decisions.place.pinned import written_pin
-from webhook.decisions.place.placed import Placed, format_placed
-from webhook.decisions.place.pod import PodRecord, UnboundPod
+from webhook.decisions.place.placed_annotation import Placed, read_placed
+from webhook.decisions.place.pod import PodRecord
 from webhook.words import names
 from webhook.words.choices import Placement
-from webhook.words.patch import Operation, pointer
 
 
-def pin(pod: PodRecord, placed: Placed, *, opens: bool, narrowed: Sequence[str] = ()) -> tuple[Operation, ...]:
-    """Limit HAMi's choice to cards.
+def pin_of(pod: PodRecord) -> Placed | None:
+    """The planner's choice for a pod without a node, as long as its cards are held for it; else None.
 
-    Args:
-        pod: Without a node.
-        placed: What was chosen.
-        opens: Whether our gate, if the pod has it, is opened by the same patch.
-        narrowed: Names of the only nodes that the scheduler may look at; empty: all. Only for a pod behind a gate.
+    The label says that they are. Users cannot set it, where they might write the annotations of a choice.
     """
-    unbound = _unbound(pod)
-    gate = find_gate(unbound.pod)
-    return (
-        *_unchanged(pod, unbound),
-        *_annotations(unbound, {names.USE_GPU_UUID: ",".join(placed.cards), names.PLACED: format_placed(placed)}),
-        *(narrow(unbound.pod, narrowed) if narrowed else ()),
-        *(() if gate and not opens else _pass(unbound, Placement.PINNED)),
-    )
+    placed = written_pin(pod)
+    return placed if placed and placement_of(pod) in (Placement.WAITING, Placement.PINNED) else None
 
 
-def let_go(pod: PodRecord) -> tuple[Operation, ...]:
-    """Open the gate of a pod that is pinned already."""
-    unbound = _unbound(pod)
-    return (*_unchanged(pod, unbound), *_pass(unbound, Placement.PINNED))
+def written_pin(pod: PodRecord) -> Placed | None:
+    """The planner's choice for a pod without a node, if HAMi has to keep to it; else None.
 
-
-def release(pod: PodRecord) -> tuple[Operation, ...]:
-    """Leave the choice to HAMi: our gate is opened, and a pin of ours goes.
-
-    What was chosen stays on record, and with it how often the planner has chosen for the pod.
+    Where a user has changed the list, it is the user's.
     """
-    unbound = _unbound(pod)
-    return (
-        *_unchanged(pod, unbound),
-        *((Operation("remove", pointer("metadata", "annotations", names.USE_GPU_UUID)),) if written_pin(pod) else ()),
-        *_pass(unbound, Placement.RELEASED),
-    )
-
-
-def rest(pod: PodRecord) -> tuple[Operation, ...]:
-    """Keep the pin, and hold the cards no longer: others may get them."""
-    unbound = _unbound(pod)
-    return (*_unchanged(pod, unbound), *_label(unbound, Placement.RELEASED))
-
-
-def _unbound(pod: PodRecord) -> UnboundPod:
     if pod.unbound is None:
-        raise TypeError(f"pod {pod.key} has a node")
-    return pod.unbound
+        return None
+    annotations = pod.unbound.pod.annotations
+    placed = read_placed(annotations)
+    return placed if placed and annotations.get(names.USE_GPU_UUID) == ",".join(placed.cards) else None
 
 
-def _unchanged(pod: PodRecord, unbound: UnboundPod) -> tuple[Operation, ...]:
-    return (
-        Operation("test", "/metadata/uid", pod.uid),
-        Operation("test", "/metadata/resourceVersion", unbound.version),
-    )
+def pinned_cards(pod: PodRecord) -> tuple[str, ...]:
+    """UUIDs that are held for a pod without a node."""
+    pin = pin_of(pod)
+    return pin.cards if pin else ()
 
 
-def _annotations(unbound: UnboundPod, values: dict[str, str]) -> tuple[Operation, ...]:
-    metadata = unbound.pod.metadata
-    if metadata is None or metadata.annotations is None:
-        return (Operation("add", "/metadata/annotations", values),)
-    return tuple(Operation("add", pointer("metadata", "annotations", key), value) for key, value in values.items())
-
-
-def _pass(unbound: UnboundPod, placement: Placement) -> tuple[Operation, ...]:
-    """The pod goes on like that: its gate, if it has ours, is opened."""
-    gate = find_gate(unbound.pod)
-    return open_gate(gate, placement) if gate else _label(unbound, placement)
-
-
-def _label(unbound: UnboundPod, placement: Placement) -> tuple[Operation, ...]:
-    metadata = unbound.pod.metadata
-    if metadata is None or metadata.labels is None:
-        return (Operation("add", "/metadata/labels", {names.PLACEMENT: placement}),)
-    return (Operation("add", pointer("metadata", "labels", names.PLACEMENT), placement),)
+def placement_of(pod: PodRecord) -> str:
+    """How far the placement of a pod without a node is, as its label says; empty without the label."""
+    return pod.unbound.pod.labels.get(names.PLACEMENT, "") if pod.unbound else ""

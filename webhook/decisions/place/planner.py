@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 
 from webhook.decisions.configuration import AdmitPolicy
-from webhook.decisions.place.following import FollowedPods
-from webhook.decisions.place.observing import compare
-from webhook.decisions.place.pinned import pin_of
+from webhook.decisions.place.gated_pods import WaitingPods
+from webhook.decisions.place.observation import compare
+from webhook.decisions.place.pins import pin_of
+from webhook.decisions.place.released_pods import FollowedPods
 from webhook.decisions.place.round import PlannerReport, Round, Scene
-from webhook.decisions.place.waiting import WaitingPods
 from webhook.decisions.place.world import World
-from webhook.decisions.place.write import Write
+from webhook.decisions.place.writes import Write
 from webhook.objects.pod import Namespace
 from webhook.words.choices import PlacementMode
 

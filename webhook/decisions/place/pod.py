@@ -7,7 +7,7 @@ import msgspec
 
 from webhook.decisions.allocation.hami import counted_cards
 from webhook.decisions.place.group import group_of
-from webhook.decisions.place.placed import Later, read_placed
+from webhook.decisions.place.placed_annotation import Later, read_placed
 from webhook.decisions.place.scheduling import NodeNeeds, node_needs
 from webhook.objects.amounts import Amounts, greatest, read_amounts, total
 from webhook.objects.pod import (

@@ -10,12 +10,12 @@ from typing import TypeVar, cast
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.place import evidence
-from webhook.decisions.place.asked import Asked, CardsAsked, read_asked
-from webhook.decisions.place.choose import LOOKS, Chooser, Chosen
-from webhook.decisions.place.later import HeldForLater
+from webhook.decisions.place.card_request import Asked, CardsAsked, read_asked
+from webhook.decisions.place.choice import LOOKS, Chooser, Chosen
+from webhook.decisions.place.later_pods import HeldForLater
 from webhook.decisions.place.memory import Intents, Memory
-from webhook.decisions.place.pinned import written_pin
-from webhook.decisions.place.placed import Later, Placed, fitted
+from webhook.decisions.place.pins import written_pin
+from webhook.decisions.place.placed_annotation import Later, Placed, fitted
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.scheduling import NodeNeeds

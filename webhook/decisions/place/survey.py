@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from webhook.decisions.place.asked import CardsAsked
-from webhook.decisions.place.choose import Chooser, Chosen
+from webhook.decisions.place.card_request import CardsAsked
+from webhook.decisions.place.choice import Chooser, Chosen
 from webhook.decisions.place.pod import PodRecord, UnboundPod
 from webhook.decisions.place.scheduling import node_needs
 from webhook.decisions.place.world import PlaceNode, World

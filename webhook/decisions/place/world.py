@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from webhook.decisions.node_record import NodeRecord
-from webhook.decisions.place.pinned import pin_of, pinned_cards
+from webhook.decisions.place.pins import pin_of, pinned_cards
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.scheduling import NodeNeeds, shortage
 from webhook.hardware.topology.model import MigMode, NodeTopology

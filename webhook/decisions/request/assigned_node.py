@@ -1,6 +1,6 @@
 """The node of a pod, as the pod itself tells it."""
 
-from webhook.decisions.allocation.read import DIALECTS, allocated_node
+from webhook.decisions.allocation.reader import DIALECTS, allocated_node
 from webhook.objects.pod import Pod, PodSpec
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webhook.decisions.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs
 from webhook.decisions.claims.pod import EXTENDED, used_entries
+from webhook.decisions.claims.requests import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.request.resources import PodRequests

@@ -17,7 +17,7 @@ from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import Options
 from webhook.decisions.request.claims import read_claims
 from webhook.decisions.request.resources import PodRequests
-from webhook.decisions.request.untreated import Cause, untreated
+from webhook.decisions.request.untreated_pods import Cause, untreated
 from webhook.objects.pod import InitContainer, Namespace, Pod, PodSpec
 from webhook.words import names
 from webhook.words.catalogue import placement as catalogue

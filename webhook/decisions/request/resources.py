@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from webhook.decisions.allocation.claim import FAMILY as CLAIM_FAMILY
-from webhook.decisions.claims.asked import NO_CLAIMS, ClaimedGpus, ClaimView
+from webhook.decisions.claims.requests import NO_CLAIMS, ClaimedGpus, ClaimView
 from webhook.decisions.configuration import ResourceNames
 from webhook.objects.pod import Container, Pod, PodSpec, Quantity
 from webhook.words import names

@@ -1,7 +1,7 @@
 """What a report says of pairs, as part of a topology."""
 
 from webhook.hardware.measurement.report import BandwidthReport, Pair, Verdict
-from webhook.hardware.topology.measured import MeasuredPair, Measurements
+from webhook.hardware.topology.measured_pairs import MeasuredPair, Measurements
 
 _MOST = 1.5
 """Times what is expected: no link is faster, so such a figure is no measurement."""

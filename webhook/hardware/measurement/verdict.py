@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from webhook.hardware.measurement.expected import Expected
+from webhook.hardware.measurement.expectations import Expected
 from webhook.hardware.measurement.report import Verdict, Warn
 
 CARRIED, NOT_CARRIED = 0.9, 0.1

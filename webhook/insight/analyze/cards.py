@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
-from webhook.decisions.place.observing import card_labels, judge, link_of
+from webhook.decisions.place.observation import card_labels, judge, link_of
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.round import Scene
 from webhook.decisions.place.world import PlaceNode
 from webhook.decisions.request.resources import read_requests
 from webhook.hardware.topology.model import Gpu, MigMode
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, warning
+from webhook.insight.analyze.free_cards import FilledWorld, before_its_node
 from webhook.insight.analyze.pods import holder_of
-from webhook.insight.analyze.world import FilledWorld, before_its_node
 from webhook.objects.pod import MalformedPod
 from webhook.words import names
 from webhook.words.catalogue.cluster_findings import (

@@ -8,7 +8,7 @@ from webhook.cluster.snapshot.model import Snapshot
 from webhook.decisions.cluster_facts import FAULTY_INIT_CONTAINERS
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, info, warning
 from webhook.insight.explain.reviews import for_the_chart
-from webhook.objects.registered import BINDINGS_WEBHOOK, CONFIGURATION, asked_about
+from webhook.objects.webhook_registration import BINDINGS_WEBHOOK, CONFIGURATION, asked_about
 from webhook.words.catalogue import cluster_findings as found
 from webhook.words.catalogue.installation import SCHEDULER_CONDITION_UNREAD, SCHEDULER_PASSES_BY, SCHEDULERS_NOT_FOUND
 from webhook.words.listing import listed

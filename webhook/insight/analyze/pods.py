@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
-from webhook.decisions.claims.asked import claimed_by_specs
 from webhook.decisions.claims.pod import used_entries
+from webhook.decisions.claims.requests import claimed_by_specs
 from webhook.decisions.request.claims import read_claims
 from webhook.decisions.request.resources import read_requests
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, Severity, error
 from webhook.insight.explain.findings import Finding, Reach, Report, Verdict
-from webhook.insight.explain.opting import INJECTED, OPTED_IN
+from webhook.insight.explain.opt_in import INJECTED, OPTED_IN
 from webhook.insight.explain.pods import PodReports
 from webhook.objects.pod import MalformedPod, Pod
 from webhook.words.catalogue.claims import CLAIM_WAITS, COUNT_AWAITS_CLAIM, SEE_RESOURCE_CLAIMS, TEMPLATE_ASKS

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from webhook.hardware.topology.planning.plan import NodeShare, Plan
+from webhook.hardware.topology.selection.choice import Choice
 from webhook.hardware.topology.selection.request import Constraints
-from webhook.hardware.topology.selection.select import Choice
 from webhook.hardware.topology.sets import GpuSet
 from webhook.insight.drawings.columns import columns
 from webhook.insight.drawings.terminal import CLASSES, link_class, worth_lines

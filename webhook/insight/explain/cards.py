@@ -9,9 +9,9 @@ from webhook.decisions.request.resources import GpuRequest
 from webhook.hardware.topology.model import Gpu
 from webhook.insight.explain.commands import commanded_lists
 from webhook.insight.explain.control import control
-from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.insight.explain.visible import UUID_PREFIX, show, split_list
+from webhook.insight.explain.visibility import UUID_PREFIX, show, split_list
 from webhook.insight.explain.words import containers, says
 from webhook.objects.pod import EnvVar
 from webhook.words import names

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.decisions.claims.known import claim_title, template_title
+from webhook.decisions.claims.evidence import claim_title, template_title
 from webhook.decisions.claims.pod import EXTENDED, claim_names, shared_entries, used_entries
 from webhook.decisions.resolve.resolve import Unresolved
-from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.objects.claims import ClaimSpec, Consumer, ResourceClaim, Result
 from webhook.words.catalogue import cards, opting

@@ -1,7 +1,7 @@
 """Which lists of GPUs do the commands of containers set?"""
 
 from webhook.decisions.request.command_text import assigned_lists
-from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.words import containers
 from webhook.words.catalogue.entry import Entry, Message
 from webhook.words.listing import listed

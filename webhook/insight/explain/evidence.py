@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from webhook.decisions.claims.known import KnownClaims
+from webhook.decisions.claims.evidence import KnownClaims
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import resolve_options

@@ -8,12 +8,12 @@ from webhook.hardware.topology.sets import LinkClass
 from webhook.insight.explain.cards import cards
 from webhook.insight.explain.claims import claims
 from webhook.insight.explain.evidence import Evidence
-from webhook.insight.explain.examined import ExaminedPod, examine
+from webhook.insight.explain.examination import ExaminedPod, examine
 from webhook.insight.explain.faults import faults
 from webhook.insight.explain.findings import Finding, Group, Reach, Report, Verdict
 from webhook.insight.explain.links import ALLOCATION, LINKS, links
-from webhook.insight.explain.measured import measured
-from webhook.insight.explain.opting import INJECTED, OPTED_IN, PREPARED, opting
+from webhook.insight.explain.measurements import measured
+from webhook.insight.explain.opt_in import INJECTED, OPTED_IN, PREPARED, opting
 from webhook.insight.explain.peers import peers
 from webhook.insight.explain.placement import PLACEMENT, placement
 from webhook.insight.explain.reviews import REVIEWED

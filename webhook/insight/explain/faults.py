@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from webhook.decisions.admit.steps.compatibility import idle_init_containers
-from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.insight.explain.treated import treated
+from webhook.insight.explain.hami import treated
 from webhook.insight.explain.words import containers
 from webhook.words import names
 from webhook.words.catalogue.cards import (

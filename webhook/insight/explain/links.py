@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from webhook.decisions.allocation.read import DIALECTS
+from webhook.decisions.allocation.reader import DIALECTS
 from webhook.decisions.bind.binding import may_be_opted_in
 from webhook.decisions.request.demand import required
 from webhook.decisions.request.nvlink_switches import shuts_p2p
@@ -14,7 +14,7 @@ from webhook.hardware.topology.health import node_health
 from webhook.hardware.topology.model import Gpu
 from webhook.hardware.topology.sets import GpuSet
 from webhook.insight.explain.cards import WHOLE_CARDS
-from webhook.insight.explain.examined import ExaminedPod, Unknown
+from webhook.insight.explain.examination import ExaminedPod, Unknown
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.insight.explain.reviews import binding_reviews
 from webhook.insight.explain.words import gpus

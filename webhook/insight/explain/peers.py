@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from webhook.decisions.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.decisions.bind.fabric import read_fabric_use
-from webhook.decisions.claims.known import claim_title
+from webhook.decisions.claims.evidence import claim_title
 from webhook.decisions.claims.pod import claim_names, shared_entries
 from webhook.decisions.request.assigned_node import node_of
 from webhook.decisions.resolve.fabric import fabric_problem, reaches_other_nodes
 from webhook.insight.explain.claims import other_consumers
 from webhook.insight.explain.commands import commanded_lists
 from webhook.insight.explain.evidence import group_of
-from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.insight.explain.opting import missing
+from webhook.insight.explain.opt_in import missing
 from webhook.insight.explain.users import peer_users
 from webhook.insight.explain.variables import fails_between_pods
 from webhook.insight.explain.words import containers, says

@@ -6,11 +6,11 @@ from types import MappingProxyType
 import msgspec
 
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
-from webhook.decisions.allocation.read import read_allocation
-from webhook.decisions.place.placed import Later, Placed, read_placed
+from webhook.decisions.allocation.reader import read_allocation
+from webhook.decisions.place.placed_annotation import Later, Placed, read_placed
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.request.placement import PodToPlace, not_waiting, unplaced
-from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.insight.explain.words import HAVE
 from webhook.objects.pod import Metadata, PodCondition

@@ -6,13 +6,13 @@ from itertools import islice
 import msgspec
 
 from webhook.cluster.snapshot.model import KnownPod, Scope, Snapshot
-from webhook.decisions.claims.known import KnownClaims
+from webhook.decisions.claims.evidence import KnownClaims
 from webhook.decisions.resolve.node import Sources
 from webhook.insight.explain.evidence import BindingReviews, Evidence, Reading, group_of, policy_for
 from webhook.insight.explain.explain import explain
 from webhook.insight.explain.findings import Report
 from webhook.objects.pod import Pod, PodSpec
-from webhook.objects.registered import CONFIGURATION, asked_about
+from webhook.objects.webhook_registration import CONFIGURATION, asked_about
 from webhook.words import names
 from webhook.words.errors import FormatError
 from webhook.words.printable import printable

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.insight.explain.evidence import BindingReviews
-from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.words.catalogue.claims import BINDINGS_OF_CLAIMS_PASS_BY
 from webhook.words.catalogue.installation import (

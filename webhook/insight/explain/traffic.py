@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from webhook.decisions.place.occupied import hint_message, is_linked
+from webhook.decisions.place.occupancy import hint_message, is_linked
 from webhook.decisions.resolve.resolve import Resolution
 from webhook.hardware.topology.model import Gpu
 from webhook.hardware.traffic.judgement import PodTraffic, is_recent, pod_traffic, unused
 from webhook.hardware.traffic.model import Traffic
 from webhook.hardware.traffic.words import bytes_text
-from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, hint, holds
 from webhook.insight.explain.words import gpus
 from webhook.words.choices import Profile

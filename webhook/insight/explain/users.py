@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.decisions.request.resources import read_requests
 from webhook.decisions.request.users import user_difference, users
-from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, unknown
 from webhook.objects.pod import MalformedPod, Pod, PodSpec
 from webhook.words.catalogue import peers

@@ -24,7 +24,7 @@ from webhook.decisions.request.nvlink_switches import (
     read_integer,
 )
 from webhook.decisions.resolve.nccl import P2P_DEFAULT, splits_nvls
-from webhook.insight.explain.examined import ExaminedPod
+from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.insight.explain.words import containers, says
 from webhook.objects.pod import EnvVar

@@ -3,15 +3,15 @@
 from typing import NamedTuple
 
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
-from webhook.decisions.bind.injected import injected_profile
+from webhook.decisions.bind.injection import injected_profile
 from webhook.decisions.request.claims import read_claims
 from webhook.decisions.request.resources import read_requests
 from webhook.hardware.traffic.judgement import PodTraffic
 from webhook.insight.analyze.pods import holder_of
-from webhook.insight.overview.held import Held
+from webhook.insight.overview.holdings import Held
 from webhook.insight.overview.links import Linked, Worth
 from webhook.insight.overview.model import Finding, Pod, Verified
-from webhook.insight.overview.verified import verified
+from webhook.insight.overview.verification import verified
 from webhook.insight.overview.waits import waits_for
 from webhook.objects.planner_signs import PlannerSigns
 from webhook.objects.pod import Pod as DecodedPod

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from webhook.cluster.snapshot.standing import Standing
+from webhook.cluster.snapshot.freshness import Standing
 from webhook.insight.page.blocks import Blocks, blocks
 from webhook.insight.page.details import Known
 from webhook.insight.page.sheet import news

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from webhook.insight.overview.highlights import is_available
 from webhook.insight.overview.model import Card, Finding, Health, Node, Pod
-from webhook.insight.overview.notable import is_available
 from webhook.insight.page.findings import codes_of
 from webhook.insight.page.holders import workload
 from webhook.insight.page.markup import encoded, render

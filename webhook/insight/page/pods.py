@@ -1,7 +1,7 @@
 """A pod: what its row in the table says, and the entry of one that waits."""
 
+from webhook.insight.overview.highlights import is_slower
 from webhook.insight.overview.model import Pod
-from webhook.insight.overview.notable import is_slower
 from webhook.insight.page.findings import codes_of
 from webhook.insight.page.holders import workload
 from webhook.insight.page.markup import RANKS, encoded, worst

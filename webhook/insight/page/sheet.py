@@ -2,7 +2,7 @@
 
 import msgspec
 
-from webhook.cluster.snapshot.standing import Standing
+from webhook.cluster.snapshot.freshness import Standing
 from webhook.insight.page.blocks import Blocks
 
 

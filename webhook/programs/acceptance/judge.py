@@ -10,7 +10,7 @@ import msgspec
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.matrix import UNKNOWN, matrix
 from webhook.hardware.topology.model import NodeTopology
-from webhook.hardware.topology.readers.recognise import read_topology
+from webhook.hardware.topology.readers.recognition import read_topology
 from webhook.programs.acceptance import steps
 from webhook.programs.acceptance.model import Ran, Verdict, Word
 from webhook.programs.acceptance.nccl_log import NcclLog, read_nccl_log

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from webhook.decisions.detected import hami_version, kubernetes_version
+from webhook.decisions.detection import hami_version, kubernetes_version
 from webhook.programs.acceptance import steps
 from webhook.programs.acceptance.judge import Seen
 from webhook.programs.acceptance.model import Machine

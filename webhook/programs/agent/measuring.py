@@ -11,7 +11,12 @@ from datetime import datetime, timedelta
 
 from webhook.hardware.measurement.measurements import measurements
 from webhook.hardware.measurement.report import BandwidthReport
-from webhook.hardware.topology.measured import Measurements, has_unmeasured_pair, measurements_of, with_measurements
+from webhook.hardware.topology.measured_pairs import (
+    Measurements,
+    has_unmeasured_pair,
+    measurements_of,
+    with_measurements,
+)
 from webhook.hardware.topology.model import NodeTopology
 from webhook.programs.agent.log import AgentLog
 from webhook.words.errors import GpuTopologyError

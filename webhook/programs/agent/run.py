@@ -19,7 +19,7 @@ from webhook.cluster.api.contexts import Where
 from webhook.cluster.api.session import connect
 from webhook.cluster.api.verbs import Api
 from webhook.hardware.discovery.counters import CounterReader
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.programs.agent.endpoints import agent_endpoints
 from webhook.programs.agent.log import AgentLog
 from webhook.programs.agent.measuring import Measuring

@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import datetime
 
-from webhook.decisions.place.write import Write
+from webhook.decisions.place.writes import Write
 from webhook.programs.exposition import Spread
 
 GATED_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)

@@ -10,7 +10,7 @@ from webhook.decisions.place.planner import Planner
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.round import PlannerReport
 from webhook.decisions.place.world import World
-from webhook.decisions.place.write import Write
+from webhook.decisions.place.writes import Write
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.pod import Namespace
 

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import msgspec
 
 from webhook.cluster import kinds
-from webhook.cluster.api.versioned import VersionedObject
+from webhook.cluster.api.object_version import VersionedObject
 from webhook.cluster.state.cache import Cache, Document, Form, Limit
 from webhook.cluster.state.keeper import Keeper, blindness, waiting
-from webhook.cluster.state.kept import (
+from webhook.cluster.state.nodes import NodeSources
+from webhook.cluster.state.reduction import (
     NAMESPACE_FORM,
     NODES,
     TOPOLOGY_FORM,
@@ -27,8 +28,7 @@ from webhook.cluster.state.kept import (
     read_traffic,
     weigh_packed,
 )
-from webhook.cluster.state.kept import read_node as read_texts
-from webhook.cluster.state.nodes import NodeSources
+from webhook.cluster.state.reduction import read_node as read_texts
 from webhook.cluster.state.report import CacheReport
 from webhook.decisions.node_record import NodeRecord, read_node
 from webhook.decisions.place.pod import PodRecord, read_pod
@@ -248,7 +248,7 @@ class Mirrors:
 
 
 class _Texts:
-    """HAMi's annotations in the mirror of nodes, as :class:`webhook.cluster.state.parsed.Parsed` reads them."""
+    """HAMi's annotations in the mirror of nodes, as :class:`webhook.cluster.state.topology_cache.Parsed` reads them."""
 
     def __init__(self, nodes: Cache[KeptNode]) -> None:
         self._nodes = nodes

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from webhook.cluster.api.errors import ApiError, ApiServerAway, Conflict, Expired
+from webhook.cluster.api.object_version import VersionedObject
 from webhook.cluster.api.verbs import Api, PatchForm, versioned
-from webhook.cluster.api.versioned import VersionedObject
 from webhook.cluster.kinds import EVENT, POD, UNBOUND_FIELD
-from webhook.decisions.place.pinned import placement_of, written_pin
-from webhook.decisions.place.pins import release
+from webhook.decisions.place.pin_patches import release
+from webhook.decisions.place.pins import placement_of, written_pin
 from webhook.decisions.place.pod import PodRecord, read_pod
 from webhook.objects.event import Reporter, event_manifest
 from webhook.words import names

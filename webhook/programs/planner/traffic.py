@@ -12,7 +12,7 @@ from typing import NamedTuple, NoReturn
 
 from webhook.cluster.api.pod_events import PodEvents, PodReference
 from webhook.decisions.node_record import NodeRecord
-from webhook.decisions.place.occupied import Occupied, hint_message, occupied, unused_nvlink
+from webhook.decisions.place.occupancy import Occupied, hint_message, occupied, unused_nvlink
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.resolve.node import KnownNode, Origin
 from webhook.hardware.topology.model import NodeTopology

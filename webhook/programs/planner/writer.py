@@ -15,12 +15,12 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
 from webhook.cluster.api.errors import ApiError, ApiServerAway, Conflict, Denied, Malformed, NotFound
+from webhook.cluster.api.object_version import VersionedObject
 from webhook.cluster.api.pod_events import PodEvents, PodReference
 from webhook.cluster.api.verbs import Api, PatchForm
-from webhook.cluster.api.versioned import VersionedObject
 from webhook.cluster.kinds import POD
 from webhook.decisions.place.pod import PodRecord, UnboundPod
-from webhook.decisions.place.write import Write
+from webhook.decisions.place.writes import Write
 from webhook.programs.log import Log
 from webhook.programs.planner.clock import Clock
 from webhook.programs.planner.counts import Counts

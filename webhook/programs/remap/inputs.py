@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.decisions.allocation.dialect import Dialect
 from webhook.decisions.allocation.model import Allocation
-from webhook.decisions.allocation.read import dialect_of
+from webhook.decisions.allocation.reader import dialect_of
 from webhook.decisions.resolve.demand import LINK_TABLES, GpuContainer, GpuDemand, NcclTables, Requirements
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import NodeTopology

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.programs.remap.environment_file import EnvFormat, environment_values, format_environment
 from webhook.programs.remap.files import ENVIRONMENT, NCCL_SETTINGS, REPORT, TOPOLOGY, Files, NotWrittenError
 from webhook.programs.remap.inputs import Environment, Inputs, read_inputs

@@ -9,9 +9,9 @@ from webhook.programs.http.asgi import Application, Receive, Scope, Send
 from webhook.programs.server.bindings import BindingReviews
 from webhook.programs.server.counts import Counts
 from webhook.programs.server.events import Events
-from webhook.programs.server.limited import LimitedClaims
 from webhook.programs.server.log import ReviewLog
 from webhook.programs.server.pods import PodReviews
+from webhook.programs.server.rate_limits import LimitedClaims
 from webhook.programs.server.reviews import Reviews
 
 

@@ -16,7 +16,7 @@ from webhook.decisions.bind.binding import begin, finish, namespace_unknown, ski
 from webhook.decisions.bind.outcomes import INVALID, refused
 from webhook.decisions.bind.pod_to_bind import PodToBind
 from webhook.decisions.bind.resolution import peer_devices
-from webhook.decisions.claims.given import NOTHING_GIVEN, GivenGpus, given_gpus
+from webhook.decisions.claims.allocations import NOTHING_GIVEN, GivenGpus, given_gpus
 from webhook.decisions.claims.pod import MOST_CLAIMS, claim_names, used_entries
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.objects.binding import Binding, BindOutcome, BindReason

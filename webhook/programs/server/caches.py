@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
 
 from webhook.cluster import kinds
+from webhook.cluster.api.current_objects import LiveNamespaces
 from webhook.cluster.api.errors import AnswerTooLong, ApiRefused, ApiServerAway, NotServed
-from webhook.cluster.api.live import LiveNamespaces
 from webhook.cluster.api.reflector import filled_from
 from webhook.cluster.api.verbs import Api, Reply
 from webhook.cluster.state.cluster import VERSIONS, ClusterState, Places
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import ClaimSettings
-from webhook.decisions.detected import claimed_resources, hami_version, kubernetes_version, scheduler_accounts
+from webhook.decisions.detection import claimed_resources, hami_version, kubernetes_version, scheduler_accounts
 from webhook.programs.log import Log
 from webhook.programs.server.vitals import Vitals
 from webhook.programs.upkeep import RETRY_SECONDS, Upkeep, between

@@ -8,7 +8,7 @@ from webhook.cluster.state import Claims
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import resolve_options
 from webhook.decisions.request.hami_control import disables_control
-from webhook.decisions.request.skip import early_skip_reason
+from webhook.decisions.request.skip_reasons import early_skip_reason
 from webhook.objects.claims import ClaimSpec, ResourceClaim, decode_claim
 from webhook.objects.pod import Container, Namespace, Pod, PodSpec, is_present
 from webhook.programs.server.claim_specs import Kind, SpecSource, read_spec, spec_sources
@@ -106,7 +106,7 @@ def may_be_given(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> bool:
 
 
 def _is_marked(pod: Pod) -> bool:
-    """Whether a container has what admission writes into each that gets GPUs; ``bind/injected.py`` looks closer."""
+    """Whether a container has what admission writes into each that gets GPUs; ``bind/injection.py`` looks closer."""
     spec = pod.spec or PodSpec()
     containers: list[Container] = [*(spec.containers or ()), *(spec.init_containers or ())]
     return any(

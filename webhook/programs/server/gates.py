@@ -17,11 +17,11 @@ import msgspec
 
 from webhook.cluster.api.errors import ApiError, Denied
 from webhook.cluster.api.pod_events import PodEvents, PodReference
-from webhook.cluster.bucket import Rate, TokenBucket
 from webhook.cluster.state.cluster import ClusterState
+from webhook.cluster.token_bucket import Rate, TokenBucket
 from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.place.deadline import is_overdue
 from webhook.decisions.place.gate import Gate, find_gate, open_gate
-from webhook.decisions.place.overdue import is_overdue
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.objects.binding import PodEvent
 from webhook.objects.pod import MalformedPod, Metadata, Namespace, Pod

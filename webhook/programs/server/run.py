@@ -20,8 +20,8 @@ from webhook.cluster.state import State
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import Config, ServerSettings
 from webhook.programs.heartbeat import Heartbeat
+from webhook.programs.http.addresses import bind
 from webhook.programs.http.asgi import Application
-from webhook.programs.http.bound import bind
 from webhook.programs.http.connections import Connections, Limits, Phase
 from webhook.programs.http.listener import BACKLOG, Server, server_config
 from webhook.programs.server.app import LateApplication

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import msgspec
 
 from webhook.cluster.api.errors import ApiError
+from webhook.cluster.api.object_version import VersionedObject
 from webhook.cluster.api.verbs import Api, PatchForm, versioned
-from webhook.cluster.api.versioned import VersionedObject
 from webhook.cluster.kinds import POD, WAITING_PODS, planner_lease
 from webhook.words import names
 from webhook.words.patch import Operation

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from webhook.hardware.discovery.counters import CounterReader
 from webhook.hardware.discovery.facts import Direction
 from webhook.hardware.measurement.messages import Method, PairMeasured, SetMeasured
-from webhook.hardware.measurement.moved import moved
+from webhook.hardware.measurement.moved_bytes import moved
 from webhook.hardware.measurement.samples import rates
 from webhook.programs.verify.cuda import WORD_BYTES, Card, Cuda
 from webhook.programs.verify.library import CallFailed

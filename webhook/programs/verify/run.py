@@ -8,8 +8,8 @@ from pathlib import Path
 
 from webhook import __version__
 from webhook.hardware.discovery.facts import CardUsage
-from webhook.hardware.measurement.expected import Expectations
-from webhook.hardware.measurement.judged import judged_pair, judged_set
+from webhook.hardware.measurement.expectations import Expectations
+from webhook.hardware.measurement.judgements import judged_pair, judged_set
 from webhook.hardware.measurement.messages import (
     ASK,
     TOLD,

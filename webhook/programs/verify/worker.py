@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from webhook.hardware.discovery.discover import discover
+from webhook.hardware.discovery.machine import discover
 from webhook.hardware.discovery.usage import read_usage
 from webhook.hardware.measurement.messages import (
     ASK,

@@ -13,7 +13,7 @@ import msgspec
 
 from webhook.decisions.admit.entries import field_reference, literal
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
-from webhook.decisions.allocation.read import dialect_of
+from webhook.decisions.allocation.reader import dialect_of
 from webhook.decisions.claims.pod import ClaimUse
 from webhook.objects.pod import annotation_path
 from webhook.words import names

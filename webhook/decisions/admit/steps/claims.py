@@ -9,8 +9,8 @@ no whole ones, ``/dev/shm`` is the driver's (kubernetes-sigs/dra-driver-nvidia-g
 from webhook.decisions.admit.pod_patch import PodPatch
 from webhook.decisions.admit.subject import Subject
 from webhook.decisions.admit.variables import require_value
-from webhook.decisions.claims.asked import ClaimedGpus
 from webhook.decisions.claims.pod import shared_entries
+from webhook.decisions.claims.requests import ClaimedGpus
 from webhook.words import names
 from webhook.words.catalogue.claims import (
     CLAIM_MAY_BE_SHARED,

@@ -9,7 +9,7 @@ from webhook.decisions.options import probably_meant
 from webhook.decisions.request.command_text import assigned_lists
 from webhook.decisions.request.demand import required
 from webhook.decisions.request.nvlink_switches import SWITCHES, Matters, Switch, literal
-from webhook.decisions.request.untreated import untreated
+from webhook.decisions.request.untreated_pods import untreated
 from webhook.decisions.request.users import user_difference, users
 from webhook.words import names
 from webhook.words.catalogue.cards import (

@@ -11,9 +11,9 @@ from weakref import WeakValueDictionary
 from webhook.hardware.topology.connections import Connections, PathType
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.network import most_network, network_bandwidth
+from webhook.hardware.topology.selection.choice import Choice, NoChoice, Selector
 from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request
 from webhook.hardware.topology.selection.score import LINK_VALUES
-from webhook.hardware.topology.selection.select import Choice, NoChoice, Selector
 from webhook.hardware.topology.sets import LinkClass
 from webhook.words.errors import FormatError
 

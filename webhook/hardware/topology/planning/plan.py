@@ -17,8 +17,8 @@ from webhook.hardware.topology.planning.placement import (
     spread,
 )
 from webhook.hardware.topology.ring import all_reduce_bandwidth
+from webhook.hardware.topology.selection.choice import Choice
 from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, check_count, check_number
-from webhook.hardware.topology.selection.select import Choice
 from webhook.words.choices import NodePolicy
 from webhook.words.listing import counted
 

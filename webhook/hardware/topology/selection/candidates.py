@@ -1,9 +1,9 @@
 """The sets that come into question for one request on one node, and the best of them."""
 
-from webhook.hardware.topology.selection.alike import alike, count_sets, predecessors
 from webhook.hardware.topology.selection.domains import Domains, joined
+from webhook.hardware.topology.selection.equivalence import alike, count_sets, predecessors
 from webhook.hardware.topology.selection.exchange import ExchangeSearch
-from webhook.hardware.topology.selection.lowest import LowestSearch
+from webhook.hardware.topology.selection.lowest_set import LowestSearch
 from webhook.hardware.topology.selection.order import Order
 from webhook.hardware.topology.selection.pair_table import PairTable, mask_of, positions
 from webhook.hardware.topology.selection.request import Constraint, Constraints, Policy, Request

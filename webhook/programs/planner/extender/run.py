@@ -12,7 +12,7 @@ from certs.context import LiveContext
 from certs.files import FileKeeper
 from certs.log import CertificateLog
 from webhook.decisions.configuration import AdmitPolicy
-from webhook.programs.http.bound import bind
+from webhook.programs.http.addresses import bind
 from webhook.programs.http.connections import Connections, Limits
 from webhook.programs.http.listener import Server, server_config
 from webhook.programs.log import Log

@@ -1,0 +1,42 @@
+"""A cluster as the planner sees it: pods, nodes and what the agents published, read once."""
+
+from webhook.cli.complaint import complain
+from webhook.cli.snapshots import setting_of
+from webhook.cluster.api.contexts import Where
+from webhook.cluster.snapshot.lists import PodsForbidden, read_cluster
+from webhook.cluster.snapshot.model import read_snapshot
+from webhook.decisions.configuration import CertificateSettings
+from webhook.decisions.place.world import World
+from webhook.insight.analyze.free_cards import FilledWorld
+from webhook.words.errors import GpuTopologyError
+from webhook.words.printable import printable
+
+_KINDS = frozenset({"Node", "Pod", "ConfigMap", "Lease"})
+
+
+def read_world(where: Where) -> World:
+    """What there is at this moment.
+
+    ConfigMaps and Leases of agents that may not be read are left out, with a note on standard error: then HAMi's
+    annotations tell of links.
+
+    Args:
+        where: Which cluster.
+
+    Raises:
+        GpuTopologyError: the API server cannot be asked, or its pods and nodes may not be listed.
+    """
+    try:
+        documents = read_cluster(where, None, CertificateSettings(), kinds=_KINDS)
+    except PodsForbidden as error:
+        raise GpuTopologyError(f"{error.problem}. Have the permission to list pods") from None
+    snapshot = read_snapshot(documents.others, documents.pods, setting_of(None))
+    if "leases" in snapshot.problems:  # without them it is not known which agents are alive
+        others = [document for document in documents.others if document["kind"] != "ConfigMap"]
+        snapshot = read_snapshot(others, documents.pods, setting_of(None))
+    if problem := snapshot.problems.get("nodes"):
+        raise GpuTopologyError(f"{problem}. Have the permission to list nodes")
+    for each in snapshot.unread:
+        without = f"Without {each.what} only HAMi's annotations tell of links"
+        complain(printable(f"gpu-topology: left out: {each.problem}. {without}"))
+    return FilledWorld(snapshot).world

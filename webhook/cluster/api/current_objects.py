@@ -1,0 +1,146 @@
+"""Pods, claims and namespaces as they are at this moment, for decisions that a mirror may be too late for.
+
+Each is read when it is asked for, in its newest state and not in that of a cache: no resourceVersion is named
+(kubernetes.io, "Resource versions").
+"""
+
+import asyncio
+import re
+from collections.abc import Callable
+from contextlib import aclosing
+
+from webhook.cluster import kinds
+from webhook.cluster.api.errors import ApiError, ApiServerAway, Malformed
+from webhook.cluster.api.object_version import VersionedObject
+from webhook.cluster.api.verbs import MOST_PER_PAGE, Api, Paging
+from webhook.cluster.kinds import Kind
+from webhook.decisions.claims.slices import Pools
+from webhook.words import names
+from webhook.words.errors import ClaimsUnreadable, PodsUnreadable, StateUnknown
+from webhook.words.object_names import NAMESPACE, OBJECT
+
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+"""k8s.io/apimachinery, pkg/util/validation: IsValidLabelValue, without the empty one."""
+_LATER = "The scheduler tries again"
+_UNKNOWN = "The API server does not know the webhook: its token has ended or is another cluster's"
+_POD_ROLE = "The webhook needs a role to get and list pods"
+_CLAIM_ROLE = (
+    "The webhook needs a role to get resourceclaims and resourceclaimtemplates: set claims.enabled of the chart"
+)
+
+
+class LivePods:
+    """:class:`webhook.cluster.state.Pods`: one GET for a pod; for a group one LIST for each 500 pods."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
+        """The pod as JSON, or ``None`` if there is none of that name.
+
+        Raises:
+            PodsUnreadable: no answer at the deadline, by default within ``binding.readSeconds``; or one that is no pod.
+        """
+        try:
+            return await _document(self._api, kinds.POD, namespace, name, deadline)
+        except ApiError as error:
+            raise PodsUnreadable(_with_fix(error, self._api, missing_role=_POD_ROLE)) from None
+
+    async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
+        """The pods with the label ``gpu.topology/group`` of this value that hold GPUs of a node, as JSON.
+
+        Raises:
+            PodsUnreadable: as above.
+        """
+        if not _LABEL_VALUE.fullmatch(group) or not OBJECT.fullmatch(namespace) or not OBJECT.fullmatch(node):
+            return []
+        running = f"spec.nodeName={node},{kinds.NOT_ENDED}"  # others have given theirs back
+        pods = kinds.POD.having(namespace=namespace, labels=f"{names.GROUP}={group}", fields=running)
+        what = f"list pods of group {group} on node {node} in {namespace}"
+        if deadline is None:
+            deadline = asyncio.get_running_loop().time() + self._api.session.seconds
+        try:
+            async with aclosing(self._api.pages(pods, Paging(MOST_PER_PAGE), what=what, deadline=deadline)) as pages:
+                return [bytes(item) async for page in pages for item in page.items]
+        except ApiError as error:
+            raise PodsUnreadable(_with_fix(error, self._api, missing_role=_POD_ROLE)) from None
+
+
+class LiveClaims:
+    """:class:`webhook.cluster.state.Claims`: reads each with one GET.
+
+    Args:
+        api: The API server.
+        pools: Gives the devices that DRA drivers publish. It may raise StateUnknown.
+    """
+
+    def __init__(self, api: Api, pools: Callable[[], Pools]) -> None:
+        self._api = api
+        self.pools = pools
+
+    async def claim(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
+        """The ResourceClaim as JSON, or ``None`` if there is none of that name.
+
+        Raises:
+            ClaimsUnreadable: no answer at the deadline, by default within ``binding.readSeconds``; or one that is no
+                ResourceClaim.
+        """
+        return await self._get(kinds.CLAIM, namespace, name, deadline)
+
+    async def template(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
+        """The ResourceClaimTemplate as JSON, or ``None`` if there is none of that name.
+
+        Raises:
+            ClaimsUnreadable: as above.
+        """
+        return await self._get(kinds.CLAIM_TEMPLATE, namespace, name, deadline)
+
+    async def _get(self, kind: Kind, namespace: str, name: str, deadline: float | None) -> bytes | None:
+        try:
+            return await _document(self._api, kind, namespace, name, deadline)
+        except ApiError as error:
+            raise ClaimsUnreadable(_with_fix(error, self._api, missing_role=_CLAIM_ROLE)) from None
+
+
+class LiveNamespaces:
+    """:class:`webhook.cluster.state.cluster.Namespaces`: reads one with one GET."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def get(self, name: str) -> VersionedObject | None:
+        """The namespace; ``None`` if there is none of that name.
+
+        Raises:
+            StateUnknown: the API server does not say.
+        """
+        if not NAMESPACE.fullmatch(name):
+            return None
+        try:
+            found = await self._api.find(kinds.NAMESPACE, name, form=kinds.NAMESPACES.watch_form)
+            return None if found is None else found.versioned()
+        except ApiError as error:
+            raise StateUnknown(str(error)) from None
+
+
+async def _document(api: Api, kind: Kind, namespace: str, name: str, deadline: float | None) -> bytes | None:
+    """The object as it was sent, or ``None``: decisions decode it themselves.
+
+    Raises:
+        ApiError: no answer in time, or none that an object can be taken from.
+    """
+    found = await api.find(kind, name, namespace, deadline=deadline)
+    if found is None:
+        return None
+    if not found.document.startswith(b"{"):
+        raise Malformed(f"{found.what}: expected a {kind.word}, found something else")
+    return found.document
+
+
+def _with_fix(error: ApiError, api: Api, *, missing_role: str) -> str:
+    """The error's text with what to do about it."""
+    fixes = {401: _UNKNOWN, 403: missing_role}
+    fix = fixes.get(error.status, _LATER if isinstance(error, ApiServerAway) else "")
+    if error.status == 401 and api.session.problem:
+        fix = f"{fix}. It could not be renewed: {api.session.problem}"
+    return f"{error}" + (f". {fix}" if fix else "")

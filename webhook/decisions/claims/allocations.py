@@ -1,0 +1,207 @@
+"""What claims were given, read from their allocations and from the ResourceSlices that describe the devices.
+
+When the Binding of a pod is reviewed, each of its claims is allocated and reserved for the pod: kube-scheduler writes
+both before it binds (pkg/scheduler/framework/plugins/dynamicresources, PreBind).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from webhook.decisions.allocation.model import Allocation, Device
+from webhook.decisions.claims.pod import EXTENDED, ClaimUse, claim_names, claim_uses
+from webhook.decisions.claims.requests import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs, sharing_configuration
+from webhook.decisions.claims.slices import MissingDevice, Pools
+from webhook.decisions.configuration import ClaimSettings
+from webhook.decisions.resolve.resolve import Unresolved, UnresolvedError
+from webhook.objects.claims import ResourceClaim, Result
+from webhook.objects.pod import Pod, Quantity
+from webhook.words.catalogue.claims import (
+    CLAIM_MISSING,
+    CLAIM_NOT_ALLOCATED,
+    CLAIM_NOT_MADE,
+    CLAIM_NOT_RESERVED,
+    CLAIM_OF_ANOTHER_POD,
+    DEVICE_SHARED,
+    DEVICE_WITHOUT_UUID,
+    PART_BY_SHARING,
+)
+from webhook.words.catalogue.entry import Message
+from webhook.words.errors import FormatError
+from webhook.words.quantity import parse_quantity
+
+
+class GivenGpus(msgspec.Struct, frozen=True, kw_only=True):
+    """The GPUs that a pod was given by claims."""
+
+    containers: Mapping[str, ClaimedGpus]
+    """By the names of the containers; without those that have none."""
+    allocation: Allocation = Allocation()
+    """Empty where there is a problem."""
+    problem: UnresolvedError | None = None
+    """Why it is not known which GPUs they are."""
+    shared_with: int = 0
+    """How many other pods the claims are reserved for now."""
+
+    @property
+    def keeps_devices(self) -> bool:
+        """Whether a Binding that is refused leaves the pod the same devices.
+
+        Only a claim for extended resources is deleted then, and made anew: kube-scheduler,
+        pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
+        """
+        return any(not claimed.is_extended for claimed in self.containers.values())
+
+    def view(self, settings: ClaimSettings) -> ClaimView:
+        """The same for whoever reads the requests of the pod."""
+        return ClaimView(settings=settings, containers=self.containers) if self.containers else NO_CLAIMS
+
+
+NOTHING_GIVEN = GivenGpus(containers={})
+
+
+def given_gpus(
+    pod: Pod, claims: Mapping[str, ResourceClaim], pools: Pools, settings: ClaimSettings, *, node: str = ""
+) -> GivenGpus:
+    """What a pod was given.
+
+    Args:
+        pod: The pod.
+        claims: Its ResourceClaims, by their names. One that does not exist is missing.
+        pools: The devices that are published.
+        settings: Which drivers publish GPUs.
+        node: To which the pod goes; empty: not known.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    names = claim_names(pod).by_entry
+    of_entries = {entry: claims[name] for entry, name in names.items() if name in claims}
+    containers = claimed_by_specs(pod, {entry: claim.spec for entry, claim in of_entries.items()}, settings)
+    reading = _Reading(pod, names, of_entries, pools, settings, node)
+    segments: dict[str, tuple[Device, ...]] = {}
+    try:
+        for container, uses in claim_uses(pod).items():
+            devices = reading.devices(uses)
+            if devices:
+                segments[container] = devices
+                containers[container] = _told(containers.get(container), uses, len(devices))
+    except UnresolvedError as error:
+        return GivenGpus(containers=containers, problem=error)
+    kept = {container: claimed for container, claimed in containers.items() if container in segments}
+    return GivenGpus(
+        containers=kept,
+        allocation=Allocation(segments=tuple(segments.values()), containers=tuple(segments)),
+        shared_with=reading.others,
+    )
+
+
+def _told(claimed: ClaimedGpus | None, uses: Sequence[ClaimUse], count: int) -> ClaimedGpus:
+    found = claimed or ClaimedGpus(uses=tuple(uses))
+    return msgspec.structs.replace(found, count=count, is_known=True)
+
+
+class _Reading:
+    """Reads the claims of one pod, each once."""
+
+    def __init__(
+        self,
+        pod: Pod,
+        names: Mapping[str, str],
+        claims: Mapping[str, ResourceClaim],
+        pools: Pools,
+        settings: ClaimSettings,
+        node: str,
+    ) -> None:
+        self._uid = (pod.metadata.uid if pod.metadata else None) or ""
+        self._names, self._claims, self._pools, self._settings, self._node = names, claims, pools, settings, node
+        self._results: dict[str, list[tuple[Result, Device]]] = {}
+        self.others = 0
+
+    def devices(self, uses: Iterable[ClaimUse]) -> tuple[Device, ...]:
+        """The GPUs of a container, each once: two requests may be served by one device.
+
+        Raises:
+            UnresolvedError: it is not known which they are.
+        """
+        found = dict[tuple[str, str], Device]()
+        for use in uses:
+            for result, device in self._of_entry(use.entry):
+                if use.request in ("", result.request.partition("/")[0]):
+                    found[device.uuid, device.mig] = device
+        return tuple(found.values())
+
+    def _of_entry(self, entry: str) -> list[tuple[Result, Device]]:
+        if entry not in self._results:
+            self._results[entry] = list(self._read(entry))
+        return self._results[entry]
+
+    def _read(self, entry: str) -> Iterable[tuple[Result, Device]]:
+        name, claim = self._names.get(entry), self._claims.get(entry)
+        if name is None:
+            if entry == EXTENDED:
+                return  # the scheduler needed no claim
+            raise UnresolvedError(Unresolved.NO_ALLOCATION, CLAIM_NOT_MADE.say(entry=entry))
+        if claim is None:
+            raise UnresolvedError(Unresolved.NO_ALLOCATION, CLAIM_MISSING.say(claim=name))
+        devices = claim.allocation
+        if devices is None:
+            raise UnresolvedError(Unresolved.NO_ALLOCATION, CLAIM_NOT_ALLOCATED.say(claim=name))
+        ours = [
+            result
+            for result in devices.results or ()
+            if not result.admin_access and self._settings.driver(result.driver)
+        ]
+        if not ours:
+            return
+        self._check_consumers(name, claim)
+        for result in ours:
+            how = sharing_configuration(devices.config or (), result.request.partition("/")[0], {result.driver})
+            if how:
+                raise UnresolvedError(Unresolved.SHARED_DEVICE, PART_BY_SHARING.say(how=how))
+            yield result, self._device(name, result)
+
+    def _check_consumers(self, name: str, claim: ResourceClaim) -> None:
+        """A name may be that of another claim than the pod's: of one that was made anew, or that a user wrote there."""
+        controllers = [owner.uid for owner in claim.metadata.owner_references or () if owner.controller]
+        if controllers and self._uid and self._uid not in controllers:
+            raise UnresolvedError(Unresolved.BAD_ALLOCATION, CLAIM_OF_ANOTHER_POD.say(claim=name))
+        consumers = claim.consumers
+        pods = {consumer.uid for consumer in consumers if consumer.resource == "pods"}
+        if self._uid and self._uid not in pods and len(pods) == len(consumers):
+            raise UnresolvedError(Unresolved.STALE_ALLOCATION, CLAIM_NOT_RESERVED.say(claim=name))
+        self.others = max(self.others, len(consumers) - 1)
+
+    def _device(self, claim: str, result: Result) -> Device:
+        try:
+            found = self._pools.device(result.driver, result.pool, result.device, node=self._node)
+        except MissingDevice as error:
+            raise UnresolvedError(Unresolved.BAD_ALLOCATION, error.message) from None
+        if not found.uuid:
+            raise UnresolvedError(Unresolved.BAD_ALLOCATION, _device_message(result))
+        if found.is_whole and not _takes_all(result, found.capacity):
+            raise UnresolvedError(
+                Unresolved.SHARED_DEVICE, DEVICE_SHARED.say(claim=claim, device=result.device, gpu=found.uuid)
+            )
+        return Device(uuid=found.uuid, mig="" if found.is_whole else result.device)
+
+
+def _device_message(result: Result) -> Message:
+    return DEVICE_WITHOUT_UUID.say(driver=result.driver, pool=result.pool, device=result.device)
+
+
+def _takes_all(result: Result, capacity: Mapping[str, Quantity]) -> bool:
+    """Whether nothing of the device is left for other claims."""
+    consumed = result.consumed_capacity
+    if consumed is None:
+        return result.share_id is None
+    return all(_same(consumed.get(name), amount) for name, amount in capacity.items())
+
+
+def _same(consumed: Quantity | None, capacity: Quantity) -> bool:
+    if consumed is None:
+        return False
+    try:
+        return parse_quantity(consumed, source="consumed") == parse_quantity(capacity, source="capacity")
+    except FormatError:
+        return consumed == capacity

@@ -1,0 +1,123 @@
+"""What a pod asks of its cards, as the planner needs it."""
+
+from dataclasses import dataclass
+
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.options import Options, resolve_options
+from webhook.decisions.place.group import group_size
+from webhook.decisions.request.demand import required
+from webhook.decisions.request.observe_profile import observed_profile
+from webhook.decisions.request.resources import PodRequests
+from webhook.decisions.resolve.demand import Requirements
+from webhook.hardware.topology.selection.request import Constraints, Policy
+from webhook.objects.pod import Namespace, Pod
+from webhook.words import choices, names
+from webhook.words.choices import Colocate, NodePolicy, OnViolation, Profile
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CardsAsked:
+    """The cards of one pod."""
+
+    count: int
+    """Of all its containers together."""
+    linked: bool
+    """Whether it matters how they are linked: one container has several, or containers share theirs."""
+    constraints: Constraints
+    """What the set should meet."""
+    policy: Policy
+    """How the set is chosen on a node."""
+    node_policy: NodePolicy
+    """How nodes with equally good sets are ranked."""
+    one_numa_node: bool
+    """Whether HAMi gives no cards of two NUMA nodes: ``nvidia.com/numa-bind``."""
+    types: tuple[str, ...]
+    """Words of which the name of each card must have one; empty: any name will do."""
+    not_types: tuple[str, ...]
+    """Words that the name of no card may have."""
+
+    def takes(self, name: str) -> bool:
+        """Whether a card with that name will do. HAMi compares without case: pkg/device/nvidia/device.go, checkType."""
+        full = f"NVIDIA-{name}".upper()
+        if self.types and not any(word in full for word in self.types):
+            return False
+        return not any(word in full for word in self.not_types)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What a pod asks of the planner."""
+
+    cards: CardsAsked
+    waits: bool
+    """Whether it rather waits than run with cards that do not meet its requirements."""
+    wait: float
+    """Seconds for which it waits for better cards than those that are free."""
+    group_size: int
+    """Pods of its group that are placed together; 1: it is placed alone."""
+    on_one_node: bool
+    """Whether all pods of its group have to be on one node."""
+    options: Options
+    profile: Profile
+    """As applied to it."""
+
+    @property
+    def most_seconds(self) -> float:
+        """For how long better cards may be waited for."""
+        return float("inf") if self.waits else self.wait
+
+
+def read_asked(pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy) -> Asked:
+    """What a pod asks.
+
+    Args:
+        pod: With the mark of injection.
+        namespace: Its namespace.
+        requests: What its containers request.
+        policy: The configuration.
+
+    Raises:
+        FormatError: an option does not parse.
+    """
+    options = resolve_options(policy.defaults, pod, namespace)
+    profile = options.profile
+    if profile is Profile.OBSERVE:
+        profile = observed_profile(namespace, policy.defaults)
+    counts = [container.request.count for container in requests.containers if container.request] or [0]
+    requirements = required(options)
+    linked = max(counts) > 1 or (profile.shares_gpus and sum(counts) > 1)
+    annotations = pod.annotations
+    return Asked(
+        cards=CardsAsked(
+            count=sum(counts),
+            linked=linked,
+            constraints=_constraints(requirements) if linked else Constraints(),
+            policy=Policy.SPREAD if options.policy is choices.Policy.SPREAD else Policy.BEST_FIT,
+            node_policy=options.node_policy,
+            one_numa_node=annotations.get(names.NUMA_BIND) == "true",
+            types=_words(annotations.get(names.USE_GPU_TYPE, "")),
+            not_types=_words(annotations.get(names.NO_USE_GPU_TYPE, "")),
+        ),
+        waits=options.on_violation is OnViolation.DENY,
+        wait=options.place_wait,
+        group_size=group_size(options.group_size, annotations),
+        on_one_node=options.group is not None and options.colocate is Colocate.REQUIRED,
+        options=options,
+        profile=profile,
+    )
+
+
+def _constraints(requirements: Requirements) -> Constraints:
+    return Constraints(
+        require_nvlink=requirements.every_pair_linked,
+        min_bandwidth=requirements.min_bandwidth or 0.0,
+        same_numa=requirements.one_numa_node,
+    )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Of a comma list; more than HAMi's users write are not looked at."""
+    return tuple(word.strip().upper() for word in text[:_MOST_CHARACTERS].split(",") if word.strip())
+
+
+_MOST_CHARACTERS = 4096

@@ -1,0 +1,170 @@
+"""Cards for pods that work together: all of them or none, on one node, or on nodes that are near each other."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from webhook.decisions.configuration import NetworkLevel
+from webhook.decisions.place.card_request import Asked
+from webhook.decisions.place.choice import Chosen, grade_of, is_satisfying
+from webhook.decisions.place.group import NETWORK_LABELS
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.round import Round, Scene
+from webhook.words.choices import NodePolicy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """A pod of a group."""
+
+    pod: PodRecord
+    asked: Asked
+    holder: str = ""
+    """The key of the pod on which its cards are written; empty: the pod itself."""
+
+
+Placement = dict[str, Chosen]
+"""By the keys of the pods."""
+
+
+class GroupChooser:
+    """Chooses for the pods of one group, and leaves what it chose held.
+
+    Args:
+        scene: What there is.
+        this: The round.
+        members: Pods that need cards, at least one.
+    """
+
+    def __init__(self, scene: Scene, this: Round, members: Sequence[Member]) -> None:
+        self._scene, self._this = scene, this
+        self._members = sorted(members, key=lambda member: (-member.asked.cards.count, member.pod.key))
+        self._first = self._members[0]
+        self._count = sum(member.asked.cards.count for member in members)
+        self._options = self._first.asked.options
+        self._present = scene.world.nodes_of_mates(self._first.pod)
+        """Nodes on which pods of the group are already."""
+
+    def choose(self) -> Placement | None:
+        """Cards for all members, near each other; None if there are not enough.
+
+        What is nearest comes first: one node if all have to be on one, else each level of the network, and in the
+        end the whole cluster.
+        """
+        if self._first.asked.on_one_node:
+            return self._best_of([frozenset({name}) for name in self._single_nodes()])
+        for domains in self._levels():
+            found = self._best_of(domains)
+            if found:
+                return found
+        return None
+
+    def _single_nodes(self) -> Iterator[str]:
+        """The nodes that have enough for all."""
+        for node in self._scene.world.known_nodes():
+            if self._free(node.name) >= self._count and self._present <= {node.name}:
+                yield node.name
+
+    def _levels(self) -> Iterator[list[frozenset[str]]]:
+        """The nodes, in groups that are near each other: those that have one value of a label."""
+        nodes = [node for node in self._scene.world.known_nodes() if node.record]
+        levels = {level.label: level for level in self._scene.settings.network}
+        least = self._options.min_network_bandwidth or 0.0
+        yield [frozenset({node.name}) for node in nodes if self._present <= {node.name}]
+        for label in levels or NETWORK_LABELS:
+            if not _carries(levels.get(label), least):
+                continue
+            domains: dict[str, set[str]] = {}
+            for node in nodes:
+                value = node.record.labels.get(label) if node.record else None
+                if value:
+                    domains.setdefault(value, set()).add(node.name)
+            yield [frozenset(names) for names in domains.values() if self._present <= names]
+        if not levels or not least:
+            yield [frozenset(node.name for node in nodes)]
+
+    def _best_of(self, domains: Sequence[frozenset[str]]) -> Placement | None:
+        """The best placement that lies in one of these sets of nodes; it is held."""
+        best: tuple[tuple[float, ...], Placement] | None = None
+        for domain in domains:
+            if sum(self._free(name) for name in domain) < self._count:
+                continue
+            found = self._within(domain)
+            self._drop()
+            if found:
+                rank = self._rank(found)
+                best = (rank, found) if best is None or rank > best[0] else best
+        if best is None:
+            return None
+        self._hold(best[1])
+        return best[1]
+
+    def _within(self, domain: frozenset[str]) -> Placement | None:
+        """Cards for one member after the other."""
+        found: Placement = {}
+        for member in self._members:
+            chosen = self._next(member, domain, found)
+            if chosen is None or (member.asked.waits and not is_satisfying(chosen)):
+                return None
+            found[member.pod.key] = chosen
+            self._scene.intents.hold(member.pod, chosen.node, chosen.uuids, holder=member.holder)
+        return found if self._is_allowed(found) else None
+
+    def _next(self, member: Member, domain: frozenset[str], found: Placement) -> Chosen | None:
+        """The best cards for one more: of equally good ones those of a node that the group has, or has not."""
+        used = self._present | {chosen.node.name for chosen in found.values()}
+        most = self._options.max_nodes
+        is_full = most is not None and len(used) >= most
+        anywhere = self._best(member, domain & used if is_full else domain)
+        preferred = domain - used if self._options.node_policy is NodePolicy.SPREAD else domain & used
+        if anywhere is None or is_full or not preferred:
+            return anywhere
+        kept = self._best(member, preferred)
+        cards = member.asked.cards
+        return kept if kept and grade_of(kept, cards) >= grade_of(anywhere, cards) else anywhere
+
+    def _best(self, member: Member, only: Collection[str]) -> Chosen | None:
+        self._scene.searches += 1
+        return self._scene.chooser.best(member.pod, member.asked.cards, closed=self._this.closed, only=only)
+
+    def _is_allowed(self, found: Placement) -> bool:
+        """Whether each node gives as much as the group asks of each, and the network between them carries enough."""
+        given: dict[str, int] = {}
+        for chosen in found.values():
+            given[chosen.node.name] = given.get(chosen.node.name, 0) + len(chosen.choice.gpus)
+        if min(given.values()) < self._options.min_gpus_per_node:
+            return False
+        least = self._options.min_network_bandwidth
+        if least is None or len(given) == 1 or self._scene.settings.network:
+            return True
+        return all(_network(chosen) >= least for chosen in found.values())
+
+    def _rank(self, found: Placement) -> tuple[float, ...]:
+        """The worst set first, then how few nodes there are, then how few cards stay free on them."""
+        worst = min(
+            (grade_of(found[member.pod.key], member.asked.cards) for member in self._members), default=(0.0, 0.0)
+        )
+        nodes = {chosen.node.name for chosen in found.values()}
+        sign = -1 if self._options.node_policy is not NodePolicy.SPREAD else 1
+        return (*worst, sign * len(nodes), -sum(self._free(name) for name in nodes))
+
+    def _free(self, name: str) -> int:
+        stock = self._scene.world.free_of(name)
+        return len(stock.free) if stock else 0
+
+    def _hold(self, found: Placement) -> None:
+        for member in self._members:
+            chosen = found[member.pod.key]
+            self._scene.intents.hold(member.pod, chosen.node, chosen.uuids, holder=member.holder)
+
+    def _drop(self) -> None:
+        for member in self._members:
+            self._scene.intents.drop(member.pod.key)
+
+
+def _carries(level: NetworkLevel | None, least: float) -> bool:
+    return level is None or level.bandwidth >= least
+
+
+def _network(chosen: Chosen) -> float:
+    """GB/s per direction between the cards and other nodes, by their NICs."""
+    return chosen.node.build.network(chosen.choice) if chosen.node.build else 0.0

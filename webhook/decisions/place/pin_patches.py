@@ -1,0 +1,93 @@
+"""The JSON patches that pin a pod to cards, pin it anew, and take a pin back.
+
+Each holds only for the very state of the pod that it was decided on. Without that a user's own list, which the pod gets
+in between, would be overwritten.
+"""
+
+from collections.abc import Sequence
+
+from webhook.decisions.place.gate import find_gate, open_gate
+from webhook.decisions.place.narrowing import narrow
+from webhook.decisions.place.pins import written_pin
+from webhook.decisions.place.placed_annotation import Placed, format_placed
+from webhook.decisions.place.pod import PodRecord, UnboundPod
+from webhook.words import names
+from webhook.words.choices import Placement
+from webhook.words.patch import Operation, pointer
+
+
+def pin(pod: PodRecord, placed: Placed, *, opens: bool, narrowed: Sequence[str] = ()) -> tuple[Operation, ...]:
+    """Limit HAMi's choice to cards.
+
+    Args:
+        pod: Without a node.
+        placed: What was chosen.
+        opens: Whether our gate, if the pod has it, is opened by the same patch.
+        narrowed: Names of the only nodes that the scheduler may look at; empty: all. Only for a pod behind a gate.
+    """
+    unbound = _unbound(pod)
+    gate = find_gate(unbound.pod)
+    return (
+        *_unchanged(pod, unbound),
+        *_annotations(unbound, {names.USE_GPU_UUID: ",".join(placed.cards), names.PLACED: format_placed(placed)}),
+        *(narrow(unbound.pod, narrowed) if narrowed else ()),
+        *(() if gate and not opens else _pass(unbound, Placement.PINNED)),
+    )
+
+
+def let_go(pod: PodRecord) -> tuple[Operation, ...]:
+    """Open the gate of a pod that is pinned already."""
+    unbound = _unbound(pod)
+    return (*_unchanged(pod, unbound), *_pass(unbound, Placement.PINNED))
+
+
+def release(pod: PodRecord) -> tuple[Operation, ...]:
+    """Leave the choice to HAMi: our gate is opened, and a pin of ours goes.
+
+    What was chosen stays on record, and with it how often the planner has chosen for the pod.
+    """
+    unbound = _unbound(pod)
+    return (
+        *_unchanged(pod, unbound),
+        *((Operation("remove", pointer("metadata", "annotations", names.USE_GPU_UUID)),) if written_pin(pod) else ()),
+        *_pass(unbound, Placement.RELEASED),
+    )
+
+
+def rest(pod: PodRecord) -> tuple[Operation, ...]:
+    """Keep the pin, and hold the cards no longer: others may get them."""
+    unbound = _unbound(pod)
+    return (*_unchanged(pod, unbound), *_label(unbound, Placement.RELEASED))
+
+
+def _unbound(pod: PodRecord) -> UnboundPod:
+    if pod.unbound is None:
+        raise TypeError(f"pod {pod.key} has a node")
+    return pod.unbound
+
+
+def _unchanged(pod: PodRecord, unbound: UnboundPod) -> tuple[Operation, ...]:
+    return (
+        Operation("test", "/metadata/uid", pod.uid),
+        Operation("test", "/metadata/resourceVersion", unbound.version),
+    )
+
+
+def _annotations(unbound: UnboundPod, values: dict[str, str]) -> tuple[Operation, ...]:
+    metadata = unbound.pod.metadata
+    if metadata is None or metadata.annotations is None:
+        return (Operation("add", "/metadata/annotations", values),)
+    return tuple(Operation("add", pointer("metadata", "annotations", key), value) for key, value in values.items())
+
+
+def _pass(unbound: UnboundPod, placement: Placement) -> tuple[Operation, ...]:
+    """The pod goes on like that: its gate, if it has ours, is opened."""
+    gate = find_gate(unbound.pod)
+    return open_gate(gate, placement) if gate else _label(unbound, placement)
+
+
+def _label(unbound: UnboundPod, placement: Placement) -> tuple[Operation, ...]:
+    metadata = unbound.pod.metadata
+    if metadata is None or metadata.labels is None:
+        return (Operation("add", "/metadata/labels", {names.PLACEMENT: placement}),)
+    return (Operation("add", pointer("metadata", "labels", names.PLACEMENT), placement),)

@@ -1,0 +1,170 @@
+"""Pods past the gate that have no node yet: whether HAMi takes what was chosen, and what is chosen instead."""
+
+from collections.abc import Iterator
+
+from webhook.decisions.place.card_request import Asked
+from webhook.decisions.place.choice import Chosen, is_satisfying
+from webhook.decisions.place.memory import Followed
+from webhook.decisions.place.pin_patches import release, rest
+from webhook.decisions.place.pins import pin_of, placement_of, written_pin
+from webhook.decisions.place.placed_annotation import Placed, read_placed
+from webhook.decisions.place.pod import PodRecord, UnboundPod
+from webhook.decisions.place.reasons import PlaceReason
+from webhook.decisions.place.round import NotPlaceable, Round, Scene
+from webhook.decisions.place.telling import bound_write, changed_write, chosen_write
+from webhook.decisions.place.writes import Write
+from webhook.objects.pod import PodCondition
+from webhook.words import names
+from webhook.words.catalogue import waiting as said
+from webhook.words.catalogue.entry import Message
+from webhook.words.choices import Placement, PlacementMode
+from webhook.words.errors import shorten
+
+_UNSCHEDULABLE = "Unschedulable"
+"""Of the condition ``PodScheduled``: a scheduling cycle found no node (k8s.io/api core/v1, types.go)."""
+
+
+class FollowedPods:
+    """Decides about the pods past our gate."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    def decide(self, this: Round) -> Iterator[Write]:
+        """What is to be done; it also finds out which nodes and how much of ``inFlight`` are in use."""
+        followed, resting = [], []
+        for pod in list(self._scene.world.unbound.values()):
+            unbound = pod.unbound
+            if unbound is None or unbound.is_gated or unbound.is_ending:
+                continue
+            self._scene.memory.see(pod, this.now)
+            found = self._scene.memory.follow(pod, this.now)
+            if found:
+                followed.append((found.pinned_at, pod.key, pod, unbound, found))
+            elif placement_of(pod) == Placement.RELEASED and pod.key not in this.busy:
+                resting.append((pod, unbound))
+        followed.sort(key=lambda entry: entry[:2])
+        waiting = [entry[2:] for entry in followed if not self._is_on_its_way(*entry[2:], this)]
+        others_move = False
+        for pod, unbound, found in waiting:
+            for write in self._choose_again(pod, unbound, found, this, others_move=others_move):
+                others_move = True
+                yield write
+            this.releasing.add(found.placed.node)  # the write may fail
+        for pod, unbound in resting:
+            yield from self._wake(pod, unbound, this)
+
+    def bound(self, before: PodRecord, after: PodRecord, this: Round) -> Iterator[Write]:
+        """A pod has got its node: whether HAMi gave what it was pinned to."""
+        pin = pin_of(before)
+        found = self._scene.memory.followed.pop(after.uid, None)
+        if found:
+            self._scene.memory.begin_anew(found.pinned_at, this.now)
+        if pin:
+            yield bound_write(after, pin, self._scene.memory.see(after, this.now))
+
+    def _is_on_its_way(self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round) -> bool:
+        if pod.key not in this.busy and self._is_refused(pod, unbound.scheduled, found, this.now):
+            return False
+        _stays(found, this)
+        return True
+
+    def _is_refused(self, pod: PodRecord, scheduled: PodCondition, found: Followed, now: float) -> bool:
+        """Whether the scheduler does not take what was chosen.
+
+        A second refusal in the same words changes nothing on the pod, and HAMi's allocation of an earlier attempt stays
+        on it after a refusal. Both count when the planner has been patient. A scheduler that finds neither a node nor
+        none, because HAMi or its lock is in the way, refuses the pod only if it binds others meanwhile.
+        """
+        is_late = now - found.since >= self._scene.settings.pin_seconds
+        if scheduled.reason != _UNSCHEDULABLE:
+            return is_late and found.is_overtaken
+        return is_late or (scheduled != found.before and not pod.held)
+
+    def _choose_again(
+        self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round, *, others_move: bool
+    ) -> Iterator[Write]:
+        """The scheduler did not take what was chosen. A node is tried again only if others had got its cards.
+
+        Where ``others_move`` in this round, the cards that they had are free in the next.
+        """
+        scene, placed = self._scene, found.placed
+        waited = scene.memory.see(pod, this.now)
+        if scene.settings.mode is not PlacementMode.ON:
+            message = said.NOT_PLACEABLE.say(why="placement is off")
+            yield changed_write(pod, PlaceReason.SWITCHED_OFF, message, release(pod), result="released", waited=waited)
+            return
+        taken = any(scene.world.holders(uuid, placed.node) - {pod.key} for uuid in placed.cards)
+        refused = placed.refused if taken else tuple(dict.fromkeys((*placed.refused, placed.node)))
+        asked = self._asked(pod)
+        if asked and not scene.has_time_for(asked):
+            _stays(found, this)
+            return
+        chosen = None
+        if asked and placed.attempt < scene.settings.attempts:
+            with scene.world.without(pod):
+                chosen = scene.chooser.best(pod, asked.cards, closed=this.closed.union(refused))
+        if asked and chosen and _will_do(chosen, asked):
+            if chosen.node.name in this.releasing:
+                _stays(found, this)
+                return
+            message = said.SCHEDULER_REFUSED.say(node=placed.node, said=shorten(unbound.scheduled.message))
+            again = this.placed(chosen, placed.attempt + 1, refused, placed.later)
+            yield self._repin(pod, chosen, again, this, refused=message)
+        elif others_move and asked and placed.attempt < scene.settings.attempts:
+            _stays(found, this)
+        elif asked is None or not asked.waits:
+            message = said.TRIED_OFTEN.say(attempts=placed.attempt)
+            yield changed_write(pod, PlaceReason.GIVEN_UP, message, release(pod), result="given-up", waited=waited)
+        else:
+            free = scene.free_cards(pod)
+            message = said.PIN_WITHOUT_CARDS.say(evidence=free)
+            scene.memory.rested[pod.uid] = this.now
+            yield changed_write(pod, PlaceReason.CARDS_LOST, message, rest(pod), result="refused", waited=waited)
+
+    def _wake(self, pod: PodRecord, unbound: UnboundPod, this: Round) -> Iterator[Write]:
+        """A pod that holds no cards: perhaps there are some for it now. Looked for once in ``pinSeconds``."""
+        scene = self._scene
+        since = scene.memory.rested.setdefault(pod.uid, this.now)
+        before = read_placed(unbound.pod.annotations)
+        is_users = not written_pin(pod) and names.USE_GPU_UUID in unbound.pod.annotations
+        is_on = scene.settings.mode is PlacementMode.ON
+        is_time = this.now - since >= scene.settings.pin_seconds
+        if is_users or not is_on or not is_time or unbound.scheduled.reason != _UNSCHEDULABLE:
+            return
+        asked = self._asked(pod)
+        if this.in_flight >= scene.settings.in_flight or (asked and not scene.has_time_for(asked)):
+            return
+        chosen = this.best(scene, pod, asked) if asked else None
+        if chosen and chosen.node.name in this.releasing:
+            return
+        scene.memory.rested[pod.uid] = this.now
+        attempt = before.attempt + 1 if before else 1
+        if asked and chosen and _will_do(chosen, asked) and (asked.waits or attempt <= scene.settings.attempts):
+            yield self._repin(pod, chosen, this.placed(chosen, attempt, later=before.later if before else None), this)
+
+    def _repin(
+        self, pod: PodRecord, chosen: Chosen, placed: Placed, this: Round, *, refused: Message | None = None
+    ) -> Write:
+        scene = self._scene
+        scene.intents.hold(pod, chosen.node, chosen.uuids)
+        this.releasing.add(chosen.node.name)
+        this.in_flight += 1
+        scene.memory.pinned(pod, placed, this.now)
+        return chosen_write(pod, chosen, placed, scene.memory.see(pod, this.now), refused=refused)
+
+    def _asked(self, pod: PodRecord) -> Asked | None:
+        try:
+            return self._scene.asked(pod)
+        except NotPlaceable:
+            return None
+
+
+def _will_do(chosen: Chosen, asked: Asked) -> bool:
+    return is_satisfying(chosen) or not asked.waits
+
+
+def _stays(found: Followed, this: Round) -> None:
+    """A pod is on its way to the node that was chosen."""
+    this.in_flight += 1
+    this.releasing.add(found.placed.node)

@@ -1,0 +1,145 @@
+"""Decisions about a pod as what is written: the patch, and what users, the log and metrics are told of it."""
+
+from collections.abc import Sequence
+
+from webhook.decisions.place.choice import Chosen
+from webhook.decisions.place.pin_patches import let_go, pin
+from webhook.decisions.place.placed_annotation import Placed
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.reasons import PlaceReason
+from webhook.decisions.place.writes import PodCondition, Write
+from webhook.objects.binding import PodEvent
+from webhook.words.catalogue import waiting as said
+from webhook.words.catalogue.entry import Message
+from webhook.words.patch import Operation
+
+
+def chosen_write(  # noqa: PLR0913 - what there is to say
+    pod: PodRecord,
+    chosen: Chosen,
+    placed: Placed,
+    waited: float,
+    *,
+    opens: bool = True,
+    refused: Message | None = None,
+    narrowed: Sequence[str] = (),
+) -> Write:
+    """Pin a pod.
+
+    Args:
+        pod: Without a node.
+        chosen: Its cards.
+        placed: What is written of them.
+        waited: Seconds.
+        opens: Whether it goes on at once, or holds its cards behind the gate.
+        refused: Why an earlier choice was not taken; None: this is the first.
+        narrowed: Host names of the only nodes that the scheduler may look at from now on; empty: all.
+    """
+    cards = ", ".join(f"GPU{index}" for index in chosen.choice.gpus)
+    link = f"{placed.link}, {placed.bandwidth:g} GB/s" if len(placed.cards) > 1 else placed.link
+    message = _chosen(placed, cards, link)
+    return Write(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        patch=pin(pod, placed, opens=opens, narrowed=narrowed),
+        condition=PodCondition("True", PlaceReason.PINNED, str(message)),
+        event=PodEvent(PlaceReason.REFUSED, refused.advice)
+        if refused
+        else PodEvent(PlaceReason.PINNED, message.advice, is_warning=False),
+        result="pinned" if placed.attempt == 1 else "repinned",
+        link=placed.link,
+        given_up=chosen.given_up,
+        log={
+            **_log(PlaceReason.PINNED, message, waited),
+            "node": placed.node,
+            "cards": cards,
+            "link": placed.link,
+            "bandwidth": placed.bandwidth,
+            "share": placed.share,
+            "attempt": placed.attempt,
+            "gaveUp": "; ".join(placed.gave_up),
+        },
+    )
+
+
+def _chosen(placed: Placed, cards: str, link: str) -> Message:
+    later = placed.later
+    if later is None:
+        return said.CARDS_CHOSEN.say(node=placed.node, cards=cards, link=link)
+    held = sum(len(one.cards) for one in later.sets)
+    return said.CARDS_CHOSEN_AND_HELD.say(node=placed.node, cards=cards, link=link, held=held, pods=len(later.sets))
+
+
+def gate_write(pod: PodRecord, placed: Placed, waited: float) -> Write:
+    """Open the gate of a pod that holds its cards."""
+    return Write(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        patch=let_go(pod),
+        log={"reason": PlaceReason.LET_GO, "waited": round(waited, 3), "node": placed.node},
+    )
+
+
+def changed_write(
+    pod: PodRecord, reason: PlaceReason, message: Message, patch: tuple[Operation, ...], *, result: str, waited: float
+) -> Write:
+    """Change a pod to something worse than a pin, and say why.
+
+    Args:
+        pod: Without a node.
+        reason: In the condition, the Event and the log.
+        message: Why.
+        patch: Of the pod.
+        result: For the counter.
+        waited: Seconds.
+    """
+    return Write(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        patch=patch,
+        condition=PodCondition("False", reason, str(message)),
+        event=PodEvent(reason, message.advice),
+        result=result,
+        log=_log(reason, message, waited),
+    )
+
+
+def waiting_write(pod: PodRecord, reason: PlaceReason, message: Message, waited: float) -> Write | None:
+    """Say why a pod waits; None if the pod says it already.
+
+    The Event and the line of the log are only for a reason that is new.
+    """
+    present = pod.unbound.placed if pod.unbound else None
+    if present and (present.reason, present.message) == (reason, str(message)):
+        return None
+    is_new = present is None or present.reason != reason
+    return Write(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        condition=PodCondition("False", reason, str(message)),
+        event=PodEvent(reason, message.advice) if is_new else None,
+        log=_log(reason, message, waited) if is_new else {},
+    )
+
+
+def bound_write(pod: PodRecord, placed: Placed, waited: float) -> Write:
+    """Say whether HAMi gave what was chosen."""
+    taken = set(pod.held) == set(placed.cards)
+    message = said.OTHER_CARDS.say(chosen=", ".join(placed.cards), given=", ".join(pod.held) or "none")
+    reason = PlaceReason.TAKEN if taken else PlaceReason.OTHER_CARDS
+    return Write(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        event=None if taken else PodEvent(reason, message.advice),
+        result="taken" if taken else "missed",
+        log={"reason": reason, "waited": round(waited, 3), "node": pod.node, "text": "" if taken else str(message)},
+    )
+
+
+def _log(reason: PlaceReason, message: Message, waited: float) -> dict[str, str | int | float]:
+    return {"reason": reason, "waited": round(waited, 3), "text": str(message)}

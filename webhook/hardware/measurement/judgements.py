@@ -1,0 +1,89 @@
+"""Measurements with what was expected of them, as parts of a report."""
+
+from collections.abc import Sequence
+
+from webhook.hardware.measurement.expectations import Expected
+from webhook.hardware.measurement.messages import PairMeasured, SetMeasured
+from webhook.hardware.measurement.report import CardSet, Pair, Warn
+from webhook.hardware.measurement.samples import is_unsteady, middle, rates, spread
+from webhook.hardware.measurement.verdict import CARRIED_OF_SET, MESH_SHARE, SWITCHED_SHARE, Evidence, judge
+from webhook.hardware.topology.sets import LinkClass
+
+
+def judged_pair(source: str, target: str, found: PairMeasured, expected: Expected | None) -> Pair:
+    """A pair, with its verdict."""
+    samples = found.gbps if found.peer_access else found.staged_gbps
+    seen = Evidence(
+        gbps=middle(samples),
+        due_bytes=found.copied_bytes,
+        moved=(found.sent_bytes, found.received_bytes),
+        peer_access=found.peer_access,
+        intact=found.intact,
+    )
+    verdict, warnings = judge(seen, expected)
+    return Pair(
+        source=source,
+        target=target,
+        link=expected.link if expected else None,
+        peer_access=found.peer_access,
+        rank=found.rank,
+        measured_gbps=seen.gbps,
+        spread_gbps=spread(samples),
+        samples_gbps=samples,
+        staged_gbps=middle(found.staged_gbps),
+        staged_samples_gbps=found.staged_gbps,
+        latency_us=middle(found.latency_us),
+        copied_bytes=found.copied_bytes,
+        sent_bytes=found.sent_bytes,
+        received_bytes=found.received_bytes,
+        expected_gbps=expected.gbps if expected else None,
+        pcie_gbps=expected.pcie_gbps if expected else None,
+        ratio=_ratio(seen.gbps, expected),
+        verdict=verdict,
+        warnings=_with_unsteady(samples, warnings),
+    )
+
+
+def judged_set(cards: Sequence[str], found: SetMeasured, expected: Expected | None) -> CardSet:
+    """An all-reduce, with its verdict."""
+    factor = ring_factor(len(cards))
+    algbw = rates(found.reduced_bytes, found.milliseconds)
+    busbw = [rate * factor for rate in algbw]
+    seen = Evidence(
+        gbps=middle(busbw),
+        due_bytes=found.reduced_bytes * found.reductions * factor,
+        moved=found.sent_bytes,
+        peer_access=True,  # NCCL decides for itself
+        carried=CARRIED_OF_SET,
+        share=SWITCHED_SHARE if expected and expected.link == LinkClass.NVSWITCH else MESH_SHARE,
+    )
+    verdict, warnings = judge(seen, expected)
+    return CardSet(
+        cards=list(cards),
+        link=expected.link if expected else None,
+        algbw_gbps=middle(algbw),
+        busbw_gbps=seen.gbps,
+        spread_gbps=spread(busbw),
+        samples_gbps=busbw,
+        reduced_bytes=found.reduced_bytes,
+        reductions=found.reductions,
+        sent_bytes=found.sent_bytes,
+        expected_gbps=expected.gbps if expected else None,
+        pcie_gbps=expected.pcie_gbps if expected else None,
+        ratio=_ratio(seen.gbps, expected),
+        verdict=verdict,
+        warnings=_with_unsteady(busbw, warnings),
+    )
+
+
+def ring_factor(count: int) -> float:
+    """What a card of so many sends for each byte that is reduced: 2(n-1)/n, as nccl-tests reckons it."""
+    return 2 * (count - 1) / count
+
+
+def _ratio(gbps: float | None, expected: Expected | None) -> float | None:
+    return gbps / expected.gbps if gbps is not None and expected and expected.gbps else None
+
+
+def _with_unsteady(samples: Sequence[float], warnings: Sequence[Warn]) -> list[Warn]:
+    return [*warnings, *([Warn.UNSTEADY] if is_unsteady(samples) else [])]

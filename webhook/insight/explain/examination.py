@@ -1,0 +1,354 @@
+"""What admission and bind make of the pod, asked once for all conditions."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from webhook.decisions.admit.container import PodContainer, inspect
+from webhook.decisions.admit.preparation import pod_to_inject, prepare
+from webhook.decisions.admit.subject import Subject
+from webhook.decisions.admit.trial import StepTrial, try_steps
+from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.bind.injection import injected_profile
+from webhook.decisions.bind.pod_to_bind import PodToBind, pod_to_bind
+from webhook.decisions.bind.resolution import peer_devices, resolve_pod
+from webhook.decisions.claims.allocations import NOTHING_GIVEN, GivenGpus, given_gpus
+from webhook.decisions.claims.evidence import claim_title
+from webhook.decisions.claims.pod import claim_names
+from webhook.decisions.claims.requests import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs
+from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.options import Options, resolve_options
+from webhook.decisions.request.claims import PodClaims, claim_view, read_claims
+from webhook.decisions.request.observe_profile import observed_profile, profile_if_observed
+from webhook.decisions.request.resources import PodRequests, read_requests
+from webhook.decisions.resolve.resolve import Resolution, Unresolved, UnresolvedError
+from webhook.insight.explain.evidence import Evidence
+from webhook.objects.pod import PodSpec
+from webhook.words import names
+from webhook.words.catalogue.claims import CLAIM_NOT_READ, POOL_NOT_PUBLISHED, SLICES_NOT_READ
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.opting import BAD_OPTION
+from webhook.words.choices import Profile
+from webhook.words.errors import FormatError
+from webhook.words.mark import Mark
+from webhook.words.outcome import Refused
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """Why nothing is known of the pod's GPUs."""
+
+    reason: Unresolved
+    message: Message
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """What admission makes of the pod in one profile."""
+
+    profile: Profile
+    """Never ``observe``: the one below it."""
+    subject: Subject | None
+    """The pod as the steps see it; ``None`` where admission would refuse or skip it before the first step."""
+    refusal: str
+    """Why it would refuse it; empty if it would not."""
+    steps: Mapping[str, StepTrial]
+    """Each step tried on the pod as it is; empty without a subject."""
+
+
+class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod with everything that follows for it."""
+
+    evidence: Evidence
+    holder: str
+    """``namespace/name``."""
+    cluster: ClusterFacts
+    """With what the configuration says of it."""
+    injected_as: Profile | None
+    """The profile with which admission injected it, as bind reads from its containers; ``None`` if it did not."""
+    is_observed: bool
+    """Whether bind only looks at it: it was not injected, and admission would observe it now."""
+    mark: Mark | None
+    """What ``gpu.topology/injected`` says, from which nothing follows."""
+    mark_problem: str
+    """Why the mark cannot be read; empty if it can, or if there is none."""
+    requests: PodRequests
+    requests_problem: Message | None
+    """Why a request for GPUs cannot be read; ``None`` if all can."""
+    claims: PodClaims | None
+    """The resource claims that its containers refer to, perhaps of GPUs; ``None`` where it is known what for."""
+    given: GivenGpus
+    """What claims gave it; nothing where the configuration does not have claims looked at."""
+    options: Options
+    """The defaults of the configuration where an option cannot be read."""
+    profile: Profile
+    """With which it was injected, else the one that fits what the pod says and has; never ``observe``."""
+    fitting: Admission
+    """In that profile."""
+    actual: Admission
+    """In the profile that admission itself would apply, or did."""
+    containers: tuple[PodContainer, ...]
+    """All of them, init containers first; empty if none asks for a device."""
+    gpu_containers: tuple[PodContainer, ...]
+    """Those that ask for GPUs, without those that ``gpu.topology/containers`` leaves out."""
+    resolution: Resolution | None
+    """What follows from its GPUs."""
+    at_binding: Resolution | None
+    """The same as the webhook answers its Binding with: the group matters only to a requirement there."""
+    unresolved: Unknown | None
+    """Why it is not known, where the pod has a node."""
+
+    @property
+    def spec(self) -> PodSpec:
+        """Of the pod."""
+        return self.evidence.pod.spec or PodSpec()
+
+    @property
+    def subject(self) -> Subject | None:
+        """The pod in the profile that fits."""
+        return self.fitting.subject
+
+    @property
+    def steps(self) -> Mapping[str, StepTrial]:
+        """The steps of the profile that fits."""
+        return self.fitting.steps
+
+    @property
+    def injected(self) -> bool:
+        """Whether the webhook prepared the pod, and did not only observe it."""
+        return self.injected_as is not None
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs its containers ask for, together."""
+        return sum(container.request.count for container in self.gpu_containers if container.request)
+
+    @property
+    def alone(self) -> bool:
+        """Whether no container has a second GPU, and none has peers, so that NVLink has nothing to join."""
+        counts = [container.request.count for container in self.gpu_containers if container.request]
+        return bool(counts) and all(count == 1 for count in counts) and not self.profile.shares_gpus
+
+    @property
+    def family(self) -> str:
+        """Whose resources it asks for."""
+        return next((container.request.family for container in self.gpu_containers if container.request), "hami")
+
+    @property
+    def claimed(self) -> tuple[ClaimedGpus, ...]:
+        """What its containers get by claims."""
+        found = (container.request.claimed for container in self.gpu_containers if container.request)
+        return tuple(claimed for claimed in found if claimed)
+
+    @property
+    def looks_at_claims(self) -> bool:
+        """Whether the configuration has resource claims looked at."""
+        return self.evidence.policy.claims.enabled
+
+    @property
+    def is_preloaded_by_claims(self) -> bool:
+        """Whether a DRA driver preloads HAMi's library into its containers."""
+        return any(claimed.preloading_driver for claimed in self.claimed)
+
+    @property
+    def claimed_count(self) -> str:
+        """The extended resource by whose count it asks for GPUs that resource claims serve; empty if none does."""
+        asked = (container.request.resource for container in self.gpu_containers if container.request)
+        served = self.evidence.pod.has_extended_claim
+        return next((count for count in asked if served or self.cluster.is_claimed(count)), "")
+
+    @property
+    def gets_claims_alone(self) -> bool:
+        """Whether it asks for no GPU by a count, and gets devices by resource claims."""
+        return self.claims is not None and not self.gpu_containers and not self.requests.mig
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the API server has given it a node."""
+        return bool(self.spec.node_name)
+
+    @property
+    def hami(self) -> str:
+        """HAMi with its version, where that is known."""
+        return f"HAMi {self.cluster.hami}"
+
+
+def examine(evidence: Evidence) -> ExaminedPod:
+    """Ask admission and bind.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    given = _given(evidence)
+    requests, requests_problem = _requests(evidence, given)
+    mark, mark_problem = _mark(evidence)
+    injected_as = injected_profile(requests.containers)
+    options = _options(evidence)
+    own = injected_as or _own_profile(evidence, options)
+    profile = injected_as or _profile(evidence, own, options, requests)
+    actual = _admission(evidence, requests, requests_problem, own)
+    fitting = actual if own is profile else _admission(evidence, requests, requests_problem, profile)
+    subject = fitting.subject
+    containers = subject.containers if subject else [inspect(container, ()) for container in requests.containers]
+    asking = subject.gpu_containers if subject else [container for container in containers if container.request]
+    resolution, at_binding, unresolved = (
+        _resolve(evidence, requests, options, profile, given) if asking else (None,) * 3
+    )
+    return ExaminedPod(
+        evidence=evidence,
+        holder=f"{evidence.namespace.name}/{evidence.pod.display_name}",
+        cluster=evidence.cluster.overruled_by(evidence.policy.versions),
+        injected_as=injected_as,
+        is_observed=injected_as is None
+        and profile_if_observed(evidence.pod, evidence.namespace, requests, evidence.policy) is not None,
+        mark=mark,
+        mark_problem=mark_problem,
+        requests=requests,
+        requests_problem=requests_problem,
+        claims=None if evidence.policy.claims.enabled else read_claims(evidence.pod, requests),
+        given=given,
+        options=options,
+        profile=profile,
+        fitting=fitting,
+        actual=actual,
+        containers=tuple(containers),
+        gpu_containers=tuple(asking),
+        resolution=resolution,
+        at_binding=at_binding,
+        unresolved=unresolved,
+    )
+
+
+def _given(evidence: Evidence) -> GivenGpus:
+    """What claims gave the pod; the problem says too what could not be read."""
+    known, settings = evidence.claims, evidence.policy.claims
+    if not settings.enabled:
+        return NOTHING_GIVEN
+    given = given_gpus(evidence.pod, known.claims, known.pools, settings, node=evidence.node)
+    if given.problem is None:
+        return given
+    titles = map(claim_title, claim_names(evidence.pod).by_entry.values())
+    unread = next((title for title in titles if title in known.unread), None)
+    if unread:
+        message = CLAIM_NOT_READ.say(claim=unread, problem=known.unread[unread])
+        return msgspec.structs.replace(given, problem=UnresolvedError(Unresolved.NO_ALLOCATION, message))
+    if known.pools_problem and given.problem.message.code == POOL_NOT_PUBLISHED.code:
+        message = SLICES_NOT_READ.say(problem=known.pools_problem)
+        return msgspec.structs.replace(given, problem=UnresolvedError(Unresolved.NO_ALLOCATION, message))
+    return given
+
+
+def _claim_view(evidence: Evidence, given: GivenGpus) -> ClaimView:
+    """What claims gave; where that is not known, what they ask for.
+
+    Of a pod with a node the scheduler has decided whether claims or a device plugin serve an extended resource.
+    """
+    policy = evidence.policy
+    if not policy.claims.enabled:
+        return NO_CLAIMS
+    if given.allocation.segments:
+        return given.view(policy.claims)
+    specs, spec = evidence.claims.specs(evidence.pod), evidence.pod.spec or PodSpec()
+    if spec.node_name:
+        return ClaimView(settings=policy.claims, containers=claimed_by_specs(evidence.pod, specs, policy.claims))
+    return claim_view(evidence.pod, specs, policy, evidence.cluster.overruled_by(policy.versions))
+
+
+def _requests(evidence: Evidence, given: GivenGpus) -> tuple[PodRequests, Message | None]:
+    policy = evidence.policy
+    try:
+        return (
+            read_requests(evidence.pod, policy.resources, policy.default_count, _claim_view(evidence, given)),
+            None,
+        )
+    except Refused as refused:
+        return PodRequests([], mig=False), refused.found
+
+
+def _mark(evidence: Evidence) -> tuple[Mark | None, str]:
+    text = evidence.pod.annotations.get(names.INJECTED)
+    if text is None:
+        return None, ""
+    try:
+        return Mark.parse(text), ""
+    except FormatError as error:
+        return None, str(error)
+
+
+def _options(evidence: Evidence) -> Options:
+    defaults = evidence.policy.defaults
+    try:
+        return resolve_options(defaults, evidence.pod, evidence.namespace)
+    except FormatError:
+        return defaults  # admission says it
+
+
+def _own_profile(evidence: Evidence, options: Options) -> Profile:
+    """The profile that admission would apply, or compare the pod with."""
+    if options.profile is not Profile.OBSERVE:
+        return options.profile
+    try:
+        return observed_profile(evidence.namespace, evidence.policy.defaults)
+    except FormatError:
+        return Profile.EXCLUSIVE
+
+
+def _profile(evidence: Evidence, profile: Profile, options: Options, requests: PodRequests) -> Profile:
+    """That profile; ``node-peers`` if neither pod nor namespace names one, and the pod was set up for it by hand."""
+    said = any(names.PROFILE in holder.annotations for holder in (evidence.pod, evidence.namespace))
+    if not said and profile is Profile.EXCLUSIVE and _meets_other_pods(evidence, options, requests):
+        return Profile.NODE_PEERS
+    return profile
+
+
+def _meets_other_pods(evidence: Evidence, options: Options, requests: PodRequests) -> bool:
+    """Whether its author set the pod up to work with others on its node."""
+    pod, spec = evidence.pod, evidence.pod.spec or PodSpec()
+    if options.group or pod.labels.get(names.GROUP) or (spec.host_ipc and spec.host_pid):
+        return True
+    asking = [container.spec for container in requests.containers if container.request]
+    return any(variable.name == names.ENV_NCCL_HOSTID for spec in asking for variable in spec.env or ())
+
+
+def _admission(
+    evidence: Evidence, requests: PodRequests, requests_problem: Message | None, profile: Profile
+) -> Admission:
+    subject, refusal = (None, requests_problem.advice) if requests_problem else _subject(evidence, requests, profile)
+    return Admission(profile=profile, subject=subject, refusal=refusal, steps=try_steps(subject) if subject else {})
+
+
+def _subject(evidence: Evidence, requests: PodRequests, profile: Profile) -> tuple[Subject | None, str]:
+    try:
+        found = pod_to_inject(evidence.pod, evidence.namespace, requests, evidence.policy, evidence.cluster)
+        return prepare(found, profile) if found else None, ""
+    except Refused as refused:
+        return None, refused.message
+    except FormatError as error:
+        return None, BAD_OPTION.say(problem=error).advice
+
+
+def _resolve(
+    evidence: Evidence, requests: PodRequests, options: Options, profile: Profile, given: GivenGpus
+) -> tuple[Resolution | None, Resolution | None, Unknown | None]:
+    """What follows from its GPUs and its peers', with what its Binding is answered, or why neither is known."""
+    if not evidence.node:
+        return None, None, None
+    try:
+        pod = _pod_to_bind(evidence, requests, options, profile, given)
+        peers = () if pod.demand.family == CLAIM else peer_devices(evidence.peers_here, "", evidence.policy)
+        resolution = resolve_pod(pod, evidence.policy, evidence.sources, peers=peers)
+        by_itself = bool(peers) and pod.group is None
+        return resolution, resolve_pod(pod, evidence.policy, evidence.sources) if by_itself else resolution, None
+    except Refused as refused:
+        return None, None, Unknown(Unresolved.NO_ALLOCATION, refused.found)
+    except UnresolvedError as error:
+        return None, None, Unknown(error.reason, error.message)
+
+
+def _pod_to_bind(
+    evidence: Evidence, requests: PodRequests, options: Options, profile: Profile, given: GivenGpus
+) -> PodToBind:
+    pod, namespace, policy, node = evidence.pod, evidence.namespace, evidence.policy, evidence.node
+    try:
+        return pod_to_bind(pod, namespace, requests, options, policy, profile, node=node, given=given)
+    except Refused:  # perhaps the option ``containers`` names others: all that ask for GPUs have some
+        every = msgspec.structs.replace(options, containers=None)
+        return pod_to_bind(pod, namespace, requests, every, policy, profile, node=node, given=given)

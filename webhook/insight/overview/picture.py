@@ -1,0 +1,219 @@
+"""The picture of a cluster, from what ``analyze`` knows of it."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import msgspec
+
+from webhook.cluster.snapshot.model import KnownPod, Snapshot
+from webhook.cluster.snapshot.nodes import ClusterNode
+from webhook.decisions.place.pins import pinned_cards
+from webhook.decisions.place.pod import PodRecord
+from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.traffic.judgement import PodTraffic
+from webhook.insight.analyze.diagnosis import Diagnosis
+from webhook.insight.analyze.free_cards import FilledWorld
+from webhook.insight.overview.cards import BareCard, bare_cards
+from webhook.insight.overview.findings import SortedFindings, sort_findings
+from webhook.insight.overview.holdings import CardTable, Held, held_by
+from webhook.insight.overview.links import UNKNOWN, Linked
+from webhook.insight.overview.model import Card, CardState, Finding, Node, Overview, Pod
+from webhook.insight.overview.pods import Asked, Subject, asked, malformed_pod, pod_of
+from webhook.insight.overview.reservations import kept_for_later
+from webhook.insight.overview.traffic import moved
+from webhook.objects.pod import MalformedPod
+from webhook.objects.pod import Pod as DecodedPod
+from webhook.words.printable import fitted
+from webhook.words.timestamp import format_timestamp
+
+_LEAST = 2
+"""Cards that are a pair."""
+
+
+def overview(snapshot: Snapshot, found: Sequence[Diagnosis] | None, *, are_all_pods: bool = True) -> Overview:
+    """The cluster at a glance.
+
+    Args:
+        snapshot: The cluster.
+        found: What ``analyze`` finds in it, the worst first; None: that is not reckoned yet.
+        are_all_pods: Whether the pods of all namespaces were read. If not, a card without a pod need not be free.
+    """
+    return _Picture(snapshot, sort_findings(found or ()), are_all_pods).overview(are_judged=found is not None)
+
+
+class _NodeCards(msgspec.Struct, frozen=True):
+    """What is known of a node before its pods are looked at."""
+
+    node: ClusterNode
+    topology: NodeTopology | None
+    """What tells its cards, relied on or not."""
+    linked: Linked | None
+    cards: tuple[BareCard, ...]
+
+
+class _Holders(msgspec.Struct):
+    """The pods of one card."""
+
+    keys: list[str] = msgspec.field(default_factory=list)
+    has_slices: bool = False
+    are_chosen: bool = True
+    """Whether all of them only have it chosen."""
+
+
+class _Picture:
+    def __init__(self, snapshot: Snapshot, findings: SortedFindings, are_all_pods: bool) -> None:
+        self._snapshot, self._findings, self._are_all_pods = snapshot, findings, are_all_pods
+        self._filled = FilledWorld(snapshot)
+        every = {name: self._bare(snapshot.nodes[name]) for name in sorted(snapshot.nodes)}
+        self._nodes = {name: node for name, node in every.items() if node.cards or self._offers_gpus(node.node)}
+        self._tables = {name: CardTable(node.cards) for name, node in self._nodes.items()}
+        self._holders: dict[tuple[str, int], _Holders] = {}
+
+    def overview(self, *, are_judged: bool) -> Overview:
+        snapshot = self._snapshot
+        pods = tuple(self._pods())
+        at = format_timestamp(snapshot.at) if snapshot.at else ""
+        return Overview(
+            at=at,
+            nodes=tuple(self._node(node) for node in self._nodes.values()),
+            pods=pods,
+            findings=(*self._findings.others, *self._of_no_picture(pods)),
+            are_judged=are_judged,
+            unread=tuple(f"{each.what}: {each.problem}" for each in snapshot.unread),
+        )
+
+    def _bare(self, node: ClusterNode) -> _NodeCards:
+        there = self._filled.world.nodes.get(node.name)
+        relied_on = there.topology if there else None
+        build = there.build if there else None
+        linked = Linked(relied_on, build) if relied_on and build else None
+        topology = relied_on or _told(node)
+        return _NodeCards(node, topology, linked, bare_cards(node, topology, linked))
+
+    def _offers_gpus(self, node: ClusterNode) -> bool:
+        """Whether a node without a card that is known is one with GPUs all the same."""
+        if node.published_problem:
+            return True
+        amounts = node.record.allocatable if node.record else {}
+        return any(amounts.get(resources.count, 0) > 0 for resources in self._snapshot.policy.resources)
+
+    @cached_property
+    def _records(self) -> Mapping[str, PodRecord]:
+        return {record.key: record for _, record in self._filled.records}
+
+    def _pods(self) -> list[Pod]:
+        """By key. Who has which card is noted on the way."""
+        found = [pod for known in self._snapshot.pods if (pod := self._pod(known)) is not None]
+        return sorted(found, key=lambda pod: pod.key)
+
+    def _pod(self, known: KnownPod) -> Pod | None:
+        key = f"{known.namespace}/{known.name}"
+        findings = self._findings.of_pods.get(key, ())
+        try:
+            pod = known.pod
+            ask = asked(pod, self._snapshot)
+            held = self._held(known, pod, key)
+            if ask is None and not held.sets:
+                return None
+            ask = ask or Asked(None, has_slices=True, profile="")
+            self._note(key, ask, held)
+            node = self._nodes.get(held.node)
+            linked = node.linked if node else None
+            subject = Subject(known, pod, ask, held, linked, self._moved(pod, ask, held))
+            return pod_of(subject, self._snapshot.planner, findings)
+        except MalformedPod:
+            return malformed_pod(known, findings) if findings else None
+
+    def _held(self, known: KnownPod, pod: DecodedPod, key: str) -> Held:
+        record = self._records.get(key)
+        pinned = pinned_cards(record) if record is not None and not record.held else ()
+        where = self._filled.world.node_with(pinned) if pinned else None
+        return held_by(pod, known.node, record, where.name if where else "", self._tables)
+
+    def _moved(self, pod: DecodedPod, ask: Asked, held: Held) -> PodTraffic | None:
+        node = self._nodes.get(held.node)
+        if node is None or ask.has_slices or held.is_chosen:  # traffic is counted for cards, not for pods
+            return None
+        own = set(held.cards)
+        uuids = [card.uuid for card in node.cards if card.index in own]
+        return moved(pod, uuids, node.node.traffic, self._snapshot.at)
+
+    def _note(self, key: str, ask: Asked, held: Held) -> None:
+        for index in held.cards:
+            there = self._holders.setdefault((held.node, index), _Holders())
+            there.keys.append(key)
+            there.has_slices |= ask.has_slices
+            there.are_chosen &= held.is_chosen
+
+    def _of_no_picture(self, pods: Sequence[Pod]) -> list[Finding]:
+        """Findings of nodes and pods that are not in the picture, with their objects."""
+        shown = {pod.key for pod in pods}
+        return [
+            msgspec.structs.replace(finding, about=fitted(f"{kind} {name}"))
+            for kind, sorted_ones, known in (
+                ("Node", self._findings.of_nodes, self._nodes.keys()),
+                ("Pod", self._findings.of_pods, shown),
+            )
+            for name, found in sorted_ones.items()
+            if name not in known
+            for finding in found
+        ]
+
+    @cached_property
+    def _kept(self) -> Mapping[str, str]:
+        return kept_for_later(self._filled.world, self._snapshot)
+
+    def _node(self, found: _NodeCards) -> Node:
+        name, record = found.node.name, found.node.record
+        cards = tuple(self._card(name, card) for card in found.cards)
+        linked = found.linked
+        return Node(
+            name=name,
+            product=", ".join(sorted({card.product for card in cards if card.product})),
+            cards=cards,
+            links=tuple(linked.links()) if linked else (),
+            nvlink=linked.nvlink if linked else UNKNOWN,
+            best=linked.best(_LEAST) if linked else 0.0,
+            is_schedulable=not (record and record.is_cordoned),
+            problem=self._problem(found),
+            findings=self._findings.of_nodes.get(name, ()),
+        )
+
+    def _problem(self, found: _NodeCards) -> str:
+        node = found.node
+        if node.published_problem:
+            return fitted(node.published_problem)
+        if found.linked is None:
+            said = found.topology.problem if found.topology else ""
+            return fitted(said) or "how its GPUs are linked is not known"
+        return fitted(found.linked.topology.problem)
+
+    def _card(self, node: str, card: BareCard) -> Card:
+        there = self._holders.get((node, card.index))
+        kept = self._kept.get(card.uuid, "") if there is None else ""
+        return Card(
+            index=card.index,
+            uuid=card.uuid,
+            product=card.product,
+            state=self._state(card, there, kept),
+            health=card.health,
+            why=card.why or (f"it is kept for later pods of the group of {kept}" if kept else ""),
+            holders=tuple(sorted(there.keys)) if there else (),
+            is_mig=card.is_mig,
+        )
+
+    def _state(self, card: BareCard, there: _Holders | None, kept: str) -> CardState:
+        if there is None:
+            if kept:
+                return CardState.CHOSEN
+            return CardState.FREE if self._are_all_pods else CardState.UNKNOWN
+        if there.are_chosen:
+            return CardState.CHOSEN
+        return CardState.SHARED if len(there.keys) > 1 or there.has_slices or card.is_mig else CardState.HELD
+
+
+def _told(node: ClusterNode) -> NodeTopology | None:
+    """What is told of the cards of a node, although it is not relied on for links."""
+    sources = node.sources()
+    known = sources.published or sources.annotated
+    return known.topology if known else None

@@ -1,0 +1,109 @@
+"""Serves the page on the loopback interface until a signal comes."""
+
+import asyncio
+import secrets
+import socket
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from time import monotonic
+from typing import Any, NamedTuple
+
+import uvicorn
+
+from webhook.insight.page.application import create_app
+from webhook.insight.page.feed import Feed
+from webhook.insight.page.guard import Guard
+from webhook.programs.http.addresses import bind
+from webhook.programs.http.connections import Connections, Limits
+from webhook.programs.http.listener import Server, server_config
+
+LOOPBACK = "127.0.0.1"
+_TOKEN_BYTES = 32
+LIMITS = Limits(
+    connections=64,
+    unfinished_bytes=256 * 1024 * 1024,
+    header_bytes=64 * 1024,
+    body_bytes=0,
+    handshake_seconds=10.0,
+    header_seconds=10.0,
+    body_seconds=10.0,
+    answer_seconds=60.0,
+    idle_seconds=120.0,
+)
+"""Every user of the machine can open connections. The largest clusters take some MiB for each browser."""
+
+
+class Place(NamedTuple):
+    """Where the page is, and what opens it."""
+
+    bound: socket.socket
+    token: str
+
+    @property
+    def port(self) -> int:
+        """Of the socket."""
+        return int(self.bound.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        """For the browser. What follows the # is not sent: it is in no log, and no other page hears of it."""
+        return f"http://{LOOPBACK}:{self.port}/#token={self.token}"
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """Values of the Host header under which a browser of this machine asks."""
+        return [f"{name}:{self.port}" for name in (LOOPBACK, "localhost")]
+
+
+def find_place(port: int) -> Place:
+    """A port of the loopback interface, and a new token.
+
+    Args:
+        port: 0: any that is free.
+
+    Raises:
+        GpuTopologyError: it is taken.
+    """
+    bound = bind(LOOPBACK, port, remedy="Choose another one with --port")
+    return Place(bound, secrets.token_urlsafe(_TOKEN_BYTES))
+
+
+class _Server(Server):
+    """Says the end to the streams first: uvicorn waits for running answers, and these would never end."""
+
+    capture_signals = uvicorn.Server.capture_signals
+
+    def __init__(self, place: Place, feed: Feed) -> None:
+        application = Guard(create_app(feed), place.hosts, place.token)
+        connections = Connections(LIMITS, "page", Counter(), monotonic)
+        super().__init__(server_config(application), connections, place.bound, lambda _: None)
+        self._feed = feed
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, and then everything else."""
+        self._feed.stop()
+        await super().shutdown(sockets)
+
+
+async def serve(place: Place, feed: Feed, work: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        place: Where.
+        feed: What pages are told.
+        work: Goes on beside it; what one of them raises ends everything.
+    """
+    server = _Server(place, feed)
+    tasks = [asyncio.create_task(each) for each in work]
+    serving = asyncio.create_task(server.serve())
+    try:
+        await asyncio.wait([serving, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            if task.done():
+                task.result()
+    finally:
+        server.should_exit = True
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await serving
