@@ -33,6 +33,9 @@ def read_segments(text: str, source: str, limits: AllocationLimits) -> Segments:
         text: The annotation's value.
         source: The name of the annotation in messages.
         limits: The limits of the allocation. Each text between two colons counts as a device.
+
+    Raises:
+        FormatError: a UUID or a number is malformed, or the text is longer than 64 Ki characters.
         LimitError: there are too many segments or devices.
     """
     check_length(text, source)

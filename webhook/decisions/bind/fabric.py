@@ -8,7 +8,8 @@ from webhook.objects.pod import Container, EnvVar, Pod, PodSpec, has_entries
 from webhook.words import names
 
 _CHANNEL_PLACES = ("/var/run/nvidia-container-devices/imex", "/dev/nvidia-caps-imex-channels")
-"""Mount paths of IMEX channels; the first is that of NVIDIA's container toolkit (internal/config/image/cuda_image.go)."""
+"""Paths of IMEX channels. NVIDIA's container toolkit takes mounts at the first as requests for devices
+(internal/config/image/cuda_image.go)."""
 _OFF = "0"
 
 

@@ -181,7 +181,7 @@ def _read_request(
         cores = _part(container, asked, family.cores)
         if written is None:
             if not (memory or percentage or cores):
-                continue  # a request for no GPU, or for 0 of everything, is none
+                continue  # 0 of memory and cores is no request
             written = str(default_count)
         count = _whole_number(container, family.count, written)
         return GpuRequest(family, count, written, bool(memory), percentage, cores)
