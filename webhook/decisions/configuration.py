@@ -65,8 +65,8 @@ class ResourceNames(Section, frozen=True, kw_only=True):
     """The resource names of one device plugin; HAMi lets administrators rename each."""
 
     family: Literal["hami", "volcano", "koordinator"]
-    """Who schedules these resources. HAMi's scheduler policy is set for ``hami`` only, and the allocation is read from
-    the family's own annotation."""
+    """The scheduler of these resources. HAMi's scheduler policy is set for ``hami`` only, and the allocation is read
+    from the family's own annotation."""
     count: str
     """Number of GPUs."""
     memory: str
@@ -101,14 +101,14 @@ class ClusterSettings(Section, frozen=True, kw_only=True):
     kubernetes_version: str = ""
     """Kubernetes' version such as ``1.33``; empty: as detected."""
     device_list_strategy: Literal["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"] = "envvar"
-    """How the device plugin hands devices over (HAMi's ``deviceListStrategy``); only ``envvar`` allows the peer
-    profiles."""
+    """The way in which the device plugin hands devices over (HAMi's ``deviceListStrategy``); only ``envvar`` allows the
+    peer profiles."""
     default_count: int = 1
     """GPUs of a container that asks for memory or cores but gives no count (HAMi's ``defaultGPUNum``)."""
     topology_namespace: str = ""
     """Namespace in which the agents publish; empty: that of the webhook."""
     extended_resources: Literal["auto", "hami", "claims"] = "auto"
-    """Who serves the GPUs that pods ask for by HAMi's count: HAMi, or resource claims; ``auto``: as detected."""
+    """The server of the GPUs that pods ask for by HAMi's count: HAMi, or resource claims; ``auto``: as detected."""
     hami_scheduler_name: str = "hami-scheduler"
     """``schedulerName`` of pods that HAMi schedules (HAMi's ``schedulerName``)."""
 
@@ -188,13 +188,13 @@ class BindingSettings(Section, frozen=True, kw_only=True):
     """Bindings of pods to nodes."""
 
     read_seconds: float = 2.0
-    """How long the API server may take to hand out the pod, and those of its group. Later: 503, ``pod-unreadable``.
-    HAMi holds its lock of the node meanwhile."""
+    """Time for the API server to return the pod, and those of its group. Later: 503, ``pod-unreadable``. HAMi holds its
+    lock of the node meanwhile."""
     topology_max_age_seconds: float = 600.0
-    """Without a sign of life from the agent for longer, what the agent published counts as old."""
+    """Time since the agent's last sign of life after which its topology counts as old."""
     schedulers: tuple[str, ...] = ()
-    """User names whose Bindings the webhook is asked about. The webhook reports HAMi's schedulers that are missing.
-    Empty: it does not compare. The chart writes ``admission.bindings.schedulers`` here."""
+    """User names whose Bindings the API server sends to the webhook. The webhook reports HAMi's schedulers that are
+    missing. Empty: it does not compare. The chart writes ``admission.bindings.schedulers`` here."""
 
 
 class NcclSettings(Section, frozen=True, kw_only=True):
@@ -248,8 +248,8 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
     """How long the webhook waits for a silent planner before it removes the gates of pods that only warn. Another
     planner needs up to 27 seconds to take the place of a leader that died."""
     reserve_seconds: int = 600
-    """A pod that waited so long gets a node kept free for it, for as long; and so long cards are held for pods of a
-    group that come later."""
+    """A pod that has waited for this time gets a node kept free for it, for the same time. Cards are held for this time
+    for pods of a group that come later."""
     network: tuple[NetworkLevel, ...] = ()
     """The network between nodes, from the nearest to the farthest. Empty: the labels that are common for this, and the
     speed of the NICs."""

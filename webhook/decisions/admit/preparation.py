@@ -154,7 +154,6 @@ def _allocated(
     return allocated_annotations(pod.pod, pod.namespace, demand, pod.nodes, pod.policy)
 
 
-
 def _assign_visible_devices(gpu_containers: Sequence[PodContainer]) -> dict[str, str]:
     """Returns the ``cuda-visible-devices`` annotation of each container, by container name.
 

@@ -55,7 +55,6 @@ def _is_whole(request: GpuRequest) -> bool:
     return request.is_whole or request.family == "koordinator"  # whose cores and memory are those of all its GPUs
 
 
-
 def _profile_of(env: Mapping[str, EnvVar]) -> Profile:
     visible = env.get(names.ENV_NVIDIA_VISIBLE_DEVICES)
     if visible is None or visible_devices_key(env.get(names.ENV_CUDA_VISIBLE_DEVICES)) is None:

@@ -82,7 +82,6 @@ def _read_allocation(pod: PodToBind, policy: AdmitPolicy) -> Allocation:
     return allocation
 
 
-
 def _choose_node(pod: PodToBind, allocation: Allocation, policy: AdmitPolicy, sources: Sources) -> KnownNode:
     node = choose_node(
         sources,

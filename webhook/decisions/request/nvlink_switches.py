@@ -70,7 +70,7 @@ def lacks_cuda_ipc(transports: str) -> bool:
 
 
 def literal(variable: EnvVar | None) -> str | None:
-    """Returns the value that stands in the pod itself; ``None`` if it comes from elsewhere, or ``variable`` is ``None``."""
+    """Returns the value that stands in the pod itself; ``None`` if it comes from elsewhere or ``variable`` is None."""
     if variable is None or variable.value_from is not None or "$(" in (variable.value or ""):
         return None
     return variable.value or ""

@@ -171,7 +171,7 @@ class KnownNode:
 
     @cached_property
     def numbering_problem(self) -> str:
-        """Why CUDA's numbers of the GPUs cannot be known, in a sentence; empty if they are known.
+        """The reason why CUDA's numbers of the GPUs cannot be known, in a sentence; empty if they are known.
 
         HAMi leaves out GPUs that it considers unhealthy or is configured to leave alone; CUDA counts them.
         """

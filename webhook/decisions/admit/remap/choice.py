@@ -125,7 +125,6 @@ def _find_existing(containers: Sequence[PodContainer], spec: PodSpec) -> Existin
     return None
 
 
-
 def _choose_files_volume(volumes: Mapping[str, Volume], others: Sequence[PodContainer]) -> str:
     """Returns the name of the volume that the remap program writes to.
 

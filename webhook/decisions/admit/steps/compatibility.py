@@ -69,7 +69,6 @@ def _claims(subject: Subject, patch: PodPatch) -> None:
         _users(subject, patch)
 
 
-
 def _users(subject: Subject, patch: PodPatch) -> None:
     """Warns of peers that cannot open each other's shared memory."""
     sharing = [container.spec for container in subject.gpu_containers]
