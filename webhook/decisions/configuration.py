@@ -33,7 +33,7 @@ _NOT_IN_TABLES = frozenset("'\\$")
 _LONGEST_IN_TABLES = 1023
 """In characters. NCCL cuts off longer values of its configuration file (src/misc/param.cc, setEnvFile)."""
 _BY_LINK_CLASS = "its value depends on the GPUs: nccl.nvswitch, nccl.nvlink and nccl.pcie may have it, or the option "
-# Variables that the tables may not hold, each with the setting or option that has its value.
+# Variables that ``nccl.multinode`` may not hold, each with the reason. No table may hold the last one.
 _OWN_SETTINGS = {
     names.ENV_NCCL_P2P_LEVEL: f"{_BY_LINK_CLASS}nccl-p2p-level",
     names.ENV_NCCL_NVLS_ENABLE: f"{_BY_LINK_CLASS}nvls",
