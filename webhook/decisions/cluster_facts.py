@@ -1,4 +1,4 @@
-"""What a decision needs to know about the cluster itself."""
+"""The facts about the cluster that decisions depend on."""
 
 import msgspec
 
@@ -7,8 +7,8 @@ from webhook.words.version import Version
 # HAMi 2.10.0 drops the usage of a pod whose init containers have finished when the first of them asks for no GPU,
 # and so offers its cards to others: https://github.com/Project-HAMi/HAMi/issues/2899
 FAULTY_INIT_CONTAINERS = Version(2, 10, 0)
-# Before it, from 2.7 on, the policy topology-aware binds a pod *without* GPUs to a node without pair scores, which is
-# every node of a default install: computeBestCombination in pkg/device/nvidia/device.go wants a sum above 0.
+# Before HAMi 2.10, from 2.7 on, the policy topology-aware binds a pod *without* GPUs to a node without pair scores,
+# which is every node of a default install: computeBestCombination in pkg/device/nvidia/device.go wants a sum above 0.
 TOPOLOGY_AWARE_SINCE = Version(2, 7)
 SAFELY_TOPOLOGY_AWARE_SINCE = Version(2, 10)
 SCHEDULER_NAMES_KEPT_SINCE = Version(2, 7)
@@ -19,7 +19,7 @@ ENV_FILES_SINCE = Version(1, 35)
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the cluster and decides what is right for a pod; ``None`` where it is not known."""
+    """The known facts about a cluster; a fact that is not known is ``None``."""
 
     hami: Version | None = None
     kubernetes: Version | None = None
@@ -31,7 +31,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A planner is alive that takes the scheduling gate off pods again: its Lease is fresh."""
 
     def overruled_by(self, configured: "ClusterFacts") -> "ClusterFacts":
-        """These facts, with those that ``configured`` knows in their place."""
+        """Returns these facts, each replaced by that of ``configured`` where it has one."""
         if configured == _NOTHING:
             return self
         return ClusterFacts(
@@ -43,11 +43,11 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def is_claimed(self, resource: str) -> bool:
-        """Pods that request this extended resource get resource claims, as far as is known."""
+        """Returns whether pods that request this extended resource are known to get resource claims."""
         return self.claimed is not None and resource in self.claimed
 
     def is_preloaded(self, resource: str) -> bool:
-        """HAMi's DRA driver serves it, which preloads HAMi's library into every container.
+        """Returns whether HAMi's DRA driver serves a resource: the driver preloads HAMi's library into every container.
 
         cmd/hami-kubelet-plugin/hami_core.go of Project-HAMi/k8s-dra-driver mounts /etc/ld.so.preload without a
         look at ``CUDA_DISABLE_CONTROL``.
@@ -56,47 +56,47 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_init_container_fault(self) -> bool:
-        """A GPU-less init container makes HAMi give the pod's cards away."""
+        """True if an init container without GPUs makes HAMi give the pod's cards away."""
         return self.hami == FAULTY_INIT_CONTAINERS
 
     @property
     def is_safely_topology_aware(self) -> bool:
-        """HAMi's scheduler policy ``topology-aware`` also does its work on nodes without pair scores."""
+        """True if HAMi's scheduler policy ``topology-aware`` also works on nodes without pair scores."""
         return self.hami is not None and self.hami >= SAFELY_TOPOLOGY_AWARE_SINCE
 
     @property
     def has_topology_aware_fault(self) -> bool:
-        """The scheduler policy ``topology-aware`` gives no GPUs where there are no pair scores."""
+        """True if the scheduler policy ``topology-aware`` gives no GPUs where there are no pair scores."""
         return self.hami is not None and TOPOLOGY_AWARE_SINCE <= self.hami < SAFELY_TOPOLOGY_AWARE_SINCE
 
     @property
     def keeps_scheduler_names(self) -> bool:
-        """HAMi's webhook leaves pods alone that name another scheduler, as all versions since 2.7 do."""
+        """True if HAMi's webhook leaves pods alone that name another scheduler, as all versions since 2.7 do."""
         return self.hami is None or self.hami >= SCHEDULER_NAMES_KEPT_SINCE
 
     @property
     def tells_containers_apart(self) -> bool:
-        """The device plugin looks for ``CUDA_DISABLE_CONTROL`` on the container that it serves, not on another one."""
+        """True if the device plugin looks for ``CUDA_DISABLE_CONTROL`` on the very container that it serves."""
         return self.hami is not None and self.hami >= CONTAINERS_TOLD_APART_SINCE and not self.has_init_container_fault
 
     @property
     def serves_init_containers(self) -> bool:
-        """HAMi schedules GPUs that init containers ask for."""
+        """True if HAMi schedules GPUs that init containers ask for."""
         return self.hami is None or self.hami >= CONTAINERS_TOLD_APART_SINCE
 
     @property
     def denies_privileged(self) -> bool:
-        """HAMi's webhook refuses GPU pods with a privileged container."""
+        """True if HAMi's webhook refuses GPU pods with a privileged container."""
         return self.hami is not None and self.hami >= PRIVILEGED_DENIED_SINCE
 
     @property
     def has_native_sidecars(self) -> bool:
-        """Kubernetes runs restartable init containers."""
+        """True if Kubernetes runs restartable init containers."""
         return self.kubernetes is not None and self.kubernetes >= NATIVE_SIDECARS_SINCE
 
     @property
     def has_env_files(self) -> bool:
-        """Kubernetes reads variables from files of the format that we write: enabled by default since 1.35."""
+        """True if Kubernetes reads variables from files of the format that we write: by default since 1.35."""
         return self.kubernetes is not None and self.kubernetes >= ENV_FILES_SINCE
 
 

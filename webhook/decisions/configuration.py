@@ -1,4 +1,4 @@
-"""What an operator may choose: one YAML file, every field with a default."""
+"""The configuration of an operator: one YAML file, every field with a default."""
 
 import difflib
 import ipaddress
@@ -25,15 +25,15 @@ from webhook.words.version import Version
 
 _KEY_LIMIT = 100
 DEFAULT_REMAP_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-remap"
-# With "nccl-env." before it the name of an annotation, which has at most 63 characters and ends with a letter or a
+# The name of an annotation is "nccl-env." and this name. It has at most 63 characters and ends with a letter or a
 # digit: apimachinery pkg/util/validation. The remap program reads C identifiers only.
 _TABLE_NAME = re.compile(r"[A-Za-z]|[A-Za-z_][A-Za-z0-9_]{0,52}[A-Za-z0-9]")
 # The env file has its values in single quotes (KEP-3721), and Kubernetes expands $(NAME) in literals.
 _NOT_IN_TABLES = frozenset("'\\$")
 _LONGEST_IN_TABLES = 1023
-"""Characters: NCCL cuts longer values of its configuration file off (src/misc/param.cc, setEnvFile)."""
-# What these say for GPUs of any kind, the options of a pod or of a namespace say.
+"""In characters. NCCL cuts off longer values of its configuration file (src/misc/param.cc, setEnvFile)."""
 _BY_LINK_CLASS = "its value depends on the GPUs: nccl.nvswitch, nccl.nvlink and nccl.pcie may have it, or the option "
+# Variables that ``nccl.multinode`` may not hold, each with the reason. No table may hold the last one.
 _OWN_SETTINGS = {
     names.ENV_NCCL_P2P_LEVEL: f"{_BY_LINK_CLASS}nccl-p2p-level",
     names.ENV_NCCL_NVLS_ENABLE: f"{_BY_LINK_CLASS}nvls",
@@ -49,24 +49,24 @@ LABEL_LIMIT = 63
 LONGEST_DAYS = 36500
 MOST_OVERLAP_SECONDS = 604_800
 LEAST_REPLY = 128 * 1024
-"""Half of it holds what is not patch (webhook/decisions/admit/budget.py), and most patches have 4 KiB."""
+"""In bytes. Half of a reply holds all but the patch (webhook/decisions/admit/budget.py); most patches have 4 KiB."""
 MOST_OF_PLACEMENT = 86_400
-"""Of each number of the section; a day, where they are seconds."""
+"""The upper bound of each number of the section ``placement``; for seconds, a day."""
 LEAST_RELEASE_SECONDS = 30
-"""A change of the leading planner takes less: no pod is to lose the planner's choice by one."""
+"""Longer than a change of the leading planner takes, so that no pod loses the planner's choice by such a change."""
 PCIE_LEVEL = "nccl.pcieP2PLevel"
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Base of the sections of the file: keys are written in camelCase, unknown ones are refused."""
+    """Base of the sections of the file. Keys are written in camelCase; unknown keys are refused."""
 
 
 class ResourceNames(Section, frozen=True, kw_only=True):
     """The resource names of one device plugin; HAMi lets administrators rename each."""
 
     family: Literal["hami", "volcano", "koordinator"]
-    """Who schedules these resources. HAMi's scheduler policy is set for ``hami`` only, and the allocation is read from
-    the family's own annotation."""
+    """The scheduler of these resources. HAMi's scheduler policy is set for ``hami`` only, and the allocation is read
+    from the family's own annotation."""
     count: str
     """Number of GPUs."""
     memory: str
@@ -94,21 +94,21 @@ VOLCANO_RESOURCES = ResourceNames(
 
 
 class ClusterSettings(Section, frozen=True, kw_only=True):
-    """What the cluster is like, where it is not detected or detected wrongly."""
+    """Facts about the cluster that are not detected, or are detected wrongly."""
 
     hami_version: str = ""
     """HAMi's version such as ``2.10.0``; empty: as detected."""
     kubernetes_version: str = ""
     """Kubernetes' version such as ``1.33``; empty: as detected."""
     device_list_strategy: Literal["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"] = "envvar"
-    """How the device plugin hands devices over (HAMi's ``deviceListStrategy``); only ``envvar`` allows the peer
-    profiles."""
+    """The way in which the device plugin hands devices over (HAMi's ``deviceListStrategy``); only ``envvar`` allows the
+    peer profiles."""
     default_count: int = 1
     """GPUs of a container that asks for memory or cores but gives no count (HAMi's ``defaultGPUNum``)."""
     topology_namespace: str = ""
     """Namespace in which the agents publish; empty: that of the webhook."""
     extended_resources: Literal["auto", "hami", "claims"] = "auto"
-    """Who serves the GPUs that pods ask for by HAMi's count: HAMi, or resource claims; ``auto``: as detected."""
+    """The server of the GPUs that pods ask for by HAMi's count: HAMi, or resource claims; ``auto``: as detected."""
     hami_scheduler_name: str = "hami-scheduler"
     """``schedulerName`` of pods that HAMi schedules (HAMi's ``schedulerName``)."""
 
@@ -156,11 +156,11 @@ class ClaimSettings(Section, frozen=True, kw_only=True):
     """The DRA drivers that publish GPUs. A list in the file replaces the whole default."""
 
     def driver(self, name: str) -> ClaimDriver | None:
-        """The driver of this name; ``None`` if its devices are no GPUs, as far as is known."""
+        """Returns the driver of this name; ``None`` if the configuration knows no such driver."""
         return next((driver for driver in self.drivers if driver.name == name), None)
 
     def driver_of_class(self, device_class: str) -> ClaimDriver | None:
-        """The driver whose GPUs a DeviceClass gives; ``None`` if it gives none, as far as is known."""
+        """Returns the driver whose GPUs a DeviceClass gives; ``None`` if no configured driver names the class."""
         classes = ((driver, (*driver.device_classes, *driver.part_classes)) for driver in self.drivers)
         return next((driver for driver, found in classes if device_class in found), None)
 
@@ -188,13 +188,13 @@ class BindingSettings(Section, frozen=True, kw_only=True):
     """Bindings of pods to nodes."""
 
     read_seconds: float = 2.0
-    """How long the API server may take to hand out the pod, and those of its group. Later: 503, ``pod-unreadable``.
-    HAMi holds its lock of the node meanwhile."""
+    """Time for the API server to return the pod, and those of its group. Later: 503, ``pod-unreadable``. HAMi holds its
+    lock of the node meanwhile."""
     topology_max_age_seconds: float = 600.0
-    """Without a sign of life from the agent for longer, what the agent published counts as old."""
+    """Time since the agent's last sign of life after which its topology counts as old."""
     schedulers: tuple[str, ...] = ()
-    """User names whose Bindings the webhook is asked about. The webhook reports HAMi's schedulers that are missing.
-    Empty: it does not compare. The chart writes ``admission.bindings.schedulers`` here."""
+    """User names whose Bindings the API server sends to the webhook. The webhook reports HAMi's schedulers that are
+    missing. Empty: it does not compare. The chart writes ``admission.bindings.schedulers`` here."""
 
 
 class NcclSettings(Section, frozen=True, kw_only=True):
@@ -217,7 +217,7 @@ class NcclSettings(Section, frozen=True, kw_only=True):
 
 
 class NetworkLevel(Section, frozen=True, kw_only=True):
-    """How nodes with one value of a label are joined."""
+    """The network between nodes with one value of a label."""
 
     label: str
     """A label of nodes, such as ``topology.kubernetes.io/zone``."""
@@ -248,15 +248,15 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
     """How long the webhook waits for a silent planner before it removes the gates of pods that only warn. Another
     planner needs up to 27 seconds to take the place of a leader that died."""
     reserve_seconds: int = 600
-    """A pod that waited so long gets a node kept free for it, for as long; and so long cards are held for pods of a
-    group that come later."""
+    """A pod that has waited for this time gets a node kept free for it, for the same time. Cards are held for this time
+    for pods of a group that come later."""
     network: tuple[NetworkLevel, ...] = ()
     """The network between nodes, from the nearest to the farthest. Empty: the labels that are common for this, and the
     speed of the NICs."""
 
 
 class LimitSettings(Section, frozen=True, kw_only=True):
-    """How much of something one pod may have, so that no pod keeps the others waiting. See docs/configuration.md."""
+    """Limits of one pod, so that no pod keeps the others waiting. See docs/configuration.md."""
 
     containers: int = 128
     """Containers of a pod, init containers among them, without the remap container."""
@@ -280,12 +280,12 @@ class LimitSettings(Section, frozen=True, kw_only=True):
 
     @property
     def allocation(self) -> AllocationLimits:
-        """Those of an allocation."""
+        """The limits of an allocation."""
         return AllocationLimits(segments=self.segments, devices=self.devices)
 
     @property
     def node(self) -> NodeLimits:
-        """Those of a node."""
+        """The limits of a node."""
         return NodeLimits(gpus=self.gpus, links=self.links)
 
 
@@ -332,7 +332,7 @@ class ServerSettings(Section, frozen=True, kw_only=True):
 
 
 class CertificateSettings(Section, frozen=True, kw_only=True):
-    """The certificates that the webhook looks after itself: without ``--tls`` and ``--self-signed``."""
+    """The certificates that the webhook renews itself, without ``--tls`` and ``--self-signed``."""
 
     secret: str = "gpu-topology-webhook-tls"  # noqa: S105 - a name
     """Secret of the webhook's namespace that holds the certificates."""
@@ -382,7 +382,7 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     device_list_strategy: str
     default_count: int
     versions: ClusterFacts
-    """What is configured of the cluster, which overrules what is detected."""
+    """The configured facts about the cluster, which overrule the detected ones."""
     hami_scheduler_name: str
     claims: ClaimSettings
     remap: RemapSettings
@@ -391,20 +391,20 @@ class AdmitPolicy(msgspec.Struct, frozen=True, kw_only=True):
     placement: PlacementSettings
     limits: LimitSettings
     knows_clients: bool
-    """Whether reviews come from the API server for certain, because clients show certificates."""
+    """Whether clients must show certificates, so that reviews certainly come from the API server."""
     remap_image: str
     fixed_nccl: tuple[tuple[str, str], ...]
     """NCCL variables with one value for every link class."""
     bound_nccl: tuple[tuple[str, str], ...]
     """NCCL variables that bind decides, each with its value until then."""
     nccl_tables: NcclTables
-    """Those that bind decides with their values by link class, and those that only some link classes have."""
+    """The variables that bind decides, with their values by link class, and those of only some link classes."""
     remap_nccl: str
-    """What the remap program must know of them, as JSON; empty where nothing differs from its defaults."""
+    """``nccl_tables`` as JSON for the remap program; empty if they are the program's defaults."""
 
 
 def parse_config(document: Any) -> Config:
-    """The configuration that a parsed YAML document stands for; ``None`` (an empty file) is all defaults.
+    """Returns the configuration of a parsed YAML document; ``None`` (an empty file) is all defaults.
 
     Raises:
         ConfigError: an unknown setting, or a value of the wrong kind; the text names the setting.
@@ -420,7 +420,7 @@ def parse_config(document: Any) -> Config:
 
 
 def admit_policy(config: Config, *, version: str) -> AdmitPolicy:
-    """What decisions need of ``config``; ``version`` is this program's, for the default remap image.
+    """Returns ``config`` as decisions use it; ``version`` is this program's, for the default remap image.
 
     Raises:
         ConfigError: a default option or a version does not parse.
@@ -468,14 +468,14 @@ def _default_options(defaults: Mapping[str, str]) -> Options:
 
 
 def _by_variable(nccl: NcclSettings) -> dict[str, dict[str, str]]:
-    """What the three tables say: by variable, then by link class."""
+    """Returns the values of the three tables, by variable and then by link class."""
     tables: dict[str, Mapping[str, str]] = {link_class: getattr(nccl, link_class) for link_class in LINK_TABLES}
     found = dict.fromkeys(name for table in tables.values() for name in table)
     return {name: {link_class: table[name] for link_class, table in tables.items() if name in table} for name in found}
 
 
 def _nccl_variables(nccl: NcclSettings) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """The variables that stand in all three tables: those with one value, and those that bind decides."""
+    """Returns the variables in all three tables: first those with one value, then those that bind decides."""
     fixed: list[tuple[str, str]] = []
     bound: list[tuple[str, str]] = []
     for name, values in _by_variable(nccl).items():
@@ -509,7 +509,7 @@ def _configured_facts(config: Config) -> ClusterFacts:
 
 
 def _claimed(config: Config) -> frozenset[str] | None:
-    """What resource claims serve; ``None``: as detected."""
+    """Returns the resources that claims serve; ``None``: as detected."""
     setting = config.cluster.extended_resources
     if setting == "auto":
         return None
@@ -519,7 +519,7 @@ def _claimed(config: Config) -> frozenset[str] | None:
 
 
 def check_config(config: Config) -> None:
-    """Refuse values that the types alone let pass.
+    """Refuses values that the types alone let pass.
 
     Raises:
         ConfigError: a value is out of its range; the text names the setting.
@@ -554,7 +554,7 @@ def _check_nccl(nccl: NcclSettings) -> None:
 
 
 def _check_decided(setting: str, name: str, value: str) -> None:
-    """Every pod gets this variable, and a value that NCCL does not know has no effect."""
+    """Refuses a word that NCCL does not know: every pod gets the variable, and such a value has no effect."""
     words = _DECIDED_WORDS[name]
     if value not in words:
         raise ConfigError(str(FormatError(setting, expected=f"one of {', '.join(words)}", found=value)))
@@ -684,7 +684,7 @@ def _is_server_name(name: str) -> bool:
 
 
 def _check_variable(setting: str, name: str, value: str) -> None:
-    """Refuse what an annotation, the env file or the remap program could not carry unchanged."""
+    """Refuses a variable that an annotation, the env file or the remap program could not carry unchanged."""
     if not _TABLE_NAME.fullmatch(name):
         expected = "a name of at most 54 letters, digits and _, which begins with no digit and ends with no _"
         raise ConfigError(str(FormatError(setting, expected=expected, found=name)))
@@ -701,7 +701,7 @@ def _check_variable(setting: str, name: str, value: str) -> None:
 
 
 def _without_empty_sections(document: Any) -> Any:
-    """``document`` without sections whose every line is commented out, which YAML reads as null."""
+    """Returns ``document`` without its empty sections: YAML reads a section with only comments as null."""
     if not isinstance(document, dict):
         return document
     return {key: value for key, value in document.items() if value is not None}
@@ -712,7 +712,7 @@ _LISTED: Mapping[str, type[Section]] = MappingProxyType({"resources": ResourceNa
 
 
 def _refuse_unknown_settings(document: Any, section: type[Section], prefix: str) -> None:
-    """Fail on the first key that ``section`` does not have, with the one that was probably meant."""
+    """Refuses the first key that ``section`` does not have, and names the key that was probably meant."""
     if not isinstance(document, Mapping):
         return
     fields = {field.encode_name: field.type for field in msgspec.structs.fields(section)}
@@ -729,7 +729,7 @@ def _refuse_unknown_settings(document: Any, section: type[Section], prefix: str)
 
 
 def _named(key: object) -> str:
-    """A key as messages show it: YAML takes any text for one, and any length."""
+    """Returns a key as messages show it. A key of YAML may be any text of any length."""
     return fitted(str(key), _KEY_LIMIT)
 
 
@@ -750,7 +750,7 @@ _WORDS = {
 
 
 def _readable(error: msgspec.ValidationError) -> str:
-    """Says ``server.port: expected a whole number`` for ``Expected `int`, got `str` - at `$.server.port```."""
+    """Returns ``server.port: expected a whole number`` for ``Expected `int`, got `str` - at `$.server.port```."""
     text, _, place = str(error).partition(" - at `$")
     setting = place.rstrip("`").lstrip(".") or "the file"
     if text.startswith("Invalid enum value "):
@@ -762,7 +762,7 @@ def _readable(error: msgspec.ValidationError) -> str:
 
 
 def _choices(setting: str) -> tuple[str, ...]:
-    """The values that a setting of few values may have."""
+    """Returns the values of a setting that has a closed list of them."""
     kind: Any = Config
     for part in re.sub(r"\[.*?\]", "", setting).split("."):
         kind = next(field.type for field in msgspec.structs.fields(kind) if field.encode_name == part)

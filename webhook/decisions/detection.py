@@ -1,4 +1,7 @@
-"""Versions of HAMi and Kubernetes, and what claims serve, from the API server. What is not certain is not known."""
+"""Versions of HAMi and Kubernetes, and the resources that claims serve, from answers of the API server.
+
+A fact that is not certain counts as not known.
+"""
 
 import re
 from typing import TypeVar
@@ -13,9 +16,9 @@ from webhook.words.version import Version
 
 OVERRULE = "Set cluster.hamiVersion in the configuration"
 _VERSION = re.compile(r"v?\d{1,4}\.\d{1,4}(\.\d{1,4})?([-+._].*)?")
-"""Also with what a registry or a build adds: ``v2.10.0-rc1``, ``2.9.0-amd64``."""
+"""A version, perhaps with an addition of a registry or a build: ``v2.10.0-rc1``, ``2.9.0-amd64``."""
 _TAG = re.compile(r"(?:[^/]*/)*[^/:@]+(?::(?P<tag>[^@]*))?(?:@(?P<digest>.*))?")
-"""distribution/reference: the last part of a name has the tag; a colon before may be that of a port."""
+"""The name of an image (distribution/reference). The last part has the tag; an earlier colon may precede a port."""
 
 
 T = TypeVar("T")
@@ -77,20 +80,20 @@ _KUBERNETES_VERSION = msgspec.json.Decoder(_KubernetesVersion)
 
 
 def kubernetes_version(answer: bytes) -> Version:
-    """The version in the answer of ``/version``.
+    """Returns the version in the answer of ``/version``.
 
     Raises:
-        FormatError: there is none.
+        FormatError: the answer has no version.
     """
     source = "version of Kubernetes"
     return Version.parse(_decode(answer, _KUBERNETES_VERSION, source, "gitVersion").git_version, source=source)
 
 
 def hami_version(answer: bytes) -> Version:
-    """The version of HAMi that the Deployments of its scheduler run.
+    """Returns the version of HAMi that the Deployments of its scheduler run.
 
-    The tag of the image counts. If the image is named by its digest alone, the label of the chart does. A tag such as
-    ``latest`` says that the version is not known.
+    The tag of the image counts. If the image is named by its digest alone, the label of the chart counts. With a tag
+    such as ``latest`` the version is not known.
 
     Args:
         answer: A ``DeploymentList``.
@@ -109,13 +112,13 @@ def hami_version(answer: bytes) -> Version:
 
 
 def scheduler_accounts(answer: bytes) -> frozenset[str]:
-    """The user names as which HAMi's schedulers create Bindings.
+    """Returns the user names with which HAMi's schedulers create Bindings.
 
     Args:
         answer: A ``DeploymentList`` of HAMi's schedulers.
 
     Raises:
-        FormatError: it is none.
+        FormatError: ``answer`` is no ``DeploymentList``.
     """
     return frozenset(
         f"system:serviceaccount:{deployment.metadata.namespace}:{deployment.spec.template.spec.service_account_name}"
@@ -124,7 +127,7 @@ def scheduler_accounts(answer: bytes) -> frozenset[str]:
 
 
 def claimed_resources(answer: bytes) -> tuple[frozenset[str], bool]:
-    """The extended resources that DeviceClasses serve, and whether one of them is of HAMi's DRA driver.
+    """Returns the extended resources that DeviceClasses serve, and whether a class is that of HAMi's DRA driver.
 
     HAMi-DRA's webhook turns requests for GPUs into claims of that class, whether or not the class names the resource.
 
@@ -132,7 +135,7 @@ def claimed_resources(answer: bytes) -> tuple[frozenset[str], bool]:
         answer: A ``DeviceClassList``.
 
     Raises:
-        FormatError: it is none.
+        FormatError: ``answer`` is no ``DeviceClassList``.
     """
     classes = _decode(answer, _DEVICE_CLASSES, "DeviceClasses", "DeviceClasses").items or []
     has_hami = any(served.metadata.name == names.HAMI_DEVICE_CLASS for served in classes)
@@ -169,7 +172,7 @@ def _version(deployment: _Deployment) -> Version:
 
 
 def tag_of(image: str) -> str:
-    """The tag in the name of an image; empty if a digest alone says which it is."""
+    """Returns the tag in the name of an image; empty if the name has a digest and no tag."""
     match = _TAG.fullmatch(image)
     if not match or (match["digest"] and not match["tag"]):
         return ""

@@ -1,4 +1,4 @@
-"""What is kept of a Node: what a pod needs of it, and which GPUs HAMi may hand out there."""
+"""The record of a Node: the fields that decisions need, and the GPUs that HAMi may hand out there."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ _MOST_TAINTS = 256
 
 
 class NodeRecord(msgspec.Struct, frozen=True):
-    """One node."""
+    """The record of one node."""
 
     name: str
     labels: Mapping[str, str]
@@ -24,24 +24,24 @@ class NodeRecord(msgspec.Struct, frozen=True):
     is_cordoned: bool
     allocatable: Amounts
     registered: tuple[RegisteredGpu, ...]
-    """The GPUs that HAMi may hand out whole: healthy, in no MIG mode, and not in ``hami.io/device-cordon``."""
+    """The GPUs that HAMi may hand out whole: healthy, not in MIG mode, and not in ``hami.io/device-cordon``."""
     most: int
     """GPUs that HAMi registered, whatever their state."""
 
 
 def read_node(document: bytes | bytearray | memoryview, name: str, before: NodeRecord | None) -> NodeRecord:
-    """What is kept of a Node.
+    """Returns the record of a Node.
 
     Args:
         document: JSON.
-        name: Of the node, for errors.
-        before: What was kept of it.
+        name: The name of the node, for errors.
+        before: The earlier record of the node, if there is one.
 
     Returns:
-        The value from before, if nothing of that changed: nodes are written every few seconds.
+        ``before``, if the new record equals it: nodes are written every few seconds.
 
     Raises:
-        ManifestError: it is no Node.
+        ManifestError: ``document`` is no Node.
     """
     try:
         found = decode_node(document)
@@ -63,7 +63,7 @@ def read_node(document: bytes | bytearray | memoryview, name: str, before: NodeR
 
 
 def _registered(annotations: Mapping[str, str], name: str) -> list[RegisteredGpu]:
-    """What HAMi cannot have written is nothing, and so is what it would not read."""
+    """Returns the GPUs that HAMi registered; none if the annotation is one that HAMi would not write or read."""
     try:
         return parse_register(annotations.get(names.HAMI_NODE_REGISTER, ""), source=f"Node {name}")
     except FormatError:

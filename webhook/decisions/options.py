@@ -1,4 +1,4 @@
-"""What users may ask for, in annotations of the pod, of its namespace, and in the configuration's ``defaults``."""
+"""The options of a pod, from its annotations, those of its namespace, and the configuration's ``defaults``."""
 
 import difflib
 import enum
@@ -22,7 +22,7 @@ class Variable(msgspec.Struct, frozen=True):
     name: str
     value: str
     replaces: bool
-    """Whether it wins over the container's own entry: only if the pod itself asks for it."""
+    """Whether the variable wins over the container's own entry: only a variable of the pod's own annotations does."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,20 +60,20 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a hint is worth giving where NVLink seems unused."""
     env: tuple[Variable, ...] = ()
     unknown: tuple[str, ...] = ()
-    """Annotations of the pod under our prefix that mean nothing."""
+    """Annotations of the pod with our prefix that are no option and no output."""
     outputs: tuple[str, ...] = ()
-    """Annotations of the pod that only we write, whoever wrote them."""
+    """Annotations of the pod that only we should write, also where a user wrote them."""
 
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _CONTAINER_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-# Python reads more as a number than people write: underscores, other alphabets' digits, "nan".
+# Python's float() also reads underscores, digits of other alphabets, and "nan".
 _NUMBER = re.compile(r"[0-9.eE+-]+")
 _DURATION = re.compile(r"(?:([0-9]{1,4})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,7})s)?")
 _COUNT = re.compile(r"[1-9][0-9]{0,3}")
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
-# Variables whose value the profile decides, and those of the remap program: an annotation may not set them.
+# Variables whose value the profile or the remap program decides: an annotation may not set them.
 _RESERVED_VARIABLES = frozenset(
     {
         names.ENV_DISABLE_CONTROL,
@@ -139,7 +139,7 @@ def _one_of(choices: type[enum.StrEnum]) -> str:
 
 _BOOLEAN = '"true" or "false"'
 
-# Per option: how to read it, and what to expect. The keys are Options' field names, with dashes.
+# The parser of each option, and the value that it expects. The keys are the field names of Options, with dashes.
 _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "inject": (_boolean, _BOOLEAN),
     "profile": (Profile, _one_of(Profile)),
@@ -172,7 +172,7 @@ _LONGEST_NAME = max(map(len, OPTION_NAMES))
 
 
 def parse_option(name: str, text: str, *, source: str) -> Any:
-    """The value of the option ``name`` (an element of ``OPTION_NAMES``).
+    """Returns the value of the option ``name`` (an element of ``OPTION_NAMES``).
 
     Raises:
         FormatError: ``text`` is not such a value.
@@ -185,7 +185,7 @@ def parse_option(name: str, text: str, *, source: str) -> Any:
 
 
 def resolve_options(defaults: Options, pod: Pod, namespace: Namespace) -> Options:
-    """``defaults``, then the annotations of the namespace, then those of the pod.
+    """Returns the options of a pod. Its annotations overrule those of its namespace, which overrule ``defaults``.
 
     Raises:
         FormatError: a value does not parse.
@@ -218,15 +218,15 @@ def resolve_options(defaults: Options, pod: Pod, namespace: Namespace) -> Option
 
 
 def is_reserved(name: str) -> bool:
-    """Whether the profile or the remap program decides the value of a variable, so that no annotation may."""
+    """Returns whether the profile or the remap program decides the value of a variable, so that no annotation may."""
     return name in _RESERVED_VARIABLES or name.startswith(names.REMAP_ENV_PREFIX)
 
 
 def parse_variable(name: str, value: str, *, source: str, replaces: bool) -> Variable:
-    """A variable that an ``env.NAME`` option asks for.
+    """Returns the variable of an ``env.NAME`` option.
 
     Raises:
-        FormatError: the name is not one, belongs to the profile, or an NCCL variable would be empty.
+        FormatError: ``name`` is no name of a variable or is reserved, or an NCCL variable would be empty.
     """
     if not _VARIABLE_NAME.fullmatch(name):
         raise FormatError(source, expected="env. and the name of an environment variable", found=name)
@@ -238,14 +238,14 @@ def parse_variable(name: str, value: str, *, source: str, replaces: bool) -> Var
 
 
 def probably_meant(key: str) -> str | None:
-    """The option that the author of the annotation ``key`` had in mind."""
+    """Returns the option that the author of the annotation ``key`` probably meant; ``None`` if none is similar."""
     name = key[len(names.PREFIX) :]
     if len(name) > 2 * _LONGEST_NAME:
-        return None  # the search takes time with the length, and nothing that long is similar to an option
+        return None  # no option is similar to so long a name, and the search takes longer with the length
     close = difflib.get_close_matches(name, OPTION_NAMES, n=1)
     return names.PREFIX + close[0] if close else None
 
 
 def is_output(key: str) -> bool:
-    """Whether only we write the annotation ``key``; the level of NCCL is also an option."""
+    """Returns whether only we write the annotation ``key``. The level of NCCL is not counted: it is also an option."""
     return key in names.OUTPUTS or key.startswith(names.OUTPUT_PREFIXES)

@@ -1,1 +1,1 @@
-"""Pod creation: (pod, namespace, policy, cluster facts) to an outcome. No I/O, no logging, no clock."""
+"""The decision about a pod that is being created. No I/O, no logging, no clock."""

@@ -1,4 +1,4 @@
-"""The decision about one pod, from the question whether it is ours to the finished patch."""
+"""The decision about one pod: it is skipped, observed, refused or patched."""
 
 from collections.abc import Mapping
 
@@ -33,7 +33,7 @@ from webhook.words.outcome import Kind, Outcome, Reason, Refused, fit, fit_all, 
 _NO_SPECS: Mapping[str, ClaimSpec | None] = {}
 
 
-def admit(  # noqa: PLR0913 - the pod, and what is known beside it
+def admit(  # noqa: PLR0913 - the pod, and all that is known beside it
     pod: Pod,
     namespace: Namespace,
     policy: AdmitPolicy,
@@ -43,7 +43,7 @@ def admit(  # noqa: PLR0913 - the pod, and what is known beside it
     claim_specs: Mapping[str, ClaimSpec | None] = _NO_SPECS,
     trace: bool = False,
 ) -> Outcome:
-    """Decide about a pod that is being created.
+    """Decides about a pod that is being created.
 
     A user's mistake is an outcome of kind *refuse*.
 
@@ -51,11 +51,11 @@ def admit(  # noqa: PLR0913 - the pod, and what is known beside it
         pod: The pod.
         namespace: Its namespace.
         policy: The configuration.
-        cluster: What is known of the cluster.
-        nodes: What is known of nodes, for pods that have their GPUs already.
-        claim_specs: Of its ResourceClaims or their templates, by entries of ``spec.resourceClaims``; ``None`` where one
-            cannot be read.
-        trace: Whether the outcome should name the steps that changed something.
+        cluster: The detected facts about the cluster.
+        nodes: The sources about nodes, for pods that have their GPUs already.
+        claim_specs: The specs of its ResourceClaims or their templates, by entries of ``spec.resourceClaims``; ``None``
+            where one cannot be read.
+        trace: Whether the outcome names the steps that changed something.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -84,7 +84,11 @@ def admit(  # noqa: PLR0913 - the pod, and what is known beside it
 
 
 def _skip(skip: Skip, pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Outcome:
-    """Nothing is written; what the pod brought that only we write goes, where the namespace has opted in."""
+    """Returns the outcome for a pod that is not injected.
+
+    In a namespace that has opted in, output annotations of the pod are removed or reset, and a label without our gate
+    is removed.
+    """
     warnings = [fit(skip.warning)] if skip.warning else []
     if not namespace.injection_enabled or not ((outputs := brought_outputs(pod)) or is_touched(pod)):
         return Outcome(kind=Kind.SKIP, reason=skip.reason, warnings=warnings)
@@ -99,7 +103,7 @@ def _skip(skip: Skip, pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Ou
 
 
 def _inject(pod: PodToInject, trace: bool) -> Outcome:
-    """The profile of the pod, applied."""
+    """Applies the profile of the pod."""
     subject = prepare(pod, pod.options.profile)
     patch = new_patch(subject)
     steps = _run_steps(subject, patch, trace)
@@ -107,13 +111,13 @@ def _inject(pod: PodToInject, trace: bool) -> Outcome:
 
 
 def new_patch(subject: Subject) -> PodPatch:
-    """An empty patch, for which the limits of the configuration hold."""
+    """Returns an empty patch with the limits of the configuration."""
     variables = count_variables(subject.containers, subject.remap.container)
     return PodPatch(subject.pod, Budget(subject.policy.limits, f"pod {subject.name}", variables))
 
 
 def _run_steps(subject: Subject, patch: PodPatch, trace: bool) -> list[Step]:
-    """Run every step; with ``trace``, say which ones changed something (finding out costs as much as some steps)."""
+    """Runs every step. With ``trace``, returns those that changed something, which costs as much as some steps."""
     check_permissions(subject)
     if not trace:
         for step in STEPS:
@@ -148,7 +152,7 @@ def _outcome(patch: PodPatch, profile: Profile, steps: list[Step]) -> Outcome:
 
 
 def _observe(pod: PodToInject) -> Outcome:
-    """Change nothing but annotations of ours, and say what the profile below ``observe`` would do."""
+    """Changes only annotations and labels of ours, and warns of what the profile below ``observe`` would do."""
     profile = observed_profile(pod.namespace, pod.policy.defaults)
     try:
         subject = prepare(pod, profile)

@@ -1,6 +1,6 @@
-"""Pods that have their GPUs already when they are created: restored ones, and those that were allocated before.
+"""Pods that have their GPUs already when they are created: restored pods, and pods that were allocated before.
 
-What bind would write is then known, and written at once, by the same function.
+The annotations of bind are then known, and admission writes them at once, by the same function.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,16 +19,16 @@ from webhook.words.choices import Profile
 from webhook.words.errors import FormatError, LimitError
 
 Nodes = Callable[[str], Sources]
-"""What is known of a node, by its name."""
+"""A function from the name of a node to what is known of the node."""
 
 
 def unknown_nodes(_name: str) -> Sources:
-    """Nothing is known of any node."""
+    """Returns no source for any node."""
     return Sources()
 
 
 def has_allocation(pod: Pod) -> bool:
-    """Whether a scheduler has chosen a node for the pod."""
+    """Returns whether a scheduler has chosen a node for the pod."""
     annotations = pod.annotations
     return names.HAMI_ALLOCATED_NODE in annotations or names.VOLCANO_ALLOCATED_NODE in annotations
 
@@ -36,10 +36,11 @@ def has_allocation(pod: Pod) -> bool:
 def allocated_annotations(
     pod: Pod, namespace: Namespace, demand: GpuDemand, nodes: Nodes, policy: AdmitPolicy
 ) -> Mapping[str, str]:
-    """The annotations that bind would write; none where it could not, or must not yet.
+    """Returns the annotations that bind would write; none where bind could not, or must not yet.
 
-    The allocation is an annotation, so whoever creates the pod may have invented it. What shows a pod cards by that
-    word alone, the list of UUIDs, needs the permission to see every GPU of a node; ``pod-peers`` is nothing without it.
+    The allocation is an annotation, which the creator of the pod may have invented. The list of UUIDs would show a pod
+    cards by that annotation alone, so it needs the permission to see every GPU of a node. Without the permission
+    ``pod-peers`` gets no annotation, because the profile needs the list.
 
     Raises:
         LimitError: the allocation holds more than the configuration allows.
@@ -71,7 +72,7 @@ def allocated_annotations(
 def gpu_containers(
     containers: Sequence[PodContainer], selected: Collection[str], visible_keys: Mapping[str, str]
 ) -> tuple[GpuContainer, ...]:
-    """The containers that ask for GPUs, as those see them who resolve an allocation."""
+    """Returns the containers that ask for GPUs, in the form in which an allocation is resolved."""
     return tuple(
         gpu_container(
             container.spec,

@@ -1,7 +1,6 @@
-"""How much one pod may ask of us: what is beyond a limit of the configuration ends before the work is done.
+"""The limits of one pod: work that would go beyond a limit of the configuration is refused before it is done.
 
-A pod is counted as it will be, without what we put beside its containers, so that a second admission of it ends like
-the first.
+A pod is counted as it will be, without our remap container, so that a second admission ends like the first.
 """
 
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from webhook.words.errors import LimitError
 from webhook.words.patch import Operation
 
 ENVELOPE_BYTES = LEAST_REPLY // 2
-"""What a reply holds beside its patch, at most: 30 warnings of 119 characters, the uid, and names."""
+"""The room in a reply for all but its patch: 30 warnings of 119 characters, the uid, and names."""
 
 _encoder = msgspec.json.Encoder()
 
@@ -39,27 +38,27 @@ def check_counts(containers: Sequence[ContainerRequest], options: Options, limit
 
 
 def check_variables(found: int, limits: LimitSettings, holder: str) -> None:
-    """Raises LimitError if so many variables of containers are too many."""
+    """Raises LimitError if ``found`` variables of containers are too many."""
     most = limits.variables
     if found > most:
         raise LimitError(holder, setting="variables", most=most, what="variables", found=found)
 
 
 def count_variables(containers: Sequence[PodContainer], remap_container: PodContainer | None) -> int:
-    """How many variables a pod has, without those of our container."""
+    """Returns how many variables a pod has, without those of our container."""
     return sum(len(container.entries) for container in containers if container is not remap_container)
 
 
 class Budget:
-    """What may still be written of one pod.
+    """The budget of a patch: the variables, operations and bytes that may still be written.
 
     Args:
-        limits: How much of everything there may be.
-        holder: How messages call the pod.
-        variables: How many it has.
+        limits: The limits of the configuration.
+        holder: The name of the pod in messages.
+        variables: The number of variables that the pod has.
 
     Raises:
-        LimitError: those are too many.
+        LimitError: the pod has too many variables.
     """
 
     def __init__(self, limits: LimitSettings, holder: str, variables: int = 0) -> None:
@@ -70,7 +69,7 @@ class Budget:
         self.add_variables(variables)
 
     def add_variables(self, count: int = 1) -> None:
-        """Count variables of containers.
+        """Counts variables of containers.
 
         Raises:
             LimitError: there are too many.
@@ -79,7 +78,7 @@ class Budget:
         check_variables(self._variables, self._limits, self._holder)
 
     def spend(self, operation: Operation) -> None:
-        """Count an operation and its bytes.
+        """Counts an operation and its bytes.
 
         Raises:
             LimitError: there are too many operations, or the reply would be too long.

@@ -1,4 +1,4 @@
-"""Pods whose claims do not allow what their profile promises, refused before anything of them is changed.
+"""The refusal of pods whose claims do not allow what their profile promises, before any step runs.
 
 HAMi's DRA driver preloads HAMi's library whatever the pod says (cmd/hami-kubelet-plugin/hami_core.go of
 Project-HAMi/k8s-dra-driver). With the library preloaded CUDA IPC does not work, so no profile holds there.
@@ -19,7 +19,7 @@ from webhook.words.outcome import Reason, Refused
 
 
 def refuse_promise_of_claims(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> None:
-    """Of a pod without GPU requests, whose limits HAMi-DRA's webhook has turned into claims.
+    """Refuses a pod without GPU requests whose limits HAMi-DRA's webhook has turned into claims.
 
     Only pods that ask for injection themselves are promised anything.
 
@@ -36,14 +36,14 @@ def refuse_promise_of_claims(pod: Pod, namespace: Namespace, policy: AdmitPolicy
 def refuse_preloaded(
     pod: Pod, namespace: Namespace, containers: Sequence[ContainerRequest], profile: Profile, cluster: ClusterFacts
 ) -> None:
-    """Of a pod whose GPUs HAMi's DRA driver gives.
+    """Refuses a pod whose GPUs HAMi's DRA driver gives.
 
     Args:
         pod: The pod.
         namespace: Its namespace.
-        containers: All of the pod.
-        profile: Of the pod.
-        cluster: What is known of the cluster. Where claims are not looked at, it tells who serves a count.
+        containers: All containers of the pod.
+        profile: The profile of the pod.
+        cluster: The facts about the cluster. Where claims are not read, they tell whether claims serve a count.
 
     Raises:
         Refused: the profile promises containers without HAMi's library.
@@ -56,14 +56,14 @@ def refuse_preloaded(
 
 
 def refuse_unfit(containers: Sequence[ContainerRequest], selected: Collection[str]) -> None:
-    """Of a pod with containers that get parts of GPUs by claims, or GPUs in two ways.
+    """Refuses a pod with containers that get parts of GPUs by claims, or GPUs in two ways.
 
     Args:
-        containers: All of the pod.
-        selected: The names of those to which the profile applies.
+        containers: All containers of the pod.
+        selected: The names of the containers to which the profile applies.
 
     Raises:
-        Refused: one of those is such a container.
+        Refused: a selected container gets its GPUs so.
     """
     for container in containers:
         request = container.request

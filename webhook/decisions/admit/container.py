@@ -8,7 +8,10 @@ from webhook.objects.pod import Container, EnvVar, InitContainer
 
 
 class PodContainer(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """What a container has, and what its user wants it to have. Two are the same if they are one object."""
+    """A container with its variables and mounts, and with the variables that its user asks for.
+
+    Two values are equal only if they are one object.
+    """
 
     path: str
     """JSON pointer, ``/spec/initContainers/0``."""
@@ -19,38 +22,38 @@ class PodContainer(msgspec.Struct, frozen=True, gc=False, eq=False):
     """The container as the pod has it."""
     request: GpuRequest | None
     entries: list[EnvVar]
-    """``env`` as it stands, duplicates included."""
+    """The entries of ``env`` as they stand, duplicates included."""
     has_env: bool
     """Whether there is an ``env`` to append to."""
     own_env: dict[str, EnvVar]
-    """The variables in effect: of several with one name the kubelet takes the last."""
+    """The variables in effect by name: of several with one name the kubelet takes the last."""
     env: dict[str, EnvVar]
-    """The same, with those that env annotations ask for."""
+    """``own_env``, with the variables that env annotations ask for."""
     variables: list[Variable]
-    """What env annotations ask for and the container has not already decided."""
+    """The variables that env annotations ask for and that the container does not decide itself."""
     mounts: dict[str, str]
     """The volume at each mount path, of GPU containers and init containers."""
     is_left_out: bool
-    """Whether it asks for GPUs and stays as it is."""
+    """Whether the container asks for GPUs and stays as it is."""
 
     @property
     def is_init(self) -> bool:
-        """Whether it is an init container, restartable or not."""
+        """True if the container is an init container, restartable or not."""
         return isinstance(self.spec, InitContainer)
 
     @property
     def is_native_sidecar(self) -> bool:
-        """Whether it is a restartable init container."""
+        """True if the container is a restartable init container."""
         return isinstance(self.spec, InitContainer) and self.spec.restart_policy == "Always"
 
 
 def inspect(request: ContainerRequest, variables: tuple[Variable, ...] = (), *, left_out: bool = False) -> PodContainer:
-    """Decode what the steps look at.
+    """Returns a container with the fields that the steps look at decoded.
 
     Args:
-        request: The container, and what it requests.
-        variables: What env annotations ask for this container.
-        left_out: Whether the profile does not apply to it.
+        request: The container and its request.
+        variables: The variables that env annotations ask for in this container.
+        left_out: Whether the profile does not apply to the container.
 
     Raises:
         MalformedPod: a field has another type than in a container.

@@ -1,4 +1,4 @@
-"""List entries of a pod as JSON, encoded once: most of every patch is the same few entries again."""
+"""List entries of a pod as JSON. They are cached, because most patches consist of the same few entries."""
 
 from functools import lru_cache
 from typing import Any
@@ -10,21 +10,21 @@ from webhook.words import names
 
 CACHE_SIZE = 256
 SHORT = 128
-"""Characters of what a user has named. A user may write megabytes; those are not kept."""
+"""The most characters of a user's text in a cached entry. Users may write megabytes, which are not cached."""
 
 
 def literal(name: str, value: str) -> dict[str, Any]:
-    """An entry of ``env`` with a literal value, not yet encoded."""
+    """Returns an entry of ``env`` with a literal value, not yet encoded."""
     return {"name": name, "value": value}
 
 
 def field_reference(name: str, field_path: str) -> dict[str, Any]:
-    """An entry of ``env`` that reads a downward-API field, not yet encoded."""
+    """Returns an entry of ``env`` that reads a downward-API field, not yet encoded."""
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": field_path}}}
 
 
 def line_reference(name: str, volume: str, line: str) -> dict[str, Any]:
-    """An entry of ``env`` that reads a line of the env file, not yet encoded.
+    """Returns an entry of ``env`` that reads a line of the env file, not yet encoded.
 
     ``fileKeyRef`` is known to Kubernetes 1.35 and later: keps/sig-node/3721-support-for-env-files.
     """
@@ -37,7 +37,7 @@ def _encode(entry: dict[str, Any]) -> msgspec.Raw:
 
 
 def variable(name: str, value: str) -> msgspec.Raw:
-    """An entry of ``env`` with a literal value."""
+    """Returns an entry of ``env`` with a literal value."""
     return _short_variable(name, value) if len(name) + len(value) <= SHORT else _encode(literal(name, value))
 
 
@@ -48,14 +48,14 @@ def _short_variable(name: str, value: str) -> msgspec.Raw:
 
 @lru_cache(CACHE_SIZE)
 def reference(name: str, source: Reference) -> msgspec.Raw:
-    """An entry of ``env`` that reads a downward-API field or a line of the env file."""
+    """Returns an entry of ``env`` that reads a downward-API field or a line of the env file."""
     if source.field_path:
         return _encode(field_reference(name, source.field_path))
     return _encode(line_reference(name, source.volume, source.line))
 
 
 def mount(volume: str, path: str, read_only: bool) -> msgspec.Raw:
-    """An entry of ``volumeMounts``; the volume may be the user's."""
+    """Returns an entry of ``volumeMounts``; the volume may be the user's."""
     return (_short_mount if len(volume) <= SHORT else _mount)(volume, path, read_only)
 
 
@@ -69,6 +69,6 @@ _short_mount = lru_cache(CACHE_SIZE)(_mount)
 
 @lru_cache(CACHE_SIZE)
 def empty_dir(name: str, medium: str, size_limit: str) -> msgspec.Raw:
-    """An entry of ``volumes``."""
+    """Returns an entry of ``volumes`` with an ``emptyDir``."""
     source = {"sizeLimit": size_limit}
     return _encode({"name": name, "emptyDir": {"medium": medium} | source if medium else source})

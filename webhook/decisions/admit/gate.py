@@ -1,7 +1,7 @@
-"""The scheduling gate and the label of a pod that waits for the planner: what admission adds, keeps and takes away.
+"""The scheduling gate and the label of a pod that waits for the planner.
 
-A gate of ours that is there stays, whoever wrote it: the pod may have come through admission a moment ago. The label is
-what planner and webhook find waiting pods by, so it stands on every pod with the gate and on no other.
+Admission never removes our gate from a pod that has it: an earlier admission of the pod may have added it. Planner and
+webhook find waiting pods by the label, so every pod with the gate has it, and no other pod.
 """
 
 from webhook.decisions.admit.pod_patch import PodPatch
@@ -13,19 +13,21 @@ from webhook.words.choices import Placement
 
 
 def hold(pod: Pod, patch: PodPatch) -> None:
-    """Let no scheduler look at the pod until the planner says so."""
+    """Adds gate and label, so that no scheduler looks at the pod until the planner removes the gate."""
     if not _is_held(pod):
         patch.add_gate(names.PLACE_GATE)
     patch.label(names.PLACEMENT, Placement.WAITING)
 
 
 def let_pass(pod: Pod, patch: PodPatch, why: Message) -> None:
-    """Do not hold a pod whose cards the planner does not choose.
+    """Adds no gate to a pod whose cards the planner does not choose.
+
+    A gate that is there stays, with a warning. Without a gate the label is removed.
 
     Args:
-        pod: As it is.
-        patch: Of the pod.
-        why: The planner does not.
+        pod: The pod before the patch.
+        patch: The patch of the pod.
+        why: The reason why the planner does not choose the cards.
     """
     if _is_held(pod):
         patch.warn(GATE_OF_ITS_OWN.say(why=why.text))
@@ -35,7 +37,7 @@ def let_pass(pod: Pod, patch: PodPatch, why: Message) -> None:
 
 
 def is_touched(pod: Pod) -> bool:
-    """Whether the pod has the gate or the label already."""
+    """Returns whether the pod has the gate or the label already."""
     return names.PLACEMENT in pod.labels or _is_held(pod)
 
 

@@ -1,8 +1,8 @@
-"""Output annotations that a pod brings along: it keeps none that we did not write, whatever becomes of the pod.
+"""Output annotations that a pod already has. The pod keeps no value that we did not write, injected or not.
 
-One that no variable refers to is removed. One from which a variable takes its value gets what admission writes while
-nothing is known of the pod's GPUs: without the annotation the variable would be empty, which NCCL misreads, and
-the value that the user wrote would be untrue.
+An annotation that no variable refers to is removed. One from which a variable takes its value gets the value that
+admission writes while nothing is known of the pod's GPUs: without the annotation the variable would be empty, which
+NCCL misreads, and the value that the user wrote would be untrue.
 
 ``gpu.topology/nccl-p2p-level`` is an option, and the output from which ``NCCL_P2P_LEVEL`` takes its value. It is the
 output where a variable refers to it, and the user's option elsewhere.
@@ -33,24 +33,24 @@ _FIXED = {
 
 
 def brought_outputs(pod: Pod) -> list[str]:
-    """The annotations of the pod that only we write, and the one that is an option as well."""
+    """Returns the annotations of the pod that only we write, and the one that is an option as well."""
     return [key for key in pod.annotations if is_output(key) or key == names.NCCL_P2P_LEVEL]
 
 
 def disown(keys: Iterable[str], referred: Collection[str], patch: PodPatch, policy: AdmitPolicy) -> None:
-    """Remove output annotations, or give them the value that they have until bind.
+    """Removes output annotations, or gives them the value that they have until bind.
 
     Args:
         keys: Output annotations that the pod has.
         referred: The annotations from which variables of the pod take their values.
-        patch: Of the pod.
+        patch: The patch of the pod.
         policy: The configuration.
 
     Raises:
         Refused: a variable takes its value from an annotation that we would never write.
     """
     for key in keys:
-        if key not in referred or key == names.INJECTED:  # a pod that was not injected has no mark, whoever reads it
+        if key not in referred or key == names.INJECTED:  # a pod that was not injected has no mark, even if it is read
             if key != names.NCCL_P2P_LEVEL:
                 patch.drop_annotation(key)
             continue
@@ -61,12 +61,9 @@ def disown(keys: Iterable[str], referred: Collection[str], patch: PodPatch, poli
 
 
 def _value_until_bind(key: str, policy: AdmitPolicy) -> str | None:
-    """What the annotation says while nothing is known of the pod's GPUs; None if we never write it."""
+    """Returns the value of the annotation while nothing is known of the pod's GPUs; None if we never write it."""
     if key.startswith(names.CUDA_VISIBLE_DEVICES_PREFIX):
         return names.NO_CUDA_DEVICE
-    fixed = _FIXED.get(key)
-    return _nccl_values(policy).get(key) if fixed is None else fixed
-
-
-def _nccl_values(policy: AdmitPolicy) -> dict[str, str]:
-    return nccl_annotations((*policy.fixed_nccl, *nccl_defaults(policy.nccl_tables)))
+    if key in _FIXED:
+        return _FIXED[key]
+    return nccl_annotations((*policy.fixed_nccl, *nccl_defaults(policy.nccl_tables))).get(key)

@@ -1,4 +1,4 @@
-"""What reaches beyond the pod needs a label of its namespace, which only an administrator can set."""
+"""The permissions of a namespace: labels, which only an administrator can set, for all that reaches beyond a pod."""
 
 from collections.abc import Iterator
 
@@ -19,10 +19,10 @@ SHOWS_NOTHING = frozenset({"", "none", "void"})
 
 
 def check_permissions(subject: Subject) -> None:
-    """Refuse a pod that needs something its namespace is not allowed.
+    """Refuses a pod that needs something that its namespace is not allowed.
 
     Raises:
-        Refused: names everything that is missing, and the labels that would allow it.
+        Refused: a permission is missing. The message names all that are missing, and the labels that give them.
     """
     missing: dict[str, str] = {}
     for label, need in _needs(subject):
@@ -36,7 +36,7 @@ def check_permissions(subject: Subject) -> None:
 
 
 def _needs(subject: Subject) -> Iterator[tuple[str, str]]:
-    """Each label that must be set, and what for."""
+    """Yields each label that must be set, with the reason."""
     for field in subject.host.ours:
         yield HOST_NAMESPACE_LABELS[field], f"it needs {field}"
     if subject.profile is Profile.NODE_PEERS and not subject.has_claims:  # peers see what their claim was given
@@ -47,6 +47,6 @@ def _needs(subject: Subject) -> Iterator[tuple[str, str]]:
         own = container.env.get(names.ENV_NVIDIA_VISIBLE_DEVICES)
         if own is None or container is subject.remap.container or (peers and any(map(own.reads, union))):
             continue
-        # An own list of GPUs is how one tenant sees another's cards, in any container of the pod.
+        # With a list of its own any container of the pod could see the cards of another tenant.
         if own.value_from is not None or (own.value or "") not in SHOWS_NOTHING:
             yield names.ALLOW_NODE_GPUS, f"container {container.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself"

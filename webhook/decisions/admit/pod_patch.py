@@ -1,4 +1,4 @@
-"""The patch of one pod, in the words of pods: the steps say what they want, and this knows how it is written.
+"""The patch of one pod. Steps name changes of a pod; this module writes them as operations of JSON Patch.
 
 Operations are built directly, never by comparing documents, which would cost fifty times as much. ``add`` to a member
 whose parent is missing (or ``null``) fails in the API server, so the first addition to a missing parent creates it.
@@ -28,11 +28,13 @@ def _member(path: str, key: str) -> str:
 
 
 class PodPatch:
-    """Collects operations and warnings. What is true of the pod already adds nothing.
+    """The patch of a pod, which collects operations and warnings.
+
+    To label or annotate a pod with a value that it already has adds nothing.
 
     Args:
-        pod: As it is.
-        budget: What may be written. Each method raises LimitError where that is spent.
+        pod: The pod before the patch.
+        budget: The limits of the patch. Each method raises LimitError where it is spent.
     """
 
     def __init__(self, pod: Pod, budget: Budget) -> None:
@@ -42,81 +44,81 @@ class PodPatch:
         self._created: set[str] = {"/metadata"} if pod.metadata else set()
         self.operations: list[Operation] = []
         self.insertions: list[Operation] = []
-        """Operations that shift the positions which others name, and so come last."""
+        """Operations that shift the positions that others name, and so come last."""
         self.annotated: set[str] = set()
-        """The annotations that are ours, changed or not."""
+        """The annotations that steps have set, changed or not."""
         self.warnings: list[AdmissionWarning] = []
 
     @property
     def size(self) -> int:
-        """How many operations there are."""
+        """The number of operations."""
         return len(self.operations) + len(self.insertions)
 
     def warn(self, message: Message, reason: Reason | None = None) -> None:
-        """Tell the user something; with a ``reason``, the pod will not get all that its profile promises."""
+        """Adds a warning. With a ``reason``, the pod will not get all that its profile promises."""
         self.warnings.append(AdmissionWarning(str(message), reason))
 
     def add_variable(self, container: PodContainer, name: str, value: str) -> None:
-        """Append a literal to a container's ``env``."""
+        """Appends a literal to a container's ``env``."""
         self._budget.add_variables()
         self._append(container.env_path, entries.variable(name, value), container.has_env)
 
     def add_reference(self, container: PodContainer, name: str, source: Reference) -> None:
-        """Append a variable that takes its value from elsewhere to a container's ``env``."""
+        """Appends a variable that takes its value from elsewhere to a container's ``env``."""
         self._budget.add_variables()
         self._append(container.env_path, entries.reference(name, source), container.has_env)
 
     def replace_variable(self, container: PodContainer, index: int, name: str, value: str) -> None:
-        """Replace the entry at ``index`` of a container's ``env`` by a literal."""
+        """Replaces the entry at ``index`` of a container's ``env`` by a literal."""
         self._replace(f"{container.env_path}/{index}", entries.variable(name, value))
 
     def add_mount(self, container: PodContainer, volume: str, path: str, *, read_only: bool = False) -> None:
-        """Append a volume mount to a container."""
+        """Appends a volume mount to a container."""
         exists = is_present(container.spec.mounts_json)
         self._append(container.path + "/volumeMounts", entries.mount(volume, path, read_only), exists)
 
     def add_empty_dir(self, name: str, *, size_limit: str, medium: str = "") -> None:
-        """Append an ``emptyDir`` volume to the pod."""
+        """Appends an ``emptyDir`` volume to the pod."""
         exists = is_present(self._spec.volumes_json)
         self._append("/spec/volumes", entries.empty_dir(name, medium, size_limit), exists)
 
     def set_resource(self, container: PodContainer, section: str, resource: str, value: Quantity) -> None:
-        """Set one resource in ``section`` (``limits`` or ``requests``) of a container."""
+        """Sets one resource in ``section`` (``limits`` or ``requests``) of a container."""
         present: dict[str, Quantity] | None = getattr(container.spec.resources, section)
         self._put(f"{container.path}/resources/{section}", resource, value, present)
 
     def drop_resource(self, container: PodContainer, section: str, resource: str) -> None:
-        """Remove a resource, which must be there, from ``section`` of a container."""
+        """Removes a resource, which must be there, from ``section`` of a container."""
         self._write(Operation("remove", _member(f"{container.path}/resources/{section}", resource)))
 
     def annotate(self, key: str, value: str) -> None:
-        """Give a pod annotation this value, whatever it had before."""
+        """Gives a pod annotation this value, whatever it had before."""
         self.annotated.add(key)
         self._put_metadata("/metadata/annotations", key, value, self._metadata.annotations)
 
     def drop_annotation(self, key: str) -> None:
-        """Remove a pod annotation, which must be there."""
-        # Not a key that we chose, but one of the user's, of any length: nothing to remember.
+        """Removes a pod annotation, which must be there."""
+        # The user may have chosen the key, of any length: its path is not cached.
         self._write(Operation("remove", pointer("metadata", "annotations", key)))
 
     def label(self, key: str, value: str) -> None:
-        """Give a pod label this value, whatever it had before."""
+        """Gives a pod label this value, whatever it had before."""
         self._put_metadata("/metadata/labels", key, value, self._metadata.labels)
 
     def drop_label(self, key: str) -> None:
-        """Remove a pod label, which must be there."""
+        """Removes a pod label, which must be there."""
         self._write(Operation("remove", _member("/metadata/labels", key)))
 
     def add_gate(self, name: str) -> None:
-        """Append a scheduling gate, which must not be there."""
+        """Appends a scheduling gate, which must not be there."""
         self._append("/spec/schedulingGates", {"name": name}, is_present(self._spec.scheduling_gates_json))
 
     def set_spec(self, field: str, value: str | bool, *, replaces: bool = False) -> None:
-        """Set one field of the pod's ``spec``; ``replaces`` an existing value."""
+        """Sets one field of the pod's ``spec``; ``replaces`` tells that the field has a value."""
         self._write(Operation("replace" if replaces else "add", f"/spec/{field}", value))
 
     def add_affinity_term(self, field: str, term: dict[str, Any]) -> None:
-        """Append a term to one of the lists of ``affinity.podAffinity``."""
+        """Appends a term to one of the lists of ``affinity.podAffinity``."""
         affinity = self._spec.affinity
         present = (affinity or Affinity()).pod_affinity
         self._ensure("/spec/affinity", affinity is not None)
@@ -125,7 +127,7 @@ class PodPatch:
         self._append(f"{_POD_AFFINITY}/{field}", term, terms is not None)
 
     def insert_init_container(self, container: msgspec.Raw) -> None:
-        """Insert a container, given as JSON, before all init containers."""
+        """Inserts a container, given as JSON, before all init containers."""
         if not is_present(self._spec.init_containers_json):
             insertion = Operation("add", "/spec/initContainers", [container])
         else:
@@ -134,7 +136,7 @@ class PodPatch:
         self.insertions.append(insertion)
 
     def replace_container(self, present: PodContainer, container: msgspec.Raw) -> None:
-        """Replace a container that is ours by its present form, given as JSON."""
+        """Replaces our container by its present form, given as JSON."""
         self._replace(present.path, container)
 
     def _append(self, path: str, item: Any, exists: bool) -> None:

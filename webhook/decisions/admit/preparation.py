@@ -1,4 +1,4 @@
-"""Everything that is decided about a pod before the first step runs."""
+"""The decisions about a pod before the first step runs."""
 
 from collections.abc import Mapping, Sequence
 from itertools import count
@@ -37,9 +37,9 @@ class PodToInject(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     namespace: Namespace
     policy: AdmitPolicy
     cluster: ClusterFacts
-    """With what the configuration says of it."""
+    """The facts about the cluster, overruled by the configuration."""
     requests: PodRequests
-    """Of all its containers."""
+    """The requests of all containers of the pod."""
     options: Options
     selected: frozenset[str]
     """The names of the containers to which the profile applies; never empty."""
@@ -47,7 +47,7 @@ class PodToInject(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def holder(self) -> str:
-        """How messages call the pod."""
+        """The name of the pod in messages."""
         return f"pod {self.namespace.name}/{self.pod.display_name}"
 
 
@@ -59,15 +59,15 @@ def pod_to_inject(
     cluster: ClusterFacts,
     nodes: Nodes = unknown_nodes,
 ) -> PodToInject | None:
-    """The pod with its options, whether or not admission would skip it; ``None`` if no container of it is selected.
+    """Returns the pod with its options, also if admission would skip it; ``None`` if no container is selected.
 
     Args:
         pod: The pod.
         namespace: Its namespace.
-        requests: What its containers request.
+        requests: The requests of its containers.
         policy: The configuration.
-        cluster: What is known of the cluster; what ``policy`` says of it counts more.
-        nodes: What is known of nodes, for pods that have their GPUs already.
+        cluster: The detected facts about the cluster; those of ``policy`` overrule them.
+        nodes: The sources about nodes, for pods that have their GPUs already.
 
     Raises:
         Refused: the option ``containers`` names something that is no GPU container.
@@ -90,7 +90,7 @@ def pod_to_inject(
 
 
 def prepare(pod: PodToInject, profile: Profile) -> Subject:
-    """Decide what the steps need to know.
+    """Returns the subject of the steps.
 
     Args:
         pod: The pod.
@@ -112,7 +112,8 @@ def prepare(pod: PodToInject, profile: Profile) -> Subject:
         for request in pod.requests.containers
     ]
     asking = [container for container in containers if container.request and container.name in pod.selected]
-    carrier = _carrier(options.remap, family)
+    # Beside claims no sidecar is needed, which is for a fault of HAMi.
+    carrier = Carrier.INIT if family == CLAIM and options.remap is not Carrier.NONE else options.remap
     remap = choose_remap(spec, pod.namespace, containers, carrier, pod.policy, pod.cluster)
     check_variables(count_variables(containers, remap.container), limits, pod.holder)
     host = _choose_host_namespaces(spec, options, profile)
@@ -146,20 +147,15 @@ def _allocated(
     profile: Profile,
     host: HostNamespaces,
 ) -> Mapping[str, str]:
-    if not has_allocation(pod.pod) or family == CLAIM:  # claims alone tell what they gave, and only at bind
+    if not has_allocation(pod.pod) or family == CLAIM:  # what claims gave is in the claims, and is read at bind
         return {}
     asking = gpu_containers(containers, pod.selected, keys)
     demand = gpu_demand(asking, family, pod.options, pod.policy, profile, host_network=host.network)
     return allocated_annotations(pod.pod, pod.namespace, demand, pod.nodes, pod.policy)
 
 
-def _carrier(asked: Carrier, family: str) -> Carrier:
-    """The option ``remap``. Beside claims no sidecar is needed: it is for a fault of HAMi."""
-    return Carrier.INIT if family == CLAIM and asked is not Carrier.NONE else asked
-
-
 def _assign_visible_devices(gpu_containers: Sequence[PodContainer]) -> dict[str, str]:
-    """The ``cuda-visible-devices`` annotation of each container, by container name.
+    """Returns the ``cuda-visible-devices`` annotation of each container, by container name.
 
     A container that already refers to one keeps it, so that a second admission changes nothing; the others get the
     lowest free numbers in order.
@@ -177,7 +173,7 @@ def _assign_visible_devices(gpu_containers: Sequence[PodContainer]) -> dict[str,
 
 
 def _choose_host_namespaces(spec: PodSpec, options: Options, profile: Profile) -> HostNamespaces:
-    """What the profile needs and the options ask for, beside what the pod has."""
+    """Returns the host namespaces that the pod has, that the profile needs and that the options ask for."""
     needed = profile is Profile.NODE_PEERS
     ours: list[str] = []
     withheld: list[str] = []

@@ -1,4 +1,4 @@
-"""What every injection step looks at: the pod and everything that is decided about it before the first step runs."""
+"""The subject of the injection steps: the pod and everything that is decided about it before the first step runs."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ from webhook.words.choices import Profile
 
 
 class HostNamespaces(msgspec.Struct, frozen=True):
-    """Which of the host's namespaces the pod will be in, and which of them we put it into."""
+    """The host's namespaces that the pod will be in, and those of them that we put it into."""
 
     ipc: bool
     pid: bool
@@ -38,15 +38,15 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterFacts
     options: Options
     profile: Profile
-    """Never ``observe``: that is decided by whoever runs the steps."""
+    """The profile that is applied. Never ``observe``: the caller of the steps handles it."""
     requests: PodRequests
-    """As the containers of the pod have them."""
+    """The requests of the pod's containers as the user wrote them."""
     containers: tuple[PodContainer, ...]
-    """All of them, init containers first."""
+    """All containers, init containers first."""
     gpu_containers: tuple[PodContainer, ...]
-    """Those that ask for GPUs and that ``containers`` does not leave out."""
+    """The containers that ask for GPUs and that the option ``containers`` does not leave out."""
     left_out: tuple[PodContainer, ...]
-    """Those that ask for GPUs and stay as they are."""
+    """The containers that ask for GPUs and stay as they are."""
     remap: RemapChoice
     host: HostNamespaces
     volumes: Mapping[str, Volume]
@@ -54,25 +54,25 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     visible_device_keys: Mapping[str, str]
     """The ``cuda-visible-devices`` annotation of each GPU container, by container name; empty without peers."""
     allocated: Mapping[str, str]
-    """What the annotations that we write will say, for a pod whose GPUs are known already; else empty."""
+    """The values of the annotations that we write, for a pod whose GPUs are known already; else empty."""
     family: str
-    """Whose GPUs the pod asks for: ``hami``, ``volcano``, ``koordinator``, or ``claim`` where claims give them."""
+    """The family of the pod's GPUs: ``hami``, ``volcano``, ``koordinator``, or ``claim`` where claims give them."""
 
     @property
     def name(self) -> str:
-        """How messages call the pod."""
+        """The name of the pod in messages."""
         return f"{self.namespace.name}/{self.pod.display_name}"
 
     @property
     def has_claims(self) -> bool:
-        """Whether resource claims give it its GPUs, as far as admission can know, and bind can read them."""
+        """True if resource claims give the pod its GPUs, as far as admission can know, and bind can read them."""
         return self.family == CLAIM
 
     @property
     def resource(self) -> str:
-        """The extended resource by whose count it asks for GPUs; empty if it asks by claims alone.
+        """The extended resource by whose count the pod asks for GPUs; empty if it asks by claims alone.
 
-        Who serves such a resource, a device plugin or a claim, is a fact of the node and not known yet:
+        Either a device plugin or a claim serves such a resource. That is a fact of the node and not known yet:
         pkg/scheduler/framework/plugins/dynamicresources of Kubernetes, extendeddynamicresources.go.
         """
         requests = (container.request for container in self.containers)
@@ -80,12 +80,15 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def served_by_claims(self) -> str:
-        """The extended resource of its GPUs, if resource claims serve it and not the device plugin; else empty."""
+        """The extended resource of the pod's GPUs, if resource claims serve it; empty if the device plugin does."""
         counts = (container.request.resource for container in self.gpu_containers if container.request)
         return next((count for count in counts if self.cluster.is_claimed(count)), "")
 
     def sources(self, key: str, line: str) -> tuple[Reference, ...]:
-        """Where containers may take a value from that follows from their GPUs; the first is what we write."""
+        """Returns the places from which containers may take a value that follows from their GPUs.
+
+        We write the first of them.
+        """
         annotation = annotation_reference(key)
         if not self.remap.files_volume or not self.namespace.allows(names.ALLOW_NODE_GPUS):
             return (annotation,)
@@ -93,7 +96,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         return (in_file, annotation) if self.remap.reads_file else (annotation, in_file)
 
     def gpu_request(self, container: PodContainer) -> GpuRequest:
-        """The request of a container of ``gpu_containers``, which has one by construction."""
+        """Returns the request of a container of ``gpu_containers``, which has one by construction."""
         if container.request is None:
             raise TypeError(f"container {container.name} asks for no GPU")
         return container.request

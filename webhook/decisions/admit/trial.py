@@ -1,6 +1,6 @@
-"""Each injection step by itself, on a pod as it is: what it would still change, and what it would refuse.
+"""The trial of each injection step by itself on a pod: its remaining changes, its warnings and its refusal.
 
-Whoever explains a pod asks the steps, so that there is no second set of rules.
+Explanations of a pod use these trials, so that there is no second set of rules.
 """
 
 import msgspec
@@ -14,20 +14,20 @@ from webhook.words.patch import Operation
 
 
 class StepTrial(msgspec.Struct, frozen=True):
-    """One step, tried."""
+    """The result of one step."""
 
     name: str
     purpose: str
     """Finishes the sentence "the webhook would ..."."""
     operations: tuple[Operation, ...]
-    """What is missing; empty where the pod has everything."""
+    """The changes that the pod lacks; empty where it has all of them."""
     warnings: tuple[AdmissionWarning, ...]
     refusal: str
-    """Why the pod would be refused; empty if it would not."""
+    """The reason why the step would refuse the pod; empty if it would not."""
 
 
 def try_steps(subject: Subject) -> dict[str, StepTrial]:
-    """The steps by their names, in their order. One that refuses the pod does not end the others.
+    """Returns the trials of all steps by name, in order. A step that refuses the pod does not end the others.
 
     Raises:
         MalformedPod: a field has another type than in a pod.

@@ -1,4 +1,4 @@
-"""How our environment variables meet those that the container already has."""
+"""The rules for our environment variables that a container may already have."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from webhook.words.catalogue.variables import LEFT_AS_IT_IS, SETS_DIFFERENTLY, S
 from webhook.words.outcome import Reason, Refused
 
 Sources = Sequence[Reference]
-"""Where a value of ours may come from; what is written anew takes the first."""
+"""The places from which a value of ours may come; a new variable takes the first."""
 
 
 def require_value(patch: PodPatch, container: PodContainer, name: str, value: str, profile: str) -> None:
-    """A literal that the profile cannot do without.
+    """Adds a literal that the profile requires.
 
     Raises:
         Refused: the container sets the variable differently.
@@ -27,7 +27,9 @@ def require_value(patch: PodPatch, container: PodContainer, name: str, value: st
 
 
 def require_reference(patch: PodPatch, container: PodContainer, name: str, sources: Sources, profile: str) -> None:
-    """A value from elsewhere that the profile cannot do without: from the first of ``sources``, or from any if it does.
+    """Adds a variable that the profile requires and that takes its value from the first of ``sources``.
+
+    A variable of the container that takes its value from any of them stays.
 
     Raises:
         Refused: the container sets the variable differently.
@@ -41,7 +43,7 @@ def require_reference(patch: PodPatch, container: PodContainer, name: str, sourc
 
 
 def offer_value(patch: PodPatch, container: PodContainer, name: str, value: str) -> None:
-    """A literal for tuning: the container's own value stays."""
+    """Adds a literal for tuning; the container's own value stays."""
     own = container.env.get(name)
     if own is None:
         patch.add_variable(container, name, value)
@@ -50,7 +52,7 @@ def offer_value(patch: PodPatch, container: PodContainer, name: str, value: str)
 
 
 def offer_reference(patch: PodPatch, container: PodContainer, name: str, sources: Sources) -> None:
-    """A value from elsewhere, for tuning: the container's own value stays."""
+    """Adds a variable for tuning that takes its value from the first of ``sources``; the container's own stays."""
     own = container.env.get(name)
     if own is None:
         patch.add_reference(container, name, sources[0])

@@ -1,4 +1,4 @@
-"""Our volumes, under names that never meet a volume of the user's."""
+"""The volumes that we add, under names that no volume of the user has."""
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import count
@@ -9,7 +9,7 @@ from webhook.words.quantity import parse_quantity
 
 
 def numbered(name: str) -> Iterator[str]:
-    """``name``, ``name-2``, ``name-3``, ... without end."""
+    """Yields ``name``, ``name-2``, ``name-3``, ... without end."""
     yield name
     for number in count(2):
         yield f"{name}-{number}"
@@ -18,7 +18,7 @@ def numbered(name: str) -> Iterator[str]:
 def empty_dir_name(
     present: Mapping[str, Volume], name: str, *, size_limit: str, medium: str = "", foreign: Collection[str] = ()
 ) -> str:
-    """The name of our ``emptyDir``: that of an earlier admission, else the first free one; never one of ``foreign``."""
+    """Returns the name of our ``emptyDir``: of an earlier admission, else the first free one; none of ``foreign``."""
     return next(
         candidate
         for candidate in numbered(name)
@@ -30,7 +30,7 @@ def empty_dir_name(
 def provide_empty_dir(
     patch: PodPatch, present: Mapping[str, Volume], name: str, *, size_limit: str, medium: str = ""
 ) -> str:
-    """The name of our ``emptyDir``, which is added unless an earlier admission has done so."""
+    """Adds our ``emptyDir``, unless an earlier admission has done so, and returns its name."""
     volume = empty_dir_name(present, name, size_limit=size_limit, medium=medium)
     if volume not in present:
         patch.add_empty_dir(volume, medium=medium, size_limit=size_limit)

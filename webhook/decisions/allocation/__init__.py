@@ -1,1 +1,1 @@
-"""Which GPUs a scheduler gave to a pod, in the forms of HAMi, Volcano and Koordinator; standard library only."""
+"""The GPUs that a scheduler gave to a pod, in the forms of HAMi, Volcano and Koordinator; standard library only."""

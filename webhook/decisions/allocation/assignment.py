@@ -1,4 +1,4 @@
-"""Which of the allocated GPUs belong to which container."""
+"""The assignment of allocated GPUs to the containers of a pod."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,34 +14,34 @@ _FIX = "Was the pod changed after it was scheduled, or is its scheduler another 
 
 
 class AsksForGpus(Protocol):
-    """What this module needs to know of a container."""
+    """A container that may ask for GPUs."""
 
     @property
     def name(self) -> str:
-        """Of the container."""
+        """The name of the container."""
 
     @property
     def count(self) -> int:
-        """GPUs that it asks for; containers with 0 take no part."""
+        """The number of GPUs that the container asks for; containers with 0 take no part."""
 
     @property
     def is_init(self) -> bool:
-        """Whether it is an init container, restartable or not."""
+        """True if the container is an init container, restartable or not."""
 
 
 C = TypeVar("C", bound=AsksForGpus)
 
 
 def assign(allocation: Allocation, containers: Sequence[C]) -> list[tuple[C, tuple[Device, ...]]]:
-    """The containers that were given GPUs, in their order, each with its devices.
+    """Returns the containers that were given GPUs, in their order, each with its devices.
 
-    Which containers have a segment differs between the versions of HAMi (pkg/device/devices.go and
-    pkg/scheduler/score.go: before 2.9 init containers are not counted, and empty segments come and go), so that the
-    position of a segment means nothing. What holds in all of them is the order of those that hold devices.
+    The versions of HAMi differ in the containers that have a segment (pkg/device/devices.go and
+    pkg/scheduler/score.go: before 2.9 init containers are not counted, and empty segments come and go). So the position
+    of a segment means nothing. Only the order of the segments that hold devices is the same in all versions.
 
     Args:
-        allocation: What the scheduler gave.
-        containers: Of the pod, init containers first: the order in which the kubelet asks for their devices.
+        allocation: The allocation of the pod.
+        containers: The pod's containers, init containers first: the order in which the kubelet asks for devices.
 
     Raises:
         FormatError: the segments cannot be those of these containers.
@@ -56,7 +56,10 @@ def assign(allocation: Allocation, containers: Sequence[C]) -> list[tuple[C, tup
 
 
 def _named_ones(allocation: Allocation, containers: Sequence[C]) -> list[tuple[C, tuple[Device, ...]]]:
-    """By the names of the containers. What they asked for is not compared: a claim may ask for all that there are."""
+    """Returns the assignment by the names of containers.
+
+    The counts are not compared: a claim may ask for all GPUs that there are.
+    """
     given = dict(zip(allocation.containers, allocation.segments, strict=True))
     strangers = given.keys() - {container.name for container in containers}
     if strangers:
@@ -86,7 +89,7 @@ def _dealt(allocation: Allocation, asking: Sequence[C]) -> list[tuple[C, tuple[D
 
 
 def _check_distinct(container: AsksForGpus, devices: Sequence[Device]) -> None:
-    """A container never gets a GPU twice, only several MIG instances of one."""
+    """Refuses a GPU that a container has twice; it may have several MIG instances of one."""
     gpus = [(device.uuid, device.minor) for device in devices if not device.mig]
     if len(set(gpus)) < len(gpus):
         uuid, minor = Counter(gpus).most_common(1)[0][0]
@@ -95,7 +98,7 @@ def _check_distinct(container: AsksForGpus, devices: Sequence[Device]) -> None:
 
 
 def _asked(asking: Sequence[AsksForGpus], apps: Sequence[AsksForGpus]) -> str:
-    """Two readings where init containers ask too: HAMi before 2.9 gives those nothing."""
+    """Returns the requests in words; two versions where init containers ask: HAMi before 2.9 gives those nothing."""
     if not apps or len(apps) == len(asking):
         return f"segments for {_named(asking)}"
     return f"segments for {_named(asking)}, or without the init containers for {_named(apps)}"

@@ -1,6 +1,6 @@
-"""The annotation ``gpu.topology/claimed-gpus``: what resource claims gave to the containers of a pod.
+"""The annotation ``gpu.topology/claimed-gpus``: the GPUs that resource claims gave to the containers of a pod.
 
-A container in the pod cannot read the claims, which are objects of their own. So bind writes down what it read there:
+A container in the pod cannot read the claims, which are objects of their own. So bind writes their GPUs down:
 ``main=GPU-a,GPU-b;helper=GPU-a,GPU-b``. A MIG instance has the name of its device in brackets:
 ``GPU-a[gpu-0-mig-1g24gb-19-0]``.
 """
@@ -19,10 +19,10 @@ _DEVICE = re.compile(r"([A-Za-z0-9][-A-Za-z0-9]*)(?:\[([-.A-Za-z0-9]+)\])?")
 
 
 def parse_claimed(text: str, source: str, limits: AllocationLimits = BY_LENGTH) -> Allocation:
-    """One segment for each container, with its name.
+    """Returns one segment for each container, with its name.
 
     Raises:
-        FormatError: a segment names no container, or one that stands there twice; or a device is none.
+        FormatError: a segment names no container, or names one for the second time; or a device is malformed.
         LimitError: there are too many segments or devices.
     """
     check_length(text, source)
@@ -40,10 +40,10 @@ def parse_claimed(text: str, source: str, limits: AllocationLimits = BY_LENGTH) 
 
 
 def format_claimed(allocation: Allocation) -> str:
-    """The annotation's value.
+    """Returns the annotation's value.
 
     Raises:
-        FormatError: the allocation holds something that this form has no place for.
+        FormatError: the form has no place for the allocation.
     """
     text = ";".join(
         f"{container}={','.join(map(_written, devices))}"

@@ -1,4 +1,4 @@
-"""The interface of the written forms."""
+"""The dialect of a scheduler: the form in which it writes an allocation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,27 +9,32 @@ from webhook.decisions.allocation.model import Allocation
 
 
 class Parse(Protocol):
-    """Reads what one scheduler wrote."""
+    """A function that reads the allocation of one scheduler."""
 
     def __call__(self, text: str, source: str, limits: AllocationLimits = ...) -> Allocation:
-        """From the annotation's value, what messages call it, and how much it may hold.
+        """Returns the allocation in an annotation's value.
+
+        Args:
+            text: The annotation's value.
+            source: The name of the annotation in messages.
+            limits: The limits of the allocation.
 
         Raises:
-            FormatError: it is not what the scheduler writes.
-            LimitError: it holds too much.
+            FormatError: ``text`` is not in the form of the scheduler.
+            LimitError: ``text`` holds too much.
         """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dialect:
-    """How one scheduler writes down what it gave."""
+    """The form in which one scheduler writes an allocation."""
 
     family: str
-    """Of the resource names in the configuration: ``hami``, ``volcano`` or ``koordinator``; or ``claim``."""
+    """The family of resource names in the configuration: ``hami``, ``volcano`` or ``koordinator``; or ``claim``."""
     key: str
     """The annotation that holds the allocation."""
     node_key: str
-    """The annotation that holds the node for which it was made; empty if there is none."""
+    """The annotation that holds the node of the allocation; empty if there is none."""
     parse: Parse
     format: Callable[[Allocation], str]
-    """The value that ``parse`` reads as this allocation, as the newest version of the scheduler writes it."""
+    """Returns the value that ``parse`` reads as this allocation, as the newest version of the scheduler writes it."""

@@ -22,20 +22,20 @@ _GPU_UUID = re.compile(r"GPU-[0-9A-Za-z-]*")
 
 
 def parse_hami(text: str, source: str, limits: AllocationLimits = BY_LENGTH) -> Allocation:
-    """One segment for each container that the version of HAMi counts; the last semicolon may be missing.
+    """Returns one segment for each container that the version of HAMi counts; the last semicolon may be missing.
 
     Raises:
-        FormatError: a UUID or a number is none, or the text is longer than 64 Ki characters.
+        FormatError: a UUID or a number is malformed, or the text is longer than 64 Ki characters.
         LimitError: there are too many segments or devices.
     """
     return Allocation(segments=read_segments(text.removesuffix(_END), source, limits) if text else ())
 
 
 def counted_cards(text: str) -> tuple[str, ...]:
-    """UUIDs of the cards that HAMi counts as used by a pod with this list of devices, each once.
+    """Returns the UUIDs of the cards that HAMi counts as used by a pod with this list of devices, each once.
 
-    HAMi reads it less strictly than it is read here for what containers are told: numbers may be anything, but a device
-    with fewer than four fields voids the list (pkg/device/devices.go, DecodeContainerDevices).
+    HAMi reads the list less strictly than ``parse_hami``: numbers may be anything, but a device with fewer than four
+    fields voids the list (pkg/device/devices.go, DecodeContainerDevices).
     """
     pieces = [piece for segment in text.split(_END) for piece in segment.split(":") if "," in piece]
     devices = [piece.split(",", _FIELDS) for piece in pieces]
@@ -45,10 +45,12 @@ def counted_cards(text: str) -> tuple[str, ...]:
 
 
 def format_hami(allocation: Allocation) -> str:
-    """As HAMi 2.10 writes it, but MIG instances as up to 2.9: later their profile is in an annotation of its own.
+    """Returns the annotation's value as HAMi 2.10 writes it, but MIG instances as HAMi up to 2.9 writes them.
+
+    Later versions write the profile of an instance into an annotation of its own.
 
     Raises:
-        FormatError: it has no place for the allocation, for example for a device without a UUID.
+        FormatError: the form has no place for the allocation, for example for a device without a UUID.
     """
     text = "".join(segment + _END for segment in write_segments(allocation.segments))
     return check_read_back(text, parse_hami(text, "the allocation"), allocation, names.HAMI_DEVICES_ALLOCATED)
@@ -64,14 +66,14 @@ DIALECT = Dialect(
 
 
 def parse_mig_allocations(text: str, source: str, limits: AllocationLimits = BY_LENGTH) -> dict[str, str]:
-    """Read ``hami.io/vgpu-mig-allocations`` of HAMi 2.10 (pkg/device/nvidia/mig_allocations.go).
+    """Reads ``hami.io/vgpu-mig-allocations`` of HAMi 2.10 (pkg/device/nvidia/mig_allocations.go).
 
     Returns:
-        The UUIDs of the GPUs that are cut, each with the profiles of the pod's instances on it: ``1g.10gb``, ``mig``
-        if none is told.
+        The UUIDs of the GPUs that are cut, each with the profiles of the pod's instances on it: ``1g.10gb``, or ``mig``
+        if the annotation names none.
 
     Raises:
-        FormatError: it is no list of objects with ``gpuUUID``, or a profile is no text.
+        FormatError: ``text`` is no list of objects with ``gpuUUID``, or a profile is no text.
         LimitError: there are more instances than devices allowed.
     """
     instances = read_json(text, source, expected=_MIG_LIST)
@@ -88,11 +90,11 @@ def parse_mig_allocations(text: str, source: str, limits: AllocationLimits = BY_
 
 
 def with_mig_instances(allocation: Allocation, text: str, source: str, limits: AllocationLimits) -> Allocation:
-    """The allocation with those devices marked that ``hami.io/vgpu-mig-allocations`` names.
+    """Returns the allocation with the devices marked that ``hami.io/vgpu-mig-allocations`` names.
 
-    HAMi never deletes that annotation, so one from an earlier attempt may stand beside an allocation of whole GPUs; it
-    names other GPUs then and changes nothing. That holds for one that cannot be read only if other GPUs are all that
-    it names: an instance must not be taken for a whole GPU, and a pod must not wait for a leftover.
+    HAMi never deletes that annotation, so one from an earlier attempt may stand beside an allocation of whole GPUs. It
+    then names other GPUs and changes nothing. An annotation that cannot be read is ignored only if it names GPUs, and
+    none of the allocation: an instance must not pass as a whole GPU, and an old annotation must not stop a pod.
 
     Raises:
         FormatError: the text cannot be read, and may be about the GPUs of the allocation.
@@ -114,7 +116,7 @@ def _marked(segment: tuple[Device, ...], profiles: Mapping[str, str]) -> tuple[D
 
 
 def _instance(value: object, where: str) -> tuple[str, str]:
-    """UUID and profile, which may be empty."""
+    """Returns UUID and profile of an instance; the profile may be empty."""
     uuid, profile = (value.get("gpuUUID"), value.get("profile")) if isinstance(value, dict) else (None, None)
     if not isinstance(uuid, str) or not uuid or not uuid.isprintable():
         found = f"gpuUUID {described(uuid)}" if isinstance(value, dict) else described(value)
@@ -128,19 +130,25 @@ def _instance(value: object, where: str) -> tuple[str, str]:
 
 
 def _names_only_others(text: str, allocation: Allocation) -> bool:
-    """A text that was cut off may end within a UUID: what could be the beginning of one of ours counts as ours."""
+    """Returns whether a text names GPUs, and none of the allocation.
+
+    A text that was cut off may end within a UUID: a possible beginning of a UUID of the allocation counts as that UUID.
+    """
     named = set(_GPU_UUID.findall(text))
     ours = {device.uuid for device in allocation.devices}
     return bool(named) and not _begins_one(named, ours) and not _begins_one(ours, named)
 
 
 def _begins_one(beginnings: Collection[str], texts: Collection[str]) -> bool:
-    """Whether one of ``texts`` begins with one of ``beginnings``: in order, it would be the first not before that."""
+    """Returns whether one of ``texts`` begins with one of ``beginnings``.
+
+    Among the sorted texts, one that begins so is the first that is not before the beginning.
+    """
     ordered = sorted(texts)
     return any(text.startswith(beginning) for beginning in beginnings for text in _from(ordered, beginning))
 
 
 def _from(ordered: list[str], beginning: str) -> list[str]:
-    """The first of the ordered texts that is not before ``beginning``, if there is one."""
+    """Returns the first of the ordered texts that is not before ``beginning``, if there is one."""
     place = bisect_left(ordered, beginning)
     return ordered[place : place + 1]

@@ -1,6 +1,6 @@
 """The annotation of Koordinator: JSON for the pod as a whole (koordinator apis/extension/device_share.go).
 
-It names GPUs by minor number and, since 1.6, by UUID as well (pkg/scheduler/plugins/deviceshare/plugin.go).
+Koordinator names GPUs by minor number and, since 1.6, by UUID as well (pkg/scheduler/plugins/deviceshare/plugin.go).
 """
 
 import json
@@ -36,12 +36,12 @@ _MIB = 2**20
 
 
 def parse_koordinator(text: str, source: str, limits: AllocationLimits = BY_LENGTH) -> Allocation:
-    """One segment with all GPUs of the pod; devices of other types are ignored.
+    """Returns one segment with all GPUs of the pod; devices of other types are ignored.
 
-    ``gpu-core`` and ``gpu-memory`` are read; ``gpu-memory-ratio`` is the latter in per cent of the card.
+    ``gpu-core`` and ``gpu-memory`` are read; ``gpu-memory-ratio``, ``gpu-memory`` in per cent of the card, is not.
 
     Raises:
-        FormatError: it is no such JSON, a GPU has no minor number, or one stands there twice.
+        FormatError: ``text`` is no such JSON, a GPU has no minor number, or a GPU stands there twice.
         LimitError: there are too many devices.
     """
     types = read_json(text, source, expected=_JSON)
@@ -57,10 +57,10 @@ def parse_koordinator(text: str, source: str, limits: AllocationLimits = BY_LENG
 
 
 def format_koordinator(allocation: Allocation) -> str:
-    """As Koordinator 1.6 writes it.
+    """Returns the annotation's value as Koordinator 1.6 writes it.
 
     Raises:
-        FormatError: it has no place for the allocation, for example for a device without a minor number.
+        FormatError: the form has no place for the allocation, for example for a device without a minor number.
     """
     text = json.dumps({_GPUS: [_written(device) for device in allocation.devices]}, separators=(",", ":"))
     return check_read_back(text, parse_koordinator(text, "the allocation"), allocation, DIALECT.key)
@@ -106,7 +106,10 @@ def _minor(value: object, where: str) -> int:
 
 
 def _quantity(resources: dict[str, Any], name: str, where: str) -> int:
-    """A Kubernetes quantity in the canonical form, which has no fraction, or a number; 0 where it is not told."""
+    """Returns a quantity of ``resources``; 0 where it is absent.
+
+    It is a Kubernetes quantity in the canonical form, which has no fraction, or a number.
+    """
     value = resources.get(name, 0)
     if isinstance(value, float) and value.is_integer():
         value = int(value)

@@ -1,4 +1,4 @@
-"""How much one allocation may hold. What is too much is refused before it is taken apart."""
+"""The limits of one allocation. An allocation beyond them is refused before it is parsed."""
 
 from dataclasses import dataclass
 
@@ -10,27 +10,27 @@ MAX_CHARACTERS = 64 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AllocationLimits:
-    """How much the allocation of one pod may hold: the section ``limits`` of the configuration."""
+    """The limits of one pod's allocation, from the section ``limits`` of the configuration."""
 
     segments: int = 128
-    """One for each container, more or less."""
+    """Segments; there is about one for each container."""
     devices: int = 256
-    """GPUs and parts of GPUs, all segments together; also MIG instances."""
+    """GPUs and parts of GPUs of all segments together; also the limit of MIG instances."""
 
     def check_segments(self, found: int, source: str) -> None:
-        """Raises LimitError if there are more segments than that."""
+        """Raises LimitError if ``found`` segments are too many."""
         if found > self.segments:
             raise LimitError(source, setting="segments", most=self.segments, what="segments", found=found)
 
     def check_devices(self, found: int, source: str) -> None:
-        """Raises LimitError if there are more devices than that."""
+        """Raises LimitError if ``found`` devices are too many."""
         if found > self.devices:
             raise LimitError(source, setting="devices", most=self.devices, what="devices", found=found)
 
 
 DEFAULT_LIMITS = AllocationLimits()
 BY_LENGTH = AllocationLimits(segments=MAX_CHARACTERS + 1, devices=MAX_CHARACTERS + 1)
-"""Whatever the text has room for: the remap program reads what its own pod was given, and knows no configuration."""
+"""All that the text has room for: the remap program reads its own pod's allocation, and knows no configuration."""
 
 
 def check_length(text: str, source: str) -> None:

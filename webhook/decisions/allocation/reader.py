@@ -1,4 +1,4 @@
-"""What a scheduler gave to a pod, from the pod's annotations."""
+"""The reader of a pod's allocation, from the pod's annotations."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ _BY_FAMILY = {dialect.family: dialect for dialect in DIALECTS}
 
 
 def dialect_of(family: str) -> Dialect:
-    """How the scheduler of a family of resource names writes.
+    """Returns the dialect of the scheduler of a family of resource names.
 
     Raises:
         FormatError: there is no such family.
@@ -29,13 +29,13 @@ def dialect_of(family: str) -> Dialect:
 def read_allocation(
     annotations: Mapping[str, str], *, family: str, holder: str, limits: AllocationLimits = DEFAULT_LIMITS
 ) -> Allocation:
-    """What the scheduler of ``family`` gave; an empty Allocation if it gave nothing yet, or no device.
+    """Returns the allocation by the scheduler of ``family``; an empty one if it gave nothing yet, or no device.
 
     Args:
-        annotations: Of the pod and its Binding.
+        annotations: The annotations of the pod and its Binding.
         family: ``hami``, ``volcano``, ``koordinator`` or ``claim``.
-        holder: How messages call the bearer of the annotations, for example ``pod team-a/train``.
-        limits: How much it may hold.
+        holder: The name of the annotated object in messages, for example ``pod team-a/train``.
+        limits: The limits of the allocation.
 
     Raises:
         FormatError: an annotation cannot be read, or there is no such family.
@@ -44,7 +44,7 @@ def read_allocation(
     dialect = dialect_of(family)
     text = annotations.get(dialect.key, "")
     if not text.strip(";"):
-        return Allocation()  # also what the device plugin leaves of a list that it has served
+        return Allocation()  # the device plugin leaves only semicolons of a list that it has served
     allocation = dialect.parse(text, f"annotation {dialect.key} on {holder}", limits)
     if not any(allocation.segments):
         return Allocation()
@@ -56,7 +56,7 @@ def read_allocation(
 
 
 def allocated_node(annotations: Mapping[str, str], *, family: str) -> str | None:
-    """The node for which the allocation was made; None if the scheduler names none.
+    """Returns the node for which the allocation was made; None if the scheduler names none.
 
     Raises:
         FormatError: there is no such family.

@@ -1,6 +1,6 @@
 """The grammar that HAMi and Volcano share: ``uuid,type,MiB,percent:`` for each device, ``;`` between containers.
 
-Written by EncodePodSingleDevice of HAMi pkg/device/devices.go, and by encodePodDevices of Volcano
+It is written by EncodePodSingleDevice of HAMi pkg/device/devices.go, and by encodePodDevices of Volcano
 pkg/scheduler/api/devices/nvidia/vgpu/utils.go. Their decoders take the first four fields of a device and ignore more.
 """
 
@@ -15,27 +15,27 @@ from webhook.words.errors import FormatError
 Segments = tuple[tuple[Device, ...], ...]
 
 MEMORABLE = 1024
-"""Characters of a text that is worth remembering, those of 16 GPUs: users can write longer ones."""
+"""The most characters of a text that is cached, about those of 16 GPUs: users can write longer texts."""
 _FIELDS = 4
 _UUID = re.compile(r"([!-Z\\^-~]+)(?:\[([!-Z\\^-~]+)\])?")
-"""The UUID of a GPU; up to HAMi 2.9 and in Volcano brackets with group and position name a MIG instance on it."""
+"""The UUID of a GPU. In HAMi up to 2.9 and in Volcano, group and position in brackets name a MIG instance on it."""
 _NUMBER = re.compile(r"[0-9]{1,10}")
 
 
 def read_segments(text: str, source: str, limits: AllocationLimits) -> Segments:
-    """The pieces between semicolons, each with its devices; what follows the last semicolon is a piece, too.
+    """Returns the pieces between semicolons, each with its devices; the text after the last semicolon is a piece, too.
 
-    A device without a UUID is none: HAMi 2.5 writes ``,,0,0:`` for a container without GPUs (pkg/scheduler/score.go),
-    and its segment stays where it is, empty. HAMi's decoders also skip half a device; here that is an error, because
-    the segment would name fewer cards than the container got.
+    A device without a UUID is skipped: HAMi 2.5 writes ``,,0,0:`` for a container without GPUs
+    (pkg/scheduler/score.go), whose segment stays in its place, empty. HAMi's decoders also skip an incomplete device;
+    here that is an error, because the segment would name fewer cards than the container got.
 
     Args:
         text: The annotation's value.
-        source: How messages call it.
-        limits: How much it may hold. All that is between two colons counts as a device.
+        source: The name of the annotation in messages.
+        limits: The limits of the allocation. Each text between two colons counts as a device.
 
     Raises:
-        FormatError: a UUID or a number is none, or the text is longer than 64 Ki characters.
+        FormatError: a UUID or a number is malformed, or the text is longer than 64 Ki characters.
         LimitError: there are too many segments or devices.
     """
     check_length(text, source)
@@ -48,15 +48,15 @@ def read_segments(text: str, source: str, limits: AllocationLimits) -> Segments:
 
 
 def write_segments(segments: Sequence[Sequence[Device]]) -> list[str]:
-    """What stands between the semicolons."""
+    """Returns the texts between the semicolons."""
     return ["".join(_written(device) for device in segment) for segment in segments]
 
 
 def check_read_back(text: str, read: Allocation, allocation: Allocation, key: str) -> str:
-    """``text``, if it says all of ``allocation``: not every form has a place for everything.
+    """Returns ``text`` if it holds all of ``allocation``: not every form has a place for everything.
 
     Raises:
-        FormatError: ``text`` was ``read`` as something else.
+        FormatError: ``read``, the allocation that ``text`` was read as, is another one.
     """
     if read != allocation:
         raise FormatError("the allocation", expected=f"what annotation {key} can hold", found=allocation)
@@ -64,7 +64,7 @@ def check_read_back(text: str, read: Allocation, allocation: Allocation, key: st
 
 
 class _BadFieldError(Exception):
-    """A piece of a segment is not what stands there; ``place`` names the segment."""
+    """A field of a segment is malformed; ``place`` names the segment."""
 
     def __init__(self, expected: str, found: str, place: str = "") -> None:
         self.expected, self.found, self.place = expected, found, place
@@ -83,13 +83,13 @@ def _segments(text: str, device: Callable[[str], Device | None]) -> Segments:
     return tuple(segments)
 
 
-# Whole nodes, and cards that are linked well, are given away again and again.
+# The same whole nodes and well-linked cards are allocated again and again.
 @lru_cache(maxsize=1024)
 def _known_segments(text: str) -> Segments:
     return _segments(text, _known_device)
 
 
-# A card is written in the same way each time that it is given away whole.
+# A whole card is written in the same way each time that it is allocated.
 @lru_cache(maxsize=4096)
 def _known_device(piece: str) -> Device | None:
     return _device(piece)

@@ -1,4 +1,4 @@
-"""Reads JSON that another program wrote, without the liberties of Python's reader."""
+"""The strict reader for JSON of other programs: it refuses what Python's reader takes beyond the standard."""
 
 import json
 from typing import Any
@@ -8,14 +8,14 @@ from webhook.words.errors import FormatError
 
 
 class _RefusedError(ValueError):
-    """Python's reader would take it, other readers do not or differ."""
+    """The text is JSON that Python's reader takes, but that other readers refuse or read differently."""
 
 
 def read_json(text: str, source: str, *, expected: str) -> Any:
-    """The value that ``text`` stands for.
+    """Returns the value of a text in JSON.
 
     Raises:
-        FormatError: it is no JSON, names a member twice, holds NaN or Infinity, is nested too deeply or too long.
+        FormatError: ``text`` is no JSON, names a member twice, holds NaN or Infinity, is nested too deeply or too long.
     """
     check_length(text, source)
     try:
@@ -25,7 +25,7 @@ def read_json(text: str, source: str, *, expected: str) -> Any:
 
 
 def described(value: object) -> object:
-    """What a message shows of a value: lists and objects may be nested deeper than Python can print them."""
+    """Returns a value as a message shows it. Lists and objects may be nested deeper than Python can print them."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     return "nothing" if value is None else value
@@ -45,7 +45,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _fault(error: ValueError | RecursionError) -> str:
-    """Why it is no JSON, with the place first: messages cut what is long."""
+    """Returns the reason why a text is refused, with the place first: messages cut long texts."""
     if isinstance(error, json.JSONDecodeError):
         return f"line {error.lineno}, column {error.colno}: {error.msg}"
     if isinstance(error, RecursionError):

@@ -13,10 +13,10 @@ _BETWEEN = ";"
 
 
 def parse_volcano(text: str, source: str, limits: AllocationLimits = BY_LENGTH) -> Allocation:
-    """One segment for each piece between semicolons, empty ones included: a semicolon at the end is such a one.
+    """Returns one segment for each piece between semicolons, empty pieces included, also one after the last semicolon.
 
     Raises:
-        FormatError: a UUID or a number is none, or the text is longer than 64 Ki characters.
+        FormatError: a UUID or a number is malformed, or the text is longer than 64 Ki characters.
         LimitError: there are too many segments or devices.
     """
     segments = read_segments(text, source, limits)
@@ -24,10 +24,10 @@ def parse_volcano(text: str, source: str, limits: AllocationLimits = BY_LENGTH) 
 
 
 def format_volcano(allocation: Allocation) -> str:
-    """As the scheduler writes it.
+    """Returns the annotation's value as the scheduler writes it.
 
     Raises:
-        FormatError: it has no place for the allocation, for example for a device without a UUID.
+        FormatError: the form has no place for the allocation, for example for a device without a UUID.
     """
     text = _BETWEEN.join(write_segments(allocation.segments))
     return check_read_back(text, parse_volcano(text, "the allocation"), allocation, names.VOLCANO_DEVICES_ALLOCATED)

@@ -30,14 +30,14 @@ _NOT_NAMED = POD_NOT_NAMED.say()
 def begin(
     pod: Pod | None, binding: Binding, namespace: Namespace, policy: AdmitPolicy, given: GivenGpus = NOTHING_GIVEN
 ) -> BindOutcome | PodToBind:
-    """The outcome, where the pod itself decides it; else what the rest depends on.
+    """Returns the outcome of a Binding if the pod itself decides it; else the pod for :func:`finish`.
 
     Args:
-        pod: As it is now; ``None`` if it does not exist.
-        binding: What the scheduler asks for.
-        namespace: Of the pod.
+        pod: The pod as it is now; ``None`` if it does not exist.
+        binding: The Binding that the scheduler asks for.
+        namespace: The namespace of the pod.
         policy: The configuration.
-        given: What the pod was given by claims.
+        given: The GPUs that claims gave to the pod.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -47,7 +47,7 @@ def begin(
     skipped = skip_outcome(pod, binding, namespace)
     if skipped:
         return skipped
-    # A forged review does not know the uid. The API server takes it out of the legacy resource `bindings`.
+    # The author of a forged review does not know the uid. The legacy resource `bindings` comes without it.
     is_named = policy.knows_clients or binding.pod_uid == uid_of(pod)
     try:
         found = _read_pod(pod, binding, namespace, policy, given)
@@ -56,18 +56,18 @@ def begin(
         return refused(BindReason.BAD_POD, INVALID, why.about(f"pod {namespace.name}/{pod.display_name}"))
     if is_named or isinstance(found, BindOutcome):
         return found
-    # Schedulers know the uid, and a forger would have to guess it.
+    # Schedulers know the uid, and the author of a forged review would have to guess it.
     return without_event(unresolved(found, BindReason.POD_NOT_NAMED, _NOT_NAMED, policy))
 
 
 def finish(pod: PodToBind, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[Device] = ()) -> BindOutcome:
-    """The outcome for a pod that :func:`begin` has not decided about.
+    """Returns the outcome for a pod that :func:`begin` has not decided about.
 
     Args:
         pod: The pod.
         policy: The configuration.
-        sources: What is known of the node.
-        peers: What the other pods of ``pod.group`` have on the node.
+        sources: The sources about the node.
+        peers: The devices of the other pods of ``pod.group`` on the node.
     """
     try:
         outcome = resolved(pod, resolve_pod(pod, policy, sources, peers=peers))
@@ -77,7 +77,7 @@ def finish(pod: PodToBind, policy: AdmitPolicy, sources: Sources, *, peers: Sequ
 
 
 def skip_outcome(pod: Pod, binding: Binding, namespace: Namespace) -> BindOutcome | None:
-    """Why the Binding is left alone whatever the pod is made of, or ``None``."""
+    """Returns the outcome for a Binding that is left alone whatever the pod's containers are; else ``None``."""
     uid = uid_of(pod)
     if binding.pod_uid and uid and binding.pod_uid != uid:
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.POD_RECREATED)
@@ -87,19 +87,19 @@ def skip_outcome(pod: Pod, binding: Binding, namespace: Namespace) -> BindOutcom
 
 
 def may_be_opted_in(pod: Pod, namespace: Namespace) -> bool:
-    """Whether namespace and pod have opted in, as far as is known; the Binding of another pod is left alone."""
+    """Returns whether namespace and pod have opted in, as far as is known. Bindings of other pods are left alone."""
     opted_in = namespace.injection_enabled or not namespace.known
     opted_out = pod.labels.get(names.INJECTION) == "disabled" or pod.annotations.get(names.INJECT) == "false"
     return opted_in and not opted_out
 
 
 def unreadable(message: str) -> BindOutcome:
-    """The answer where the pod could not be read."""
+    """Returns the outcome for a pod that could not be read."""
     return refused(BindReason.POD_UNREADABLE, UNAVAILABLE, message)
 
 
 def namespace_unknown(namespace: Namespace) -> BindOutcome:
-    """The answer where it is not known what the namespace requires."""
+    """Returns the outcome for a namespace whose requirements are not known yet."""
     message = BINDING_NAMESPACE_NOT_KNOWN_YET.say(namespace=namespace.name)
     return refused(BindReason.NAMESPACE_UNKNOWN, UNAVAILABLE, str(message))
 
@@ -107,7 +107,7 @@ def namespace_unknown(namespace: Namespace) -> BindOutcome:
 def _read_pod(
     pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy, given: GivenGpus
 ) -> BindOutcome | PodToBind:
-    """The outcome for a pod that was neither injected nor is observed; else what the rest depends on.
+    """Returns the outcome for a pod that is neither injected nor observed; else the pod for :func:`finish`.
 
     Raises:
         FormatError: an option does not parse.

@@ -1,4 +1,4 @@
-"""What a pod says about NVLink between nodes, read from the pod itself."""
+"""The reader of a pod's settings for NVLink between nodes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,16 +8,17 @@ from webhook.objects.pod import Container, EnvVar, Pod, PodSpec, has_entries
 from webhook.words import names
 
 _CHANNEL_PLACES = ("/var/run/nvidia-container-devices/imex", "/dev/nvidia-caps-imex-channels")
-"""The first is how NVIDIA's container toolkit takes requests as mounts (internal/config/image/cuda_image.go)."""
+"""Paths of IMEX channels. NVIDIA's container toolkit takes mounts at the first as requests for devices
+(internal/config/image/cuda_image.go)."""
 _OFF = "0"
 
 
 def read_fabric_use(pod: Pod, containers: Sequence[ContainerRequest]) -> FabricUse:
-    """What the pod says; of one whose job is not known to span nodes nothing more is looked at.
+    """Returns the pod's settings for NVLink between nodes; the defaults if its job is not known to span nodes.
 
     Args:
         pod: The pod.
-        containers: All of the pod.
+        containers: All containers of the pod.
 
     Raises:
         MalformedPod: a field has another type than in a container.

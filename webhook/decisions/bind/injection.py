@@ -1,7 +1,7 @@
-"""Whether admission injected a pod, with which profile, and whether the pod verifies what it is told.
+"""The injection of a pod as bind recognises it: the profile, and the remap container that verifies the values of bind.
 
-It follows from the containers, which cannot be changed once the pod is there. The annotation ``gpu.topology/injected``
-says the same to people; nothing is decided by it.
+Both follow from the containers, which cannot be changed once the pod exists. The annotation ``gpu.topology/injected``
+tells people the profile; no decision depends on it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,15 +21,15 @@ _ARGUMENTS = [["--mode", str(carrier)] for carrier in (Carrier.INIT, Carrier.SID
 
 
 def injected_profile(containers: Sequence[ContainerRequest]) -> Profile | None:
-    """The profile with which admission injected a pod; None if it did not.
+    """Returns the profile with which admission injected a pod; None if it did not inject it.
 
-    Every injected pod has a container of whole GPUs with HAMi's control switched off and with NCCL's two variables; in
-    the peer profiles that container reads its CUDA indices from an annotation of ours, or from our file. Of GPUs by
-    claims no control is to be switched off and no indices are to be read: there a variable names the profile. A pod
-    that its author wrote like that is told no more than the truth about its own GPUs.
+    Every injected pod has a container of whole GPUs with HAMi's control switched off and with NCCL's two variables. In
+    the peer profiles that container reads its CUDA indices from an annotation of ours, or from our file. With GPUs by
+    claims there is no control to switch off and there are no indices to read: a variable names the profile. If an
+    author writes a pod in this form, it gets only the truth about its own GPUs.
 
     Args:
-        containers: All of the pod.
+        containers: All containers of the pod.
 
     Raises:
         MalformedPod: a field has another type than in a container.
@@ -44,7 +44,8 @@ def injected_profile(containers: Sequence[ContainerRequest]) -> Profile | None:
         if names.ENV_NCCL_P2P_LEVEL not in found or names.ENV_NCCL_NVLS_ENABLE not in found:
             continue
         if container.request.family == CLAIM:
-            return _named_profile(found)
+            named = found.get(names.REMAP_PROFILE)
+            return next((profile for profile in _APPLIED if named and named.is_literal(profile)), None)
         if disables_control(env):
             return _profile_of(found)
     return None
@@ -52,12 +53,6 @@ def injected_profile(containers: Sequence[ContainerRequest]) -> Profile | None:
 
 def _is_whole(request: GpuRequest) -> bool:
     return request.is_whole or request.family == "koordinator"  # whose cores and memory are those of all its GPUs
-
-
-def _named_profile(env: Mapping[str, EnvVar]) -> Profile | None:
-    """The profile that a variable names; ``None`` if none does."""
-    named = env.get(names.REMAP_PROFILE)
-    return next((profile for profile in _APPLIED if named and named.is_literal(profile)), None)
 
 
 def _profile_of(env: Mapping[str, EnvVar]) -> Profile:
@@ -68,7 +63,7 @@ def _profile_of(env: Mapping[str, EnvVar]) -> Profile:
 
 
 def has_remap_container(pod: Pod, policy: AdmitPolicy, profile: Profile) -> bool:
-    """Whether one of its init containers is the remap program as admission writes it, for this profile."""
+    """Returns whether an init container of the pod runs the remap program, as admission writes it, for this profile."""
     spec = pod.spec or PodSpec()
     return any(
         container.name.startswith(names.REMAP_CONTAINER)
@@ -79,12 +74,12 @@ def has_remap_container(pod: Pod, policy: AdmitPolicy, profile: Profile) -> bool
 
 
 def _is_program(document: Mapping[str, object], image: str) -> bool:
-    """Whether a container with these fields runs the remap program."""
+    """Returns whether a container with these fields runs the remap program."""
     found = document.get("image"), document.get("command"), document.get("args")
     return found[:2] == (image, list(names.REMAP_COMMAND)) and found[2] in _ARGUMENTS
 
 
 def _has_its_inputs(env: Mapping[str, EnvVar], profile: Profile) -> bool:
-    """Whether the program is told the profile, and the topology of the node to compare."""
+    """Returns whether the program gets the profile, and the topology of the node to compare."""
     told, topology = env.get(names.REMAP_PROFILE), env.get(names.REMAP_NODE_TOPOLOGY)
     return bool(told and told.value == profile and topology and topology.reads(_NODE_TOPOLOGY))

@@ -1,4 +1,4 @@
-"""What becomes of a Binding: the annotations, warnings, Event and refusal that follow from what is known."""
+"""The outcomes of a Binding: annotations, warnings, Event and refusal."""
 
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
@@ -25,14 +25,14 @@ from webhook.words.outcome import Kind
 
 FORBIDDEN, CONFLICT, INVALID, UNAVAILABLE = 403, 409, 422, 503
 ANNOTATIONS_LIMIT = 256 * 1024
-"""Bytes of all keys and values: apimachinery pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB."""
+"""In bytes of all keys and values: apimachinery pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB."""
 ROOM_FOR_OTHERS = 32 * 1024
 _NUMA_NODE = attrgetter("numa_node")
 _REQUIREMENT_NOT_MET, _NOT_RESOLVED, _FABRIC_NOT_USED = "RequirementNotMet", "NotResolved", "FabricNotUsed"
 
 
 def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
-    """The outcome for a pod of whose GPUs everything is known that it needs."""
+    """Returns the outcome for a pod whose GPUs are resolved."""
     observed = pod.is_observed
     warnings, event = list(map(str, _doubts(resolution))), None
     if pod.profile is Profile.EXCLUSIVE and pod.given.shared_with:
@@ -62,7 +62,7 @@ def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
 
 
 def _claimed(pod: PodToBind, resolution: Resolution) -> dict[str, str]:
-    """Which GPUs claims gave to which container, for the program in the pod."""
+    """Returns the annotation with the GPUs that claims gave to each container, for the program in the pod."""
     if pod.demand.family != CLAIM and names.CLAIMED_GPUS not in pod.referred:
         return {}
     given = [(given.container.name, given.gpus) for given in resolution.containers]
@@ -74,7 +74,7 @@ def _claimed(pod: PodToBind, resolution: Resolution) -> dict[str, str]:
 
 
 def unresolved(pod: PodToBind, reason: BindReason, why: Message, policy: AdmitPolicy) -> BindOutcome:
-    """The outcome for a pod of whose GPUs nothing can be said, for this reason; ``why`` has the particulars."""
+    """Returns the outcome for a pod whose GPUs are not resolved, for this reason; ``why`` has the details."""
     message = why.about(pod.holder)
     if pod.is_observed:
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.OBSERVED, profile=Profile.OBSERVE, message=message)
@@ -98,24 +98,27 @@ def unresolved(pod: PodToBind, reason: BindReason, why: Message, policy: AdmitPo
 
 
 def refused(reason: BindReason, code: int, message: str) -> BindOutcome:
-    """A Binding that is refused with this HTTP status."""
+    """Returns the outcome for a Binding that is refused with this HTTP status."""
     return BindOutcome(kind=Kind.REFUSE, reason=reason, code=code, message=message)
 
 
 def without_event(outcome: BindOutcome) -> BindOutcome:
-    """The same without an Event: not all that it would say is known to be true."""
+    """Returns ``outcome`` without its Event, whose text is not known to be true."""
     return msgspec.structs.replace(outcome, event=None) if outcome.event else outcome
 
 
 def _note(pod: PodToBind, reason: BindReason, why: Message) -> str:
-    """What an Event says: nothing that stands in an annotation, because whoever may patch the pod may write those."""
+    """Returns the text of an Event. It quotes no annotation, because all who may patch the pod may write those."""
     if reason is BindReason.NODE_UNKNOWN:
         return why.about(pod.holder)
     return BIND_ENTRIES[reason].say().about(f"{pod.holder} on node {pod.node}")
 
 
 def _defaults(pod: PodToBind, policy: AdmitPolicy) -> dict[str, str]:
-    """What admission writes of GPUs that are not known, for a pod that was told of others when it was created."""
+    """Returns the annotations for GPUs that are not known, for a pod that admission told of other GPUs.
+
+    Their values are those that admission writes while nothing is known.
+    """
     if pod.annotations.get(names.LINK) is None:
         return {}
     nvls = nvls_until_bind(pod.profile, host_network=pod.demand.host_network)
@@ -126,10 +129,10 @@ def _defaults(pod: PodToBind, policy: AdmitPolicy) -> dict[str, str]:
 
 
 def _fitting(pod: PodToBind, written: dict[str, str]) -> dict[str, str]:
-    """What is written, without the topology of the node if the pod's annotations have no room for it.
+    """Returns the annotations to write, without the node's topology if the pod's annotations have no room for it.
 
-    The API server does not count them at a Binding, but at each later update, the status of the kubelet among them: a
-    pod with too many could never be updated again.
+    The API server does not check the size of annotations at a Binding, but at each later update, also at the kubelet's
+    updates of the status: a pod with too many could never be updated again.
     """
     limit, there = ANNOTATIONS_LIMIT - ROOM_FOR_OTHERS, pod.annotations
     characters = len("".join((*there, *there.values(), *written, *written.values())))
@@ -141,14 +144,17 @@ def _fitting(pod: PodToBind, written: dict[str, str]) -> dict[str, str]:
 
 
 def _size(found: Mapping[str, str]) -> int:
-    """Bytes."""
+    """Returns the bytes of all keys and values."""
     return sum([len(text) if text.isascii() else len(text.encode()) for pair in found.items() for text in pair])
 
 
 def _violated(
     pod: PodToBind, outcome: BindOutcome, why: Message, *, event_message: Message | None = None
 ) -> BindOutcome:
-    """``outcome`` for GPUs that are not what the pod requires; an Event says ``event_message`` in place of ``why``."""
+    """Returns ``outcome`` changed for GPUs that do not meet the pod's requirements.
+
+    The Event says ``event_message``, if there is one, in place of ``why``.
+    """
     where = f"{pod.holder} on node {pod.node}"
     message = why.about(where)
     denied = pod.demand.on_violation is OnViolation.DENY
@@ -166,7 +172,7 @@ def _violated(
 
 
 def _doubts(resolution: Resolution) -> Iterable[Message]:
-    """Why the topology may be less than the truth."""
+    """Yields the reasons why the topology may be incomplete or out of date."""
     node = resolution.node
     if resolution.undecided:
         yield REQUIREMENTS_NOT_JUDGED.say(doubt=resolution.undecided)

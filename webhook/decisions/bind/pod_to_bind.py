@@ -1,4 +1,4 @@
-"""A pod on its way to a node: all that its Binding is decided by, read from the pod itself."""
+"""A pod on its way to a node, with all that decides about its Binding, read from the pod itself."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -25,37 +25,37 @@ class PodToBind(msgspec.Struct, frozen=True, kw_only=True):
     """A pod that was injected, or is observed, on its way to a node."""
 
     holder: str
-    """How messages call the pod."""
+    """The name of the pod in messages."""
     uid: str
-    """Of the pod; empty in a manifest that was written by hand."""
+    """The uid of the pod; empty in a manifest that was written by hand."""
     node: str
     """The node to which it goes."""
     annotations: Mapping[str, str]
-    """Of the pod as the API server has it, and of the Binding where that is believed."""
+    """The annotations of the pod as the API server has it, and those of the Binding where it is trusted."""
     demand: GpuDemand
     referred: frozenset[str]
     """The annotations that its containers refer to."""
     verifies: bool
-    """Whether a remap container compares what the pod is told with what is there."""
+    """Whether a remap container compares the values of bind with the real GPUs."""
     fabric_use: FabricUse = FabricUse()
-    """What it says about NVLink between nodes."""
+    """The pod's settings for NVLink between nodes."""
     is_observed: bool = False
     """Whether the pod is only observed: it is not injected, and its Binding is not changed."""
     is_pending: bool = True
     """Whether the pod waits for a node."""
     given: GivenGpus = NOTHING_GIVEN
-    """What it was given by claims."""
+    """The GPUs that claims gave to the pod."""
 
     @property
     def profile(self) -> Profile:
-        """The profile, or the one that would be applied were it not ``observe``."""
+        """The profile of the pod; if it is ``observe``, the profile that would be applied instead."""
         return self.demand.profile
 
     @property
     def group(self) -> str | None:
-        """The group whose pods on the node matter: only a requirement of ``node-peers`` depends on them.
+        """The group whose other pods on the node matter: only a requirement of ``node-peers`` depends on them.
 
-        Pods that share a claim have the same GPUs.
+        They do not matter to pods that share a claim, which have the same GPUs.
         """
         matters = self.demand.sees_node and not self.is_observed
         return self.demand.group if self.demand.requirements and matters else None
@@ -74,19 +74,19 @@ def pod_to_bind(  # noqa: PLR0913 - a pod on its way to a node is made of all of
     is_observed: bool = False,
     given: GivenGpus = NOTHING_GIVEN,
 ) -> PodToBind:
-    """What the Binding of a pod is decided by.
+    """Returns the pod with all that decides about its Binding.
 
     Args:
         pod: The pod.
         namespace: Its namespace.
-        requests: What its containers request.
-        options: Of the pod.
+        requests: The requests of its containers.
+        options: The options of the pod.
         policy: The configuration.
-        profile: With which it was injected or, if it is observed, with which it is compared.
-        node: To which it goes.
-        bound_annotations: Of the Binding, where they are believed: the API server will write them onto the pod.
+        profile: The profile with which it was injected or, if it is observed, with which it is compared.
+        node: The node to which it goes.
+        bound_annotations: The annotations of a trusted Binding: the API server will write them onto the pod.
         is_observed: Whether the pod is only observed.
-        given: What it was given by claims.
+        given: The GPUs that claims gave to the pod.
 
     Raises:
         Refused: the GPUs are those of two families, or the option ``containers`` names others.
@@ -111,7 +111,7 @@ def pod_to_bind(  # noqa: PLR0913 - a pod on its way to a node is made of all of
 
 
 def uid_of(pod: Pod) -> str:
-    """The uid of the pod; empty if it has none yet."""
+    """Returns the uid of the pod; empty if it has none yet."""
     return (pod.metadata.uid if pod.metadata else None) or ""
 
 
@@ -125,7 +125,7 @@ def _gpu_containers(
         if container.request
     ]
     if any(container.visible_key for container in found):
-        # What admission chose: the option of the namespace may have changed since.
+        # The containers that admission chose count: the option of the namespace may have changed since.
         found = [replace(container, selected=bool(container.visible_key)) for container in found]
     return tuple(found)
 

@@ -1,4 +1,4 @@
-"""What follows from the GPUs that the scheduler has allocated to a pod."""
+"""The resolution of the GPUs that the scheduler has allocated to a pod."""
 
 from collections.abc import Iterable, Sequence
 from math import isinf
@@ -26,10 +26,10 @@ from webhook.words.printable import printable
 
 
 def resolve_pod(pod: PodToBind, policy: AdmitPolicy, sources: Sources, *, peers: Sequence[Device] = ()) -> Resolution:
-    """What follows from the pod's allocation.
+    """Returns the resolution of the pod's allocation.
 
     Raises:
-        UnresolvedError: nothing does; the text says why.
+        UnresolvedError: the allocation cannot be resolved; the text says why.
     """
     allocation = _read_allocation(pod, policy)
     node = _choose_node(pod, allocation, policy, sources)
@@ -38,7 +38,10 @@ def resolve_pod(pod: PodToBind, policy: AdmitPolicy, sources: Sources, *, peers:
 
 
 def peer_devices(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[Device, ...]:
-    """What pods of a group have, without the one of this uid; a nameless device for what cannot be read."""
+    """Returns the devices of the pods of a group, without the pod of this uid.
+
+    For an allocation that cannot be read there is a device without a name.
+    """
     found: list[Device] = []
     holder, limits = "a pod of the group", policy.limits.allocation
     families = dict.fromkeys(resources.family for resources in policy.resources)
@@ -55,7 +58,10 @@ def peer_devices(pods: Iterable[Pod], uid: str, policy: AdmitPolicy) -> tuple[De
 
 def _read_allocation(pod: PodToBind, policy: AdmitPolicy) -> Allocation:
     if pod.demand.family == CLAIM:
-        return _given_by_claims(pod)
+        # The annotation ``claimed-gpus`` is not read: bind writes it itself.
+        if pod.given.problem:
+            raise pod.given.problem
+        return pod.given.allocation
     family, limits = pod.demand.family, policy.limits.allocation
     dialect = dialect_of(family)
     try:
@@ -74,13 +80,6 @@ def _read_allocation(pod: PodToBind, policy: AdmitPolicy) -> Allocation:
         message = OTHER_NODE.say(meant=printable(meant or "(none)"), node=pod.node)
         raise UnresolvedError(Unresolved.STALE_ALLOCATION, message)
     return allocation
-
-
-def _given_by_claims(pod: PodToBind) -> Allocation:
-    """Never from the annotation, which bind writes itself."""
-    if pod.given.problem:
-        raise pod.given.problem
-    return pod.given.allocation
 
 
 def _choose_node(pod: PodToBind, allocation: Allocation, policy: AdmitPolicy, sources: Sources) -> KnownNode:

@@ -1,6 +1,6 @@
 """Devices that a pod gets by resource claims (Dynamic Resource Allocation), and not from a device plugin.
 
-What a claim is for says its DeviceClass, which is named in another object. Only what the pod itself says is read here.
+Another object, the claim, names the DeviceClass and so the kind of devices. Only the pod itself is read here.
 """
 
 from collections.abc import Mapping
@@ -21,16 +21,16 @@ _WITHOUT_GPUS = "compute-domain-"
 
 
 class PodClaims(msgspec.Struct, frozen=True, gc=False):
-    """The claims that containers of a pod refer to; of what kind the devices are is not known."""
+    """The claims that containers of a pod refer to; the kind of their devices is not known."""
 
     names: tuple[str, ...]
-    """Of entries of ``spec.resourceClaims``, and of extended resources that are named after a DeviceClass."""
+    """Names of entries of ``spec.resourceClaims``, and of extended resources that are named after a DeviceClass."""
     of_hami: bool
-    """Whether HAMi-DRA's webhook made them in the place of limits."""
+    """Whether HAMi-DRA's webhook made the claims in place of limits."""
 
 
 def read_claims(pod: Pod, requests: PodRequests) -> PodClaims | None:
-    """The claims of a pod; ``None`` if no container refers to one that may be for GPUs.
+    """Returns the claims of a pod; ``None`` if no container refers to one that may be for GPUs.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -42,7 +42,7 @@ def read_claims(pod: Pod, requests: PodRequests) -> PodClaims | None:
 
 
 def _class_resources(requests: PodRequests) -> list[str]:
-    """Extended resources that are named after a DeviceClass."""
+    """Returns the extended resources that are named after a DeviceClass and may be GPUs."""
     return [
         resource
         for container in requests.containers
@@ -57,14 +57,14 @@ def _class_resources(requests: PodRequests) -> list[str]:
 def claim_view(
     pod: Pod, specs: Mapping[str, ClaimSpec | None], policy: AdmitPolicy, cluster: ClusterFacts
 ) -> ClaimView:
-    """What is known of a pod's claims before they are allocated.
+    """Returns the view of a pod's claims before they are allocated.
 
     Args:
         pod: The pod.
-        specs: Of its claims or their templates, by entries of ``spec.resourceClaims``; ``None`` where one cannot be
-            read.
+        specs: The specs of its claims or their templates, by entries of ``spec.resourceClaims``; ``None`` where one
+            cannot be read.
         policy: The configuration.
-        cluster: What is known of the cluster, with what the configuration says of it.
+        cluster: The facts about the cluster, overruled by the configuration.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -83,5 +83,5 @@ def claim_view(
 
 
 def _of_hami(claimed: ClaimedGpus) -> ClaimedGpus:
-    """HAMi-DRA's webhook made the claims of the pod in the place of limits: one that cannot be read may be of those."""
+    """Marks a claim that cannot be read as HAMi's: HAMi-DRA's webhook may have made it in place of limits."""
     return claimed if claimed.is_known else msgspec.structs.replace(claimed, preloading_driver=names.HAMI_DEVICE_CLASS)

@@ -1,8 +1,8 @@
-"""Which GPU lists the commands of a container set: a search in text, which does not run it.
+"""The GPU lists that the commands of a container set, found by a search in their text.
 
-What a shell or a program does cannot be known from its text, so this is a heuristic. It knows the usual ways in which
-shells and Python set or remove a variable, and looks at a few hundred characters around each mention. Lists that show
-no GPU (empty, or -1), and those that begin with the variable itself, take nothing from others and do not count.
+The search is a heuristic: the effect of a shell or a program cannot be known from its text. It knows the usual ways in
+which shells and Python set or remove a variable, and looks at a few hundred characters around each mention. Lists that
+show no GPU (empty, or -1), and lists that begin with the variable itself, take nothing from others and do not count.
 """
 
 import re
@@ -16,9 +16,9 @@ _NEEDLE = _TAIL.encode()
 _MENTION = re.compile(_TAIL + r"(?![A-Za-z0-9_])")
 _LISTS = {name.removesuffix(_TAIL): name for name in (names.ENV_CUDA_VISIBLE_DEVICES, names.ENV_NVIDIA_VISIBLE_DEVICES)}
 _BEFORE, _AFTER = 256, 96
-"""Characters around a mention that are looked at."""
+"""Characters that are searched before and after a mention."""
 MENTIONS = 256
-"""Of one container; later ones are not looked at."""
+"""The most mentions in one container; later ones are not looked at."""
 
 _QUOTE = r"""\\?["']"""
 _SHELL = re.compile(rf"(?:{_QUOTE})?\+?=(?!=)")
@@ -50,7 +50,7 @@ _OWN = {
 
 
 def assigned_lists(container: Container) -> tuple[str, ...]:
-    """The variables with lists of GPUs that its commands set or remove, in the order in which they are found.
+    """Returns the variables with lists of GPUs that a container's commands set or remove, in the order of the text.
 
     ``command`` and ``args``, and the commands of probes and lifecycle hooks, are looked at.
 
@@ -69,20 +69,13 @@ def _assignments(text: str) -> Iterator[str]:
         before = text[max(0, mention.start() - _BEFORE) : mention.start()]
         prefix = next((prefix for prefix in _LISTS if before.endswith(prefix)), "")
         before = before.removesuffix(prefix)
-        if (
-            prefix
-            and not _is_part_of_a_name(before)
-            and _is_set(before, text[mention.end() :][:_AFTER], _LISTS[prefix])
-        ):
+        is_part_of_a_name = before[-1:].isalnum() or before.endswith("_")
+        if prefix and not is_part_of_a_name and _is_set(before, text[mention.end() :][:_AFTER], _LISTS[prefix]):
             yield _LISTS[prefix]
 
 
-def _is_part_of_a_name(before: str) -> bool:
-    return before[-1:].isalnum() or before.endswith("_")
-
-
 def _is_set(before: str, after: str, name: str) -> bool:
-    """Whether the mention of ``name`` between these texts sets it, or removes it."""
+    """Returns whether the mention of ``name`` between these texts sets or removes the variable."""
     line = before[before.rfind("\n") + 1 :]
     if _COMMENT.search(line) or _REFERENCE.search(before[-4:]):
         return False
@@ -98,7 +91,7 @@ def _is_set(before: str, after: str, name: str) -> bool:
 
 
 def _value(before: str, after: str) -> str | None:
-    """What is assigned; ``None`` if nothing is."""
+    """Returns the text that begins with the assigned value; ``None`` if nothing is assigned."""
     found = _SHELL.match(after) or _ITEM.match(after)
     if found is None and before[-1:] in ("'", '"'):
         found = _ENTRY.match(after)

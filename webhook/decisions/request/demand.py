@@ -1,4 +1,4 @@
-"""What a pod demands of its GPUs: its containers, its options and the configuration in one value."""
+"""The demand of a pod on its GPUs: its containers, its options and the configuration in one value."""
 
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import Options
@@ -8,16 +8,16 @@ from webhook.words.choices import Profile
 
 
 def required(options: Options) -> Requirements:
-    """What a pod with these options requires of its GPUs."""
+    """Returns the requirements of a pod with these options."""
     return Requirements(nvlink=options.require_nvlink, min_bandwidth=options.min_bandwidth, policy=options.policy)
 
 
 def gpu_container(container: Container, count: int, *, visible_key: str, selected: bool) -> GpuContainer:
-    """A container that requests GPUs, as an allocation is resolved for it.
+    """Returns a container that requests GPUs, in the form in which an allocation is resolved.
 
     Args:
         container: The container.
-        count: GPUs that it requests.
+        count: The number of GPUs that it requests.
         visible_key: The annotation for its CUDA indices; empty if it has none.
         selected: Whether the profile applies to it.
 
@@ -44,12 +44,12 @@ def gpu_demand(
     *,
     host_network: bool,
 ) -> GpuDemand:
-    """The demand of a pod.
+    """Returns the demand of a pod.
 
     Args:
-        containers: All that request GPUs, init containers first.
-        family: Of their GPU resources.
-        options: Of the pod.
+        containers: All containers that request GPUs, init containers first.
+        family: The family of their GPU resources.
+        options: The options of the pod.
         policy: The configuration.
         profile: Any but ``observe``.
         host_network: Whether the pod is in the network namespace of its node.

@@ -1,8 +1,8 @@
-"""Variables with which a container takes NVLink away from itself: one table for admission and for ``explain``.
+"""The variables with which a container switches NVLink off for itself: one table for admission and for ``explain``.
 
-How NCCL reads them: an integer is what ``strtoll`` makes of the text, so that a word is 0; an unknown level is as good
-as none. Sources: NCCL src/misc/param.cc, src/graph/paths.cc (ncclTopoCheckP2p, levels), src/misc/utils.cc
-(getHostHash), src/graph/xml.cc (ncclTopoGetXmlGraphFromFile); UCX docs/source/faq.md.
+NCCL reads an integer with ``strtoll``, so that a word is 0; it ignores an unknown level. Sources: NCCL
+src/misc/param.cc, src/graph/paths.cc (ncclTopoCheckP2p, levels), src/misc/utils.cc (getHostHash), src/graph/xml.cc
+(ncclTopoGetXmlGraphFromFile); UCX docs/source/faq.md.
 """
 
 import re
@@ -22,55 +22,55 @@ GRAPH_FILE = "NCCL_GRAPH_FILE"
 UCX_TLS = "UCX_TLS"
 
 _NUMBER = re.compile(r"\s*([+-]?)0*([0-9]{0,19})")
-"""As long as strtoll reads; Python refuses to read more than 4,300 digits."""
+"""An integer, as long as strtoll reads; Python refuses to read more than 4,300 digits."""
 _CUDA_IPC = frozenset({"cuda_ipc", "cuda", "all"})
 
 
 class Matters(StrEnum):
-    """To which pods a switch matters."""
+    """The pods to which a switch matters."""
 
     ALL = "all"
     UNLINKED = "unlinked"
-    """Those with two GPUs that have no NVLink between them."""
+    """Pods with two GPUs that have no NVLink between them."""
     PEERS = "peers"
-    """Those of a profile whose containers share GPUs."""
+    """Pods of a profile whose containers share GPUs."""
 
 
 class Switch(msgspec.Struct, frozen=True):
-    """A variable, and the values with which it takes NVLink away."""
+    """A variable, and the values with which it switches NVLink off."""
 
     name: str
     takes: Callable[[str], bool]
-    """Whether this value does."""
+    """Returns whether a value switches NVLink off."""
     warning: Entry
-    """What admission says; it never repeats the value."""
+    """The warning of admission; it never repeats the value."""
     finding: Entry
-    """What ``explain`` says."""
+    """The finding of ``explain``."""
     stops: bool = False
     """Whether NCCL then uses no NVLink at all."""
     matters: Matters = Matters.ALL
 
 
 def read_integer(text: str) -> int:
-    """The number that NCCL reads; 0 where it reads none."""
+    """Returns the number that NCCL reads; 0 where it reads none."""
     match = _NUMBER.match(text)
     return int(match[1] + match[2]) if match and match[2] else 0
 
 
 def shuts_p2p(level: str) -> bool:
-    """Whether that ``NCCL_P2P_LEVEL`` leaves no P2P."""
+    """Returns whether this value of ``NCCL_P2P_LEVEL`` leaves no P2P."""
     return level == "LOC" or re.match(r"0+(?!\d)", level) is not None
 
 
 def lacks_cuda_ipc(transports: str) -> bool:
-    """Whether that ``UCX_TLS`` is without CUDA IPC."""
+    """Returns whether this value of ``UCX_TLS`` leaves CUDA IPC out."""
     refused = transports.startswith("^")
     named = {part.strip() for part in transports.removeprefix("^").split(",")}
     return bool(transports) and refused == bool(named & _CUDA_IPC)
 
 
 def literal(variable: EnvVar | None) -> str | None:
-    """The value that stands in the pod itself; ``None`` if it comes from elsewhere, or there is no variable."""
+    """Returns the value that stands in the pod itself; ``None`` if it comes from elsewhere or ``variable`` is None."""
     if variable is None or variable.value_from is not None or "$(" in (variable.value or ""):
         return None
     return variable.value or ""
@@ -115,4 +115,4 @@ SWITCHES: Mapping[str, Switch] = MappingProxyType(
         )
     }
 )
-"""By the name of the variable."""
+"""The switches by the name of the variable."""

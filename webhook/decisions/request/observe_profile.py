@@ -1,4 +1,4 @@
-"""Profile ``observe``: whether a pod is only observed, and with which profile it is compared."""
+"""Profile ``observe``: pods that are only observed, and the profile with which they are compared."""
 
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import Options, parse_option, resolve_options
@@ -13,7 +13,7 @@ from webhook.words.outcome import Refused
 
 
 def profile_if_observed(pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy) -> Profile | None:
-    """The profile that admission would compare the pod with, were it created now; ``None`` if it would not observe it.
+    """Returns the profile that admission would compare the pod with now; ``None`` if it would not observe the pod.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -30,7 +30,7 @@ def profile_if_observed(pod: Pod, namespace: Namespace, requests: PodRequests, p
 
 
 def observed_profile(namespace: Namespace, defaults: Options) -> Profile:
-    """The profile that the pod would get if it did not say ``observe``.
+    """Returns the profile that the pod would get if its own profile were not ``observe``.
 
     Raises:
         FormatError: the namespace's annotation does not parse.

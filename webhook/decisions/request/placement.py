@@ -1,9 +1,9 @@
-"""Whether the planner chooses the cards of a pod before HAMi does, and if not, why. docs/injection.md has the table.
+"""The reasons why the planner does not choose the cards of a pod before HAMi does. docs/injection.md has the table.
 
-HAMi keeps to the planner's choice only where that is exact: whole cards, none of them for an init container, because
-HAMi 2.9 adds these to the others (pkg/device/initContainer.go). The planner tells of its choice with an annotation of
-HAMi's, which is the user's if the user wrote it. It may have to narrow the node affinity of a pod that waits, which
-the API server refuses for an empty term (kubernetes pkg/apis/core/validation, validateNodeAffinityMutation).
+HAMi follows the planner's choice only if it is exact: whole cards, none of them for an init container, because HAMi 2.9
+adds these to the others (pkg/device/initContainer.go). The planner writes its choice into an annotation of HAMi's, so
+it makes none if the user wrote that annotation. The planner may have to narrow the node affinity of a waiting pod,
+which the API server refuses for an empty term (kubernetes pkg/apis/core/validation, validateNodeAffinityMutation).
 """
 
 import enum
@@ -31,10 +31,10 @@ _DAEMON_SET = "DaemonSet"
 
 
 class Hindrance(enum.StrEnum):
-    """Why the planner does not choose the cards of a pod."""
+    """The reason why the planner does not choose the cards of a pod."""
 
     OFF = "off"
-    """The pod, its namespace or the configuration says so."""
+    """The pod, its namespace or the configuration switches placement off."""
     OBSERVES = "observes"
     """``placement.mode: observe``: no pod waits."""
     NO_PLANNER = "no-planner"
@@ -59,7 +59,7 @@ class Unplaced(msgspec.Struct, frozen=True, gc=False):
 
     hindrance: Hindrance
     message: Message
-    """The same for people."""
+    """The hindrance for people."""
 
 
 _OFF = Unplaced(Hindrance.OFF, catalogue.PLACE_OFF.say())
@@ -83,37 +83,37 @@ _UNTREATED = {
 
 
 def not_waiting(policy: AdmitPolicy, cluster: ClusterFacts) -> Unplaced | None:
-    """Why no pod at all waits for the planner; ``None`` if pods do.
+    """Returns why no pod at all waits for the planner; ``None`` if pods do.
 
     Args:
         policy: The configuration.
-        cluster: What is known of the cluster.
+        cluster: The facts about the cluster.
     """
     found = _MODES.get(policy.placement.mode)
     return found or (None if cluster.has_planner else _NO_PLANNER)
 
 
 class PodToPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """All that decides whether the planner chooses the cards of a pod."""
+    """A pod with all that decides whether the planner chooses its cards."""
 
     pod: Pod
-    """One that is injected."""
+    """A pod that is injected."""
     options: Options
-    """As resolved from the pod, its namespace and the configuration."""
+    """The options of the pod, its namespace and the configuration together."""
     profile: Profile
-    """As applied to it."""
+    """The profile that is applied to the pod."""
     requests: PodRequests
-    """Of its containers."""
+    """The requests of its containers."""
     namespace: Namespace
     policy: AdmitPolicy
     cluster: ClusterFacts
-    """With what ``policy`` says of it."""
+    """The facts about the cluster, overruled by ``policy``."""
     is_admitted: bool = False
-    """Whether every webhook has seen it, so that nothing of it changes before it is scheduled."""
+    """Whether every webhook has seen the pod, so that it does not change before it is scheduled."""
 
 
 def unplaced(pod: PodToPlace) -> Unplaced | None:
-    """Why the planner does not choose the cards of the pod; ``None`` if it does wherever pods wait for it.
+    """Returns why the planner does not choose the cards of the pod; ``None`` if it does wherever pods wait for it.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -126,7 +126,7 @@ def unplaced(pod: PodToPlace) -> Unplaced | None:
 
 
 def _hindrances(to_place: PodToPlace) -> Iterator[Unplaced]:
-    """In an order in which the cheap questions come first."""
+    """Yields the hindrances of a pod, in an order in which the cheap conditions come first."""
     pod, annotations = to_place.pod, to_place.pod.annotations
     requests = [each.request for each in to_place.requests.containers if each.request]
     if names.CONFIG_MIRROR in annotations:
@@ -164,7 +164,7 @@ def _scheduled_elsewhere(pod: PodToPlace) -> Iterator[Unplaced]:
 
 
 def _inexact(pod: PodToPlace) -> Iterator[Unplaced]:
-    """Containers with which the pod does not have exactly as many cards as it asks for, each for itself."""
+    """Yields a hindrance for each container with which the pod's cards are not exactly those that it asks for."""
     selected = pod.options.containers
     for container in pod.requests.containers:
         request, name = container.request, container.name

@@ -1,4 +1,4 @@
-"""How many GPUs the containers of a pod request, and how much of each, read from their resources."""
+"""The GPU requests of a pod's containers, read from their resources: the number of GPUs, and the part of each."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,41 +23,41 @@ class GpuRequest(msgspec.Struct, frozen=True, gc=False):
     """The GPU request of one container: limits count before requests, as in HAMi."""
 
     names: ResourceNames | None
-    """Of the resources; ``None`` where it asks by claims alone."""
+    """The names of the resources; ``None`` where the container asks by claims alone."""
     count: int
     """Number of GPUs; the default count where only memory or cores are asked for. 0 where claims leave it open."""
     written_count: Quantity
-    """The same as the user wrote it."""
+    """The count as the user wrote it."""
     has_memory: bool
     """Whether it asks for a part of each GPU's memory in MiB."""
     memory_percentage: int | None
     cores: int | None
     claimed: ClaimedGpus | None = None
-    """What it asks for by claims, if claims serve it."""
+    """The GPUs that it asks for by claims, if claims serve it."""
 
     @property
     def family(self) -> str:
-        """Who gives the GPUs: ``hami``, ``volcano``, ``koordinator`` or ``claim``."""
+        """The family of the GPUs: ``hami``, ``volcano``, ``koordinator`` or ``claim``."""
         return CLAIM_FAMILY if self.claimed or self.names is None else self.names.family
 
     @property
     def resource(self) -> str:
-        """The extended resource by whose count it asks; empty if it asks by claims alone."""
+        """The extended resource by whose count the container asks; empty if it asks by claims alone."""
         return self.names.count if self.names else ""
 
     @property
     def asks_twice(self) -> bool:
-        """Whether it asks by an extended resource and by another claim than one that serves that resource."""
+        """True if the container asks by an extended resource and by a claim that does not serve that resource."""
         return self.names is not None and self.claimed is not None and not self.claimed.is_extended
 
     @property
     def why_part(self) -> Message | None:
-        """Why its claims give no whole GPUs; ``None`` if they do, or if no claim serves it."""
+        """The reason why its claims give no whole GPUs; ``None`` if they do, or if no claim serves the request."""
         return self.claimed.part if self.claimed else None
 
     @property
     def is_whole(self) -> bool:
-        """Whether it asks for whole cards: no memory figure, percentages absent or 100, and no claim for parts."""
+        """True if it asks for whole cards: no memory figure, percentages absent or 100, and no claim for parts."""
         return (
             self.why_part is None
             and not self.has_memory
@@ -67,7 +67,7 @@ class GpuRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class ContainerRequest(msgspec.Struct, frozen=True, gc=False):
-    """A container, where it stands in the pod, and what it asks for."""
+    """A container, its place in the pod, and its GPU request."""
 
     path: str
     """JSON pointer, ``/spec/initContainers/0``."""
@@ -82,7 +82,7 @@ class ContainerRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodRequests(msgspec.Struct, frozen=True, gc=False):
-    """Every container of a pod, init containers first, and whether one of them asks for MIG devices."""
+    """All containers of a pod, init containers first, with ``mig``: whether one of them asks for MIG devices."""
 
     containers: list[ContainerRequest]
     mig: bool
@@ -91,13 +91,13 @@ class PodRequests(msgspec.Struct, frozen=True, gc=False):
 def read_requests(
     pod: Pod, families: tuple[ResourceNames, ...], default_count: int, claims: ClaimView = NO_CLAIMS
 ) -> PodRequests:
-    """Look at the resources of every container; ``containers`` stays empty if none asks for a device.
+    """Reads the resources of every container; ``containers`` stays empty if none asks for a device.
 
     Args:
         pod: The pod.
-        families: Names of GPU resources.
+        families: The names of GPU resources.
         default_count: GPUs of a container that asks for memory or cores only.
-        claims: What is known of its claims.
+        claims: The known claims of the pod.
 
     Raises:
         Refused: a GPU resource has a value that is no whole number.
@@ -125,12 +125,12 @@ def read_requests(
 
 
 def family_of(containers: Sequence[ContainerRequest]) -> str:
-    """The family of the GPU resources of all containers; empty if none asks for a GPU.
+    """Returns the family of the GPU resources of all containers; empty if none asks for a GPU.
 
     A pod has one scheduler, which gives it GPUs of its own family only.
 
     Raises:
-        Refused: they ask for resources of different families.
+        Refused: the containers ask for resources of different families.
     """
     found: dict[str, ContainerRequest] = {}
     for container in containers:
@@ -146,7 +146,7 @@ def family_of(containers: Sequence[ContainerRequest]) -> str:
 
 
 def _ask_for_devices(containers: Sequence[Container]) -> bool:
-    """Whether some container asks for an extended resource: those have a domain in their name."""
+    """Returns whether a container asks for an extended resource: such resources have a domain in their name."""
     for container in containers:
         resources = container.resources
         if resources is None:
@@ -159,7 +159,7 @@ def _ask_for_devices(containers: Sequence[Container]) -> bool:
 
 
 def _extended_resources(container: Container) -> dict[str, Quantity]:
-    """The limit, else the request, of each extended resource."""
+    """Returns the limit, else the request, of each extended resource."""
     asked: dict[str, Quantity] = {}
     if container.resources:
         for section in (container.resources.requests, container.resources.limits):
@@ -181,7 +181,7 @@ def _read_request(
         cores = _part(container, asked, family.cores)
         if written is None:
             if not (memory or percentage or cores):
-                continue  # nothing of nothing is no request
+                continue  # 0 of memory and cores is no request
             written = str(default_count)
         count = _whole_number(container, family.count, written)
         return GpuRequest(family, count, written, bool(memory), percentage, cores)
@@ -191,7 +191,7 @@ def _read_request(
 def _with_claims(
     container: Container, request: GpuRequest | None, asked: Mapping[str, Quantity], claims: ClaimView
 ) -> GpuRequest | None:
-    """The request of a container, where claims serve it."""
+    """Returns the request of a container, with the claims that serve it."""
     claimed = claims.containers.get(container.name)
     if claimed is not None and (request is None or claimed.is_extended):
         count = claimed.count or (request.count if request else 0)
@@ -214,7 +214,7 @@ def _with_claims(
 
 
 def _without_doubtful(containers: list[ContainerRequest]) -> list[ContainerRequest]:
-    """A claim that cannot be read counts only where the pod has no other GPUs: it may be for a NIC."""
+    """Drops claims that cannot be read, unless the pod has no other GPUs: such a claim may be for a NIC."""
     requests = [container.request for container in containers if container.request]
     if not any(request.claimed is None or request.claimed.is_known for request in requests):
         return containers

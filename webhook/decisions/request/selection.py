@@ -1,4 +1,4 @@
-"""Which of the containers that request GPUs the annotation ``gpu.topology/containers`` selects."""
+"""The selection of the containers that request GPUs by the annotation ``gpu.topology/containers``."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from webhook.words.outcome import Reason, Refused
 def select_containers(
     containers: Sequence[ContainerRequest], options: Options, pod: Pod, namespace: Namespace
 ) -> frozenset[str]:
-    """The names of the containers that request GPUs, without those that the option ``containers`` leaves out.
+    """Returns the names of the containers that request GPUs, without those that the option ``containers`` leaves out.
 
     Raises:
         Refused: the pod's own option names something that is no GPU container.

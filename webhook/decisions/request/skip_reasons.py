@@ -1,4 +1,4 @@
-"""Why a pod is not injected. The order of the questions is documented in docs/injection.md, section 1."""
+"""The reasons why a pod is not injected. Their order is documented in docs/injection.md, section 1."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from webhook.words.outcome import Reason
 
 
 class Skip(msgspec.Struct, frozen=True, gc=False):
-    """A pod that is not injected."""
+    """The reason why a pod is not injected, with a warning for its user."""
 
     reason: Reason
     warning: str = ""
@@ -38,19 +38,19 @@ _NOT_REQUESTED_BY_A_PERSON = Skip(Reason.NOT_REQUESTED, str(HOW_TO_ASK.say()))
 
 
 def early_skip_reason(pod: Pod, namespace: Namespace) -> Skip | None:
-    """Why the pod is skipped whatever its containers request; ``None`` if that depends on their requests."""
+    """Returns why the pod is skipped whatever its containers request; ``None`` if that depends on their requests."""
     if not namespace.known:
         return Skip(Reason.NAMESPACE_UNKNOWN, str(NAMESPACE_NOT_KNOWN_YET.say(namespace=namespace.name)))
     if not namespace.injection_enabled:
         return _NOT_ENABLED
     if names.CONFIG_MIRROR in pod.annotations:
-        # The kubelet runs what the file of the static pod says, whatever becomes of its image at the API server.
+        # The kubelet runs a static pod from its file, whatever happens to the mirror pod at the API server.
         return _MIRROR_POD
     return _OPTED_OUT if pod.labels.get(names.INJECTION) == "disabled" else None
 
 
 def skip_reason(pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy) -> Skip | None:
-    """Why a pod without :func:`early_skip_reason` is skipped; ``None`` if it is to be injected.
+    """Returns why a pod without :func:`early_skip_reason` is skipped; ``None`` if it is to be injected.
 
     Raises:
         FormatError: ``gpu.topology/inject`` does not parse.
@@ -80,13 +80,13 @@ def skip_reason(pod: Pod, namespace: Namespace, requests: PodRequests, policy: A
 
 
 def asks_itself(pod: Pod) -> bool:
-    """Whether the pod, and not a default, asks for injection."""
+    """Returns whether the pod itself, and not a default, asks for injection."""
     return names.PROFILE in pod.annotations or pod.annotations.get(names.INJECT) == "true"
 
 
 def _without_request(pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy) -> Skip:
     claims = read_claims(pod, requests)
-    # Where claims are read, those that may be for GPUs are requests; HAMi-DRA's label says that there must be one.
+    # Where claims are read, those that may be for GPUs are requests. With HAMi-DRA's label there must be one.
     if claims and (claims.of_hami or not policy.claims.enabled):
         if _inject_option(pod.annotations, f"pod {namespace.name}/{pod.display_name}") is False:
             return _OPTED_OUT
@@ -95,7 +95,7 @@ def _without_request(pod: Pod, namespace: Namespace, requests: PodRequests, poli
 
 
 def _of_parts(containers: Sequence[ContainerRequest]) -> Skip | None:
-    """Why a pod that does not ask for injection itself is left alone, whatever its namespace says."""
+    """Returns why a pod that does not ask for injection itself is skipped, whatever its namespace asks for."""
     requests = [(container.name, container.request) for container in containers if container.request]
     if any(request.claimed and not request.claimed.is_known for _, request in requests):
         return _CLAIMS_NOT_READ

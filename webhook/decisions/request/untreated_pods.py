@@ -1,8 +1,8 @@
-"""Pods with GPU requests that HAMi will not treat: what its webhook or its scheduler passes over.
+"""Pods with GPU requests that HAMi's webhook or its scheduler will pass over.
 
-HAMi's webhook gives pods its scheduler's name unless the label ``hami.io/webhook: ignore`` keeps them from it. Since
-2.7 it passes over pods that name another scheduler; before, it overwrote the name. It denies GPU pods with a node.
-Sources: HAMi pkg/scheduler/webhook.go; charts/hami/templates/scheduler/webhook.yaml.
+HAMi's webhook sets its scheduler's name in pods without the label ``hami.io/webhook: ignore``. Since 2.7 it leaves
+pods alone that name another scheduler; before, it overwrote the name. It denies GPU pods with a node. Sources: HAMi
+pkg/scheduler/webhook.go; charts/hami/templates/scheduler/webhook.yaml.
 """
 
 import enum
@@ -18,11 +18,11 @@ from webhook.words.catalogue.entry import Message
 from webhook.words.errors import shorten
 
 _KATA = "kata"
-"""In the names of the runtime classes that Kata Containers installs: kata-qemu, kata-clh, kata-qemu-nvidia-gpu."""
+"""A part of the names of Kata Containers' runtime classes: kata-qemu, kata-clh, kata-qemu-nvidia-gpu."""
 
 
 class Cause(enum.StrEnum):
-    """Why HAMi will not treat a pod."""
+    """The reason why HAMi will not treat a pod."""
 
     OTHER_SCHEDULER = "other-scheduler"
     WEBHOOK_IGNORED = "webhook-ignored"
@@ -31,20 +31,22 @@ class Cause(enum.StrEnum):
 
 
 class Untreated(NamedTuple):
-    """One cause, and the same for people."""
+    """One cause, with its message for people."""
 
     cause: Cause
     message: Message
 
 
 def untreated(pod: Pod, namespace: Namespace, policy: AdmitPolicy, cluster: ClusterFacts) -> Iterator[Untreated]:
-    """Why HAMi will not give the pod its GPUs, each cause once; none if HAMi has given it GPUs already.
+    """Yields the causes why HAMi will not give the pod its GPUs, each once.
+
+    Of a pod with an allocation by HAMi only the runtime class is examined.
 
     Args:
-        pod: It asks for GPUs of HAMi.
+        pod: A pod that asks for GPUs of HAMi.
         namespace: Its namespace.
         policy: The configuration.
-        cluster: What is known of the cluster.
+        cluster: The facts about the cluster.
     """
     spec = pod.spec or PodSpec()
     if names.HAMI_ALLOCATED_NODE not in pod.annotations:

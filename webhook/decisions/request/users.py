@@ -1,4 +1,4 @@
-"""Which user the containers of a pod run as: peers of different users cannot open each other's shared memory.
+"""The users that the containers of a pod run as: peers of different users cannot open each other's shared memory.
 
 NCCL makes its segments in ``/dev/shm`` with mkstemp, so with mode 0600: src/os/linux.cc, src/transport/nvls.cc.
 """
@@ -11,18 +11,18 @@ from webhook.objects.pod import Container, PodSpec
 
 
 class UserDifference(msgspec.Struct, frozen=True):
-    """Two containers that are not known to have one user."""
+    """Two containers whose users differ, or may differ."""
 
     first: str
     second: str
     user: int
-    """Of ``first``."""
+    """The user of ``first``."""
     other: int | None
-    """Of ``second``; ``None``: its image decides."""
+    """The user of ``second``; ``None``: its image decides."""
 
 
 def users(spec: PodSpec, containers: Sequence[Container]) -> Mapping[str, int | None]:
-    """The users of containers of a pod by their names; ``None``: the image decides.
+    """Returns the user of each container by its name; ``None``: the image decides.
 
     Raises:
         MalformedPod: a security context has another type than in a pod.
@@ -36,7 +36,7 @@ def users(spec: PodSpec, containers: Sequence[Container]) -> Mapping[str, int | 
 
 
 def user_difference(found: Mapping[str, int | None]) -> UserDifference | None:
-    """Two of different users; else one with a user and one whose image decides; ``None`` if there are no such two."""
+    """Returns two containers of different users, else one with a user and one whose image decides; else ``None``."""
     given = [(name, user) for name, user in found.items() if user is not None]
     if not given:
         return None

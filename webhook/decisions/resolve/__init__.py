@@ -1,4 +1,4 @@
-"""What follows for a pod from the GPUs that it was given; pure, standard library only.
+"""The resolution of a pod's allocation: all that follows from its GPUs. Pure, standard library only.
 
-Bind, admission, ``explain`` and the remap program ask the same function (``resolve.resolve``).
+Bind, admission, ``explain`` and the remap program call one function (``resolve.resolve``).
 """

@@ -1,4 +1,4 @@
-"""What a pod demands of its GPUs."""
+"""The demand of a pod on its GPUs."""
 
 import json
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from webhook.words import names
 from webhook.words.choices import OnViolation, Policy, Profile
 
 NVSWITCH, NVLINK, PCIE = LINK_TABLES = ("nvswitch", "nvlink", "pcie")
-"""The tables of the configuration."""
+"""The tables of NCCL variables in the configuration, one for each link class."""
 DECIDED_VARIABLES = (names.ENV_NCCL_P2P_LEVEL, names.ENV_NCCL_NVLS_ENABLE)
-"""Those that every pod gets: where a table has none of them, the GPUs decide."""
+"""The variables that every pod gets: where a table lacks one, the GPUs decide its value."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,7 +20,7 @@ class GpuContainer:
 
     name: str
     count: int
-    """GPUs that it asks for."""
+    """The number of GPUs that it asks for."""
     is_init: bool = False
     """Whether it is an init container, restartable or not."""
     visible_key: str = ""
@@ -30,8 +30,8 @@ class GpuContainer:
     sees_node: bool = False
     """Whether it sees all GPUs of the node whatever its list says, because it is privileged."""
     keeps_gpus: bool = True
-    """Whether its GPUs are the pod's for as long as the pod exists. HAMi gives those of an init container that is not
-    restartable to others once it has finished (HAMi 2.10.0 pkg/device/initContainer.go)."""
+    """Whether its GPUs are the pod's for as long as the pod exists. HAMi gives the GPUs of an init container that is
+    not restartable to other pods once the container has finished (HAMi 2.10.0 pkg/device/initContainer.go)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,16 +39,16 @@ class NcclTables:
     """The configuration's NCCL values that depend on the link class."""
 
     variables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By variable, then by link class: ``nvswitch``, ``nvlink`` and ``pcie``, or some of them."""
+    """The values by variable, then by link class: ``nvswitch``, ``nvlink`` and ``pcie``, or some of them."""
 
     @property
     def complete(self) -> Mapping[str, Mapping[str, str]]:
-        """Those with a value for each class, which containers can refer to: a reference is never left unset."""
+        """The variables with a value for each class. Containers can refer to them: a reference cannot be left unset."""
         return {name: values for name, values in self._free.items() if len(values) == len(LINK_TABLES)}
 
     @property
     def partial(self) -> Mapping[str, Mapping[str, str]]:
-        """Those without a value for some class: only NCCL's configuration file can leave a variable out."""
+        """The variables without a value for some class: only NCCL's configuration file can leave a variable out."""
         return {name: values for name, values in self._free.items() if len(values) < len(LINK_TABLES)}
 
     @property
@@ -58,33 +58,33 @@ class NcclTables:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Requirements:
-    """What every set of GPUs must fulfil."""
+    """The requirements that every set of GPUs must meet."""
 
     nvlink: bool = False
-    """Every pair has NVLink."""
+    """Whether every pair must have NVLink."""
     min_bandwidth: float | None = None
     """GB/s per direction of the weakest pair."""
     policy: Policy = Policy.BEST_EFFORT
-    """``nvlink``: every pair has NVLink; ``single-numa``: all are on one NUMA node. The others require nothing."""
+    """``nvlink``: every pair has NVLink; ``single-numa``: all are on one NUMA node. Other policies require nothing."""
 
     @property
     def of_links(self) -> bool:
-        """Whether some of them are about how GPUs are linked."""
+        """True if a requirement is about how GPUs are linked."""
         return self.every_pair_linked or self.min_bandwidth is not None
 
     @property
     def every_pair_linked(self) -> bool:
-        """Whether every pair must have NVLink, by whichever option."""
+        """True if every pair must have NVLink, by either option."""
         return self.nvlink or self.policy is Policy.NVLINK
 
     @property
     def one_numa_node(self) -> bool:
-        """Whether all GPUs of a set must be on one NUMA node."""
+        """True if all GPUs of a set must be on one NUMA node."""
         return self.policy is Policy.SINGLE_NUMA
 
     @property
     def of_policy(self) -> bool:
-        """Whether the policy requires anything."""
+        """True if the policy requires anything."""
         return self.policy in (Policy.NVLINK, Policy.SINGLE_NUMA)
 
     def __bool__(self) -> bool:
@@ -93,38 +93,38 @@ class Requirements:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuDemand:
-    """All that one pod demands of its GPUs."""
+    """The demand of one pod on its GPUs."""
 
     profile: Profile
-    """Never ``observe``: the profile below it."""
+    """The profile; for an observed pod the profile below ``observe``."""
     containers: tuple[GpuContainer, ...]
-    """All that ask for GPUs, init containers first: the order in which the device plugin serves them."""
+    """All containers that ask for GPUs, init containers first: the order in which the device plugin serves them."""
     family: str = "hami"
-    """Who allocates its GPUs: ``hami``, ``volcano`` or ``koordinator``; ``claim`` where resource claims do."""
+    """The family of its GPUs: ``hami``, ``volcano`` or ``koordinator``; ``claim`` where resource claims give them."""
     requirements: Requirements = Requirements()
     on_violation: OnViolation = OnViolation.WARN
-    """What becomes of the pod where a requirement is not met."""
+    """The consequence for the pod of a requirement that is not met."""
     group: str | None = None
-    """The group of pods with which it works; in the pod itself it is not known."""
+    """The group of pods with which it works; the program in the pod does not know it."""
     nccl: NcclTables = NcclTables()
     host_network: bool = False
     """Whether the pod is in the network namespace of its node."""
 
     @property
     def sees_others(self) -> bool:
-        """Whether its containers see GPUs beside their own, and so have to be told the numbers of theirs.
+        """True if its containers see GPUs beside their own, and so need the numbers of their own.
 
-        A container with a claim sees the devices of its claims and no others, whatever its profile: CDI shows it those
+        A container with a claim sees only the devices of its claims, whatever its profile: CDI shows it those
         (dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin/cdi.go).
         """
         return self.profile.shares_gpus and self.family != CLAIM
 
     @property
     def sees_node(self) -> bool:
-        """Whether its containers see all GPUs of the node."""
+        """True if its containers see all GPUs of the node."""
         return self.sees_others and self.profile is Profile.NODE_PEERS
 
 
 def format_tables(tables: NcclTables) -> str:
-    """The tables as JSON, for the remap program."""
+    """Returns the tables as JSON, for the remap program."""
     return json.dumps({"variables": tables.variables}, separators=(",", ":"), sort_keys=True)

@@ -1,6 +1,6 @@
-"""NVLink between nodes (MNNVL): what keeps a job of several nodes from it, or makes it fail there.
+"""NVLink between nodes (MNNVL), and the settings with which a job of several nodes does not use it or fails.
 
-NCCL uses a fabric of several nodes where its state is *completed*, its cluster has a UUID and cuMem is on; memory
+NCCL uses a fabric of several nodes where its state is *completed*, its cluster has a UUID and cuMem is on. Memory
 handles then need an IMEX channel, without which NCCL ends with an error. Source: NCCL src/mnnvl.cc, docs/nccl.md.
 """
 
@@ -15,31 +15,31 @@ from webhook.words.catalogue.links import FABRIC_NOT_USED, NO_IMEX_CHANNEL
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FabricUse:
-    """What a pod says about NVLink between nodes."""
+    """The settings of a pod for NVLink between nodes."""
 
     spans_nodes: bool = False
     """Whether its job is known to run on several nodes."""
     is_off: bool = False
-    """Whether it turns NVLink between nodes off itself."""
+    """Whether the pod itself switches NVLink between nodes off."""
     cumem_is_off: bool = False
-    """Whether a container of it has ``NCCL_CUMEM_ENABLE=0``."""
+    """Whether a container of the pod has ``NCCL_CUMEM_ENABLE=0``."""
     has_channel: bool = False
     """Whether something in the pod may give it an IMEX channel."""
 
 
 def spans_nodes(labels: Collection[str], variables: Collection[str]) -> bool:
-    """Whether a pod with these labels and variables is part of a job of several nodes, as its operator marks it."""
+    """Returns whether labels or variables of a pod are those by which operators mark jobs of several nodes."""
     return not names.MULTINODE_LABELS.isdisjoint(labels) or any(name in variables for name in names.MULTINODE_VARIABLES)
 
 
 def reaches_other_nodes(topology: NodeTopology) -> bool:
-    """Whether NVLink leads from this node to others."""
+    """Returns whether NVLink connects this node with others."""
     fabric = topology.fabric
     return fabric is not None and fabric.state == "completed" and not fabric.is_faulty and bool(fabric.cluster_uuid)
 
 
 def fabric_problem(use: FabricUse, topology: NodeTopology) -> Message | None:
-    """Why the job does not use NVLink between nodes, or fails there; ``None`` if nothing says so."""
+    """Returns why the job does not use NVLink between nodes, or fails with it; ``None`` if no reason is known."""
     if not use.spans_nodes or use.is_off or not reaches_other_nodes(topology):
         return None
     if use.cumem_is_off:

@@ -1,8 +1,8 @@
 """The values of NCCL's variables that depend on how GPUs are linked.
 
-``NCCL_P2P_LEVEL`` is how far apart GPUs may be to reach each other directly. NCCL's default depends on the machine and
-on NCCL's version, so it stays unless the configuration names a level. ``NCCL_NVLS_ENABLE`` is NVLink SHARP, which needs
-NVSwitches and compute capability 9.0. Sources, with lines and versions: docs/nccl.md.
+``NCCL_P2P_LEVEL`` is the greatest distance at which GPUs reach each other directly. NCCL's default depends on the
+machine and on NCCL's version, so it stays unless the configuration names a level. ``NCCL_NVLS_ENABLE`` is NVLink SHARP,
+which needs NVSwitches and compute capability 9.0. Sources, with lines and versions: docs/nccl.md.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from webhook.words import names
 from webhook.words.choices import Profile
 
 P2P_DEFAULT = "auto"
-"""No level that any NCCL knows: it leaves the default in force (src/graph/paths.cc, ncclGetLevel)."""
+"""A word that no version of NCCL knows as a level: NCCL's default stays in force (src/graph/paths.cc, ncclGetLevel)."""
 NVLS_DEFAULT, NVLS_OFF = "2", "0"
 Values = tuple[tuple[str, str], ...]
 """Variables with their values."""
@@ -22,9 +22,9 @@ _TABLES = {LinkClass.NVSWITCH: NVSWITCH, LinkClass.NVLINK: NVLINK}
 
 
 def nccl_values(sets: Sequence[GpuSet], node: KnownNode, demand: GpuDemand) -> Values:
-    """The variables of a pod with these sets of GPUs: what fits the worst of them fits all.
+    """Returns the variables of a pod with these sets of GPUs: the values that fit the worst set fit all sets.
 
-    Where it is not known how they are linked, the values that hold until bind.
+    If it is not known how the GPUs are linked, the values are those that hold until bind.
     """
     tables = demand.nccl
     table = _link_table(sets, node)
@@ -36,34 +36,34 @@ def nccl_values(sets: Sequence[GpuSet], node: KnownNode, demand: GpuDemand) -> V
 
 
 def nccl_defaults(tables: NcclTables, *, nvls: str = NVLS_DEFAULT) -> Values:
-    """The variables of a pod of whose GPUs nothing is known: NCCL's own defaults, and those of the ``pcie`` table."""
+    """Returns the variables of a pod whose GPUs are not known: NCCL's own defaults, and those of the ``pcie`` table."""
     own = tuple((name, values[PCIE]) for name, values in tables.complete.items())
     return ((names.ENV_NCCL_P2P_LEVEL, P2P_DEFAULT), (names.ENV_NCCL_NVLS_ENABLE, nvls), *own)
 
 
 def nccl_file_values(sets: Sequence[GpuSet], node: KnownNode, tables: NcclTables) -> Values:
-    """The variables that NCCL reads from its configuration file; none where it is not known how GPUs are linked."""
+    """Returns the variables of NCCL's configuration file; none where it is not known how GPUs are linked."""
     partial = tables.partial
     table = _link_table(sets, node) if partial else None
     return tuple((name, values[table]) for name, values in partial.items() if table is not None and table in values)
 
 
 def nvls_until_bind(profile: Profile, *, host_network: bool) -> str:
-    """``NCCL_NVLS_ENABLE`` of a pod of whose GPUs nothing is known."""
+    """Returns ``NCCL_NVLS_ENABLE`` of a pod whose GPUs are not known."""
     return NVLS_OFF if splits_nvls(profile, host_network=host_network) else NVLS_DEFAULT
 
 
 def splits_nvls(profile: Profile, *, host_network: bool) -> bool:
-    """Whether NCCL would set NVLink SHARP up between network namespaces, which ends with an error.
+    """Returns whether NCCL would set NVLink SHARP up between network namespaces, which ends with an error.
 
-    It hands the multicast memory to the other ranks of the node over a socket of the network namespace, whatever
-    ``NCCL_CUMEM_ENABLE`` says, and has no way back (src/transport/nvls.cc, ncclNvlsGroupConnect).
+    NCCL hands the multicast memory to the other ranks of the node over a socket of the network namespace, whatever
+    ``NCCL_CUMEM_ENABLE`` says, and has no fallback (src/transport/nvls.cc, ncclNvlsGroupConnect).
     """
     return profile is Profile.NODE_PEERS and not host_network
 
 
 def _link_table(sets: Sequence[GpuSet], node: KnownNode) -> str | None:
-    """The table of the configuration that holds for these sets; ``None`` where it is not known how GPUs are linked."""
+    """Returns the table of the configuration for these sets; ``None`` where it is not known how GPUs are linked."""
     if any(map(node.doubt, sets)):
         return None
     return max((_table(gpu_set, node) for gpu_set in sets), key=LINK_TABLES.index)
@@ -71,7 +71,7 @@ def _link_table(sets: Sequence[GpuSet], node: KnownNode) -> str | None:
 
 def _table(gpu_set: GpuSet, node: KnownNode) -> str:
     if gpu_set.link is LinkClass.SINGLE:
-        # It has no pair, but the ranks of other pods or nodes that it works with are of its kind.
+        # A single GPU has no pair, but the ranks of other pods or nodes that it works with have GPUs of its kind.
         return NVSWITCH if node.switched.issuperset(gpu_set.gpus) else PCIE
     return _TABLES.get(gpu_set.link, PCIE)
 

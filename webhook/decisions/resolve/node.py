@@ -1,4 +1,4 @@
-"""What is known of the node of a pod, with everything that is reckoned from it once."""
+"""The known node of a pod: its topology, and cached values that are computed from it."""
 
 from collections.abc import Iterable, Sequence
 from copy import copy
@@ -20,10 +20,10 @@ NVLS_SINCE = 90
 
 
 class Origin(StrEnum):
-    """Who says so."""
+    """The origin of a topology."""
 
     AGENT = "agent"
-    """Its ConfigMap, or a file of the same content."""
+    """The agent's ConfigMap, or a file of the same content."""
     HAMI = "hami"
     """HAMi's annotations of the Node."""
     NVML = "nvml"
@@ -32,9 +32,9 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeLimits:
-    """How large a node may be of which something is reckoned: the section ``limits`` of the configuration.
+    """The limits of a node's size, from the section ``limits`` of the configuration.
 
-    To judge a set of GPUs takes time with the square of its size and more.
+    The time to judge a set of GPUs grows with the square of its size or faster.
     """
 
     gpus: int
@@ -43,20 +43,20 @@ class NodeLimits:
 
 
 class AllocatedGpus(NamedTuple):
-    """GPUs that a container was given."""
+    """The GPUs that a container was given."""
 
     gpus: tuple[Gpu, ...]
-    """In CUDA's order."""
+    """The GPUs in CUDA's order."""
     gpu_set: GpuSet
 
 
 class KnownNode:
-    """A topology, and what follows from it.
+    """A node whose topology is known.
 
     Args:
-        topology: Of the node.
-        origin: Who says so.
-        stale: Why it may be out of date, in a sentence; empty if it is not.
+        topology: The topology of the node.
+        origin: The origin of the topology.
+        stale: Why the topology may be out of date, in a sentence; empty if it is up to date.
     """
 
     def __init__(self, topology: NodeTopology, *, origin: Origin, stale: str = "") -> None:
@@ -67,14 +67,14 @@ class KnownNode:
         self._by_minor = {gpu.minor: gpu for gpu in topology.gpus if gpu.minor is not None}
         self._reckon = lru_cache(SETS_KEPT)(self._assess)
         self.allocated = lru_cache(SETS_KEPT)(self._allocated)
-        """The GPUs with these UUIDs or, where those are not told, minor numbers; ``LookupError`` if one is not there or
-        in MIG mode. Whole nodes, and GPUs that are linked well, are given away again and again."""
+        """Returns the GPUs with these UUIDs or minor numbers; raises ``LookupError`` if a GPU is missing or in MIG
+        mode. It is cached because the same whole nodes and well-linked GPUs are allocated again and again."""
         self.aged = lru_cache(1)(self._aged)
-        """The same node with a reason to doubt it; asked again with the same reason, it is the same value."""
+        """Returns this node with a reason why it may be out of date; for an equal reason, the identical value."""
 
     @property
     def name(self) -> str:
-        """Of the node."""
+        """The name of the node."""
         return self.topology.node
 
     @cached_property
@@ -84,11 +84,11 @@ class KnownNode:
 
     @cached_property
     def in_cuda_order(self) -> tuple[Gpu, ...]:
-        """The GPUs that a CUDA program sees which is shown all of them, in its order."""
+        """The GPUs that a CUDA program sees if all are visible to it, in CUDA's order."""
         return tuple(gpu for gpu in _in_cuda_order(self.topology.gpus) if gpu.mig_mode is not MigMode.ENABLED)
 
     def ordered(self, gpus: Iterable[Gpu]) -> tuple[Gpu, ...]:
-        """Some of the GPUs, each once, in CUDA's order."""
+        """Returns these GPUs of the node, each once, in CUDA's order."""
         places = self._places
         chosen = {places[gpu.index]: gpu for gpu in gpus}
         return tuple([chosen[place] for place in sorted(chosen)])
@@ -100,7 +100,7 @@ class KnownNode:
 
     @cached_property
     def with_nvls(self) -> frozenset[int]:
-        """Indices of the GPUs that know NVLink SHARP."""
+        """Indices of the GPUs that support NVLink SHARP."""
         return frozenset(gpu.index for gpu in self.topology.gpus if gpu.sm >= NVLS_SINCE)
 
     @cached_property
@@ -109,19 +109,19 @@ class KnownNode:
 
     @cached_property
     def has_mig(self) -> bool:
-        """Whether some GPU is in MIG mode."""
+        """True if a GPU is in MIG mode."""
         return any(gpu.mig_mode is MigMode.ENABLED for gpu in self.topology.gpus)
 
     @cached_property
     def unread(self) -> frozenset[int]:
-        """Indices of the GPUs whose NVLinks are not known: that none are listed does not mean that there are none."""
+        """Indices of the GPUs whose NVLinks are not known: they may have NVLinks although none are listed."""
         gpus = self.topology.gpus
         if self.from_hami and self.topology.problem and not any(gpu.nvlinks for gpu in gpus):
             return frozenset(gpu.index for gpu in gpus)
         return frozenset(gpu.index for gpu in gpus if gpu.links_problem)
 
     def doubt(self, gpu_set: GpuSet) -> str:
-        """Why it is not known how these GPUs are linked, in a sentence; empty if it is."""
+        """Returns why it is not known how these GPUs are linked, in a sentence; empty if it is known."""
         if not self.unread or self.unread.isdisjoint(gpu_set.gpus) or gpu_set.every_pair_has_nvlink:
             return ""
         read = [gpu.links_problem for gpu in self.topology.gpus if gpu.index in gpu_set.gpus]
@@ -133,8 +133,9 @@ class KnownNode:
     def without_numa(self) -> frozenset[int]:
         """Indices of the GPUs whose NUMA nodes are not known.
 
-        HAMi's device plugin writes 0 where nvidia-smi names none (HAMi
-        pkg/device-plugin/nvidiadevice/nvinternal/plugin/register.go, parseNvidiaNumaInfo): so 0 on all means nothing.
+        HAMi's device plugin writes 0 where nvidia-smi names no NUMA node (HAMi
+        pkg/device-plugin/nvidiadevice/nvinternal/plugin/register.go, parseNvidiaNumaInfo). So 0 on all GPUs counts as
+        not known.
         """
         gpus = self.topology.gpus
         if self.from_hami and not any(gpu.numa_node for gpu in gpus):
@@ -142,7 +143,7 @@ class KnownNode:
         return frozenset(gpu.index for gpu in gpus if gpu.numa_node is None)
 
     def numa_doubt(self, gpu_set: GpuSet) -> str:
-        """Why it is not known whether these GPUs are on one NUMA node, in a sentence; empty if it is."""
+        """Returns why it is not known whether these GPUs are on one NUMA node, in a sentence; empty if it is known."""
         unknown = self.without_numa.intersection(gpu_set.gpus)
         if not unknown or len(gpu_set.gpus) < 2 or len(gpu_set.numa_nodes) > 1:
             return ""
@@ -150,7 +151,7 @@ class KnownNode:
         return f"the NUMA node of {labels} of node {self.name} is not known"
 
     def excess(self, limits: NodeLimits) -> str:
-        """Of what the node has too much, in a sentence; empty if there is nothing."""
+        """Returns which limit the node exceeds, in a sentence; empty if it exceeds none."""
         for what, setting, found, most in (
             ("GPUs", "gpus", len(self.topology.gpus), limits.gpus),
             ("bundles of NVLinks", "links", self._bundles, limits.links),
@@ -165,14 +166,14 @@ class KnownNode:
 
     @property
     def from_hami(self) -> bool:
-        """Whether HAMi's annotations tell it, which know less than the driver."""
+        """True if the topology is from HAMi's annotations, which hold less than the driver knows."""
         return self.topology.source == HAMI
 
     @cached_property
     def numbering_problem(self) -> str:
-        """Why CUDA's numbers of the GPUs cannot be known, in a sentence; empty if they are.
+        """The reason why CUDA's numbers of the GPUs cannot be known, in a sentence; empty if they are known.
 
-        HAMi counts out GPUs that it takes for sick, or was told to leave alone; CUDA counts them.
+        HAMi leaves out GPUs that it considers unhealthy or is configured to leave alone; CUDA counts them.
         """
         if not self.from_hami:
             return ""
@@ -183,12 +184,12 @@ class KnownNode:
         return ""
 
     def _aged(self, stale: str) -> "KnownNode":
-        twin = copy(self)  # which shares what was reckoned
+        twin = copy(self)  # the copy shares the cached values
         twin.stale = stale
         return twin
 
     def gpu(self, uuid: str, minor: int | None) -> Gpu | None:
-        """The GPU with that UUID, else that minor number; None if it is lost or was never there."""
+        """Returns the GPU with this UUID, else with this minor number; None if it is lost or was never there."""
         if uuid:
             return self._by_uuid.get(uuid)
         return None if minor is None else self._by_minor.get(minor)
@@ -204,7 +205,7 @@ class KnownNode:
         return AllocatedGpus(gpus, self.gpu_set([gpu.index for gpu in gpus]))
 
     def gpu_set(self, indices: Sequence[int]) -> GpuSet:
-        """What these GPUs, given by their NVML indices, are worth together."""
+        """Returns the set of these GPUs, given by their NVML indices, with its links and bandwidth."""
         return self._reckon(tuple(sorted(indices)))
 
     @cached_property
@@ -217,30 +218,31 @@ class KnownNode:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sources:
-    """Everything that a cluster has about one node."""
+    """The sources about one node that a cluster has."""
 
     published: KnownNode | None = None
-    """From the agent's ConfigMap."""
+    """The topology of the agent's ConfigMap."""
     age: float | None = None
-    """Seconds since the agent's last sign of life; infinite if there was none. None: it gets no older, like a file."""
+    """Seconds since the agent's last sign of life; infinite if there was none. None: ``published`` does not age, as a
+    file does not."""
     lasts: float = 0.0
-    """Seconds for which the agent itself said that it would hold."""
+    """Seconds for which ``published`` holds, according to the agent itself."""
     annotated: KnownNode | None = None
-    """From HAMi's annotations."""
+    """The topology of HAMi's annotations."""
     traffic: Traffic | None = None
-    """What its GPUs did lately, as the agent says in its Lease."""
+    """The recent traffic of its GPUs, from the agent's Lease."""
     exists: bool = True
-    """Whether there is such a node, as far as that is known."""
+    """Whether the node exists, as far as that is known."""
 
 
 def choose_node(sources: Sources, uuids: Sequence[str], *, max_age: float, verified: bool) -> KnownNode | None:
-    """Which of the sources to believe; None if nothing that can be relied on is known.
+    """Returns the topology of the most reliable source; None if no source can be relied on.
 
     Args:
-        sources: What there is.
-        uuids: Of the GPUs in question, as far as they are known: HAMi's annotations help only if they list them.
-        max_age: Seconds after which what the agent published counts as old, if it did not promise more.
-        verified: Whether something old does no harm, because the pod verifies it when it starts or needs no mapping.
+        sources: The sources about the node.
+        uuids: The known UUIDs of the GPUs in question: HAMi's annotations help only if they list them.
+        max_age: Seconds after which ``published`` counts as old, if ``lasts`` is not longer.
+        verified: Whether an old topology does no harm: the pod verifies it when it starts, or needs no mapping.
     """
     published, age, annotated = sources.published, sources.age, sources.annotated
     if annotated and not all(annotated.gpu(uuid, None) for uuid in uuids):
@@ -262,7 +264,10 @@ def _silence(age: float) -> str:
 
 
 def _in_cuda_order(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """The order of ``CUDA_DEVICE_ORDER=PCI_BUS_ID``; that of NVML, which is the same, where no bus ids are known."""
+    """Returns GPUs in the order of ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, or of NVML's indices if a bus id is not known.
+
+    Both orders are the same.
+    """
     if all(gpu.pci_bus_id for gpu in gpus):
         return tuple(sorted(gpus, key=lambda gpu: gpu.pci_bus_id))
     return tuple(sorted(gpus, key=lambda gpu: gpu.index))

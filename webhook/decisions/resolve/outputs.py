@@ -1,4 +1,4 @@
-"""What is written onto the pod: annotations."""
+"""The output annotations of a pod."""
 
 from collections.abc import Collection, Iterable
 
@@ -6,13 +6,13 @@ from webhook.decisions.resolve.resolve import Resolution
 from webhook.words import names
 
 NODE_TOPOLOGY_LIMIT = 96 * 1024
-"""Bytes. It becomes one environment variable, of which Linux takes 128 KiB (execve(2), MAX_ARG_STRLEN), and one of the
-annotations, which may have 256 KiB together (apimachinery pkg/api/validation/objectmeta.go)."""
+"""In bytes. The topology becomes an environment variable, which may have 128 KiB in Linux (execve(2), MAX_ARG_STRLEN),
+and an annotation; all together may have 256 KiB (apimachinery pkg/api/validation/objectmeta.go)."""
 
 FOR_PEOPLE = (names.LINK, names.BANDWIDTH, names.RING_ORDER, names.NUMA, names.SATISFIED)
-"""What no container refers to."""
+"""The annotations that no container refers to."""
 UNKNOWN = "unknown"
-"""Of requirements."""
+"""The value of ``satisfied`` while it is not known whether the requirements are met."""
 
 _BY_VARIABLE = {
     names.ENV_NCCL_P2P_LEVEL: names.NCCL_P2P_LEVEL,
@@ -21,11 +21,11 @@ _BY_VARIABLE = {
 
 
 def annotations(resolution: Resolution, referred: Collection[str]) -> dict[str, str]:
-    """The annotations of a pod.
+    """Returns the annotations of a pod.
 
     Args:
-        resolution: What follows from its GPUs.
-        referred: The annotations that its containers refer to; of those that are there for containers, only these are
+        resolution: The resolution of its GPUs.
+        referred: The annotations that its containers refer to. Of the annotations for containers, only these are
             written.
     """
     wanted = {key: value for key, value in _for_containers(resolution).items() if key in referred}
@@ -37,7 +37,7 @@ def annotations(resolution: Resolution, referred: Collection[str]) -> dict[str, 
 
 
 def all_annotations(resolution: Resolution) -> dict[str, str]:
-    """The annotations that a pod may have, whatever its containers refer to."""
+    """Returns all annotations that a pod may have, whatever its containers refer to."""
     return annotations(resolution, {names.VISIBLE_UUIDS, names.NODE_TOPOLOGY, *_for_containers(resolution)})
 
 
@@ -49,7 +49,7 @@ def _for_containers(resolution: Resolution) -> dict[str, str]:
 
 
 def nccl_annotations(values: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The annotations from which containers take these variables of NCCL."""
+    """Returns the annotations from which containers take these variables of NCCL."""
     return {_BY_VARIABLE.get(name, names.NCCL_ENV_PREFIX + name): value for name, value in values}
 
 
@@ -66,7 +66,7 @@ def _for_people(resolution: Resolution) -> dict[str, str]:
 
 
 def satisfied_text(resolution: Resolution) -> str:
-    """Whether the requirements are met: ``true``, ``false`` or ``unknown``."""
+    """Returns whether the requirements are met: ``true``, ``false`` or ``unknown``."""
     if resolution.unmet:
         return "false"
     return UNKNOWN if resolution.undecided else "true"

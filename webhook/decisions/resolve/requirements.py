@@ -1,4 +1,4 @@
-"""Whether sets of GPUs are what the pod requires."""
+"""The judgement whether sets of GPUs meet the requirements of a pod."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -9,24 +9,24 @@ from webhook.hardware.topology.sets import GpuSet, Pair
 
 
 class Judgement(NamedTuple):
-    """What is found of the requirements of a pod."""
+    """The judgement of the requirements of a pod."""
 
     unmet: tuple[str, ...] = ()
-    """A sentence for each requirement that some set does not meet, about the set that is worst."""
+    """A sentence for each requirement that a set does not meet, about the worst set."""
     doubt: str = ""
-    """Why it is not known whether the others are met, in a sentence; empty if it is known."""
+    """Why it is not known whether the other requirements are met, in a sentence; empty if it is known."""
 
 
 NOTHING_REQUIRED = Judgement()
 
 
 def judge(requirements: Requirements, sets: Sequence[GpuSet], node: KnownNode, missing: str = "") -> Judgement:
-    """Hold sets of GPUs against what is required of them.
+    """Compares sets of GPUs with requirements.
 
     Args:
-        requirements: Of the pod.
+        requirements: The requirements of the pod.
         sets: Its sets of GPUs.
-        node: Where they are.
+        node: The node of the GPUs.
         missing: Why the sets may lack GPUs, in a sentence; empty if they do not.
     """
     unmet: list[str] = []
@@ -69,7 +69,7 @@ def _said(pair: Pair, gpu_set: GpuSet) -> str:
 
 
 def _nodes_said(apart: Sequence[GpuSet], node: KnownNode) -> str:
-    """Two GPUs of the set that is on the most NUMA nodes, which are on two of them."""
+    """Returns a sentence about the set on the most NUMA nodes, with two GPUs that are on different ones."""
     worst = max(apart, key=lambda gpu_set: len(gpu_set.numa_nodes))
     first, second = worst.numa_nodes[:2]
     of = {gpu.index: gpu.numa_node for gpu in node.topology.gpus}

@@ -1,4 +1,4 @@
-"""From the GPUs that a pod was given to everything that it needs to know about them."""
+"""The resolution of an allocation: from the GPUs that a pod was given to all that it needs to know about them."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -33,7 +33,7 @@ _MIG = attrgetter("mig")
 
 
 class Unresolved(StrEnum):
-    """Why nothing can be said about a pod's GPUs."""
+    """The reason why nothing can be said about a pod's GPUs."""
 
     NO_ALLOCATION = "no-allocation"
     STALE_ALLOCATION = "stale-allocation"
@@ -58,9 +58,9 @@ class ContainerGpus(NamedTuple):
 
     container: GpuContainer
     gpus: tuple[Gpu, ...]
-    """In CUDA's order."""
+    """The GPUs in CUDA's order."""
     cuda_indices: tuple[int, ...]
-    """Of its GPUs among all that it sees, in the same order; empty where it sees nothing but its own."""
+    """CUDA's indices of its GPUs among all that it sees, in the same order; empty where it sees only its own."""
 
     @property
     def cuda_visible_devices(self) -> str:
@@ -69,60 +69,60 @@ class ContainerGpus(NamedTuple):
 
 
 class Resolution(NamedTuple):
-    """What follows from an allocation."""
+    """The resolution of an allocation: all that follows from it."""
 
     node: KnownNode
     containers: tuple[ContainerGpus, ...]
-    """Those to which the profile applies, in their order."""
+    """The containers to which the profile applies, in order."""
     gpus: tuple[Gpu, ...]
-    """All that they have, in CUDA's order."""
+    """All GPUs of these containers, in CUDA's order."""
     sets: tuple[GpuSet, ...]
     """The sets that requirements are about; one for all containers in the peer profiles."""
     nccl: tuple[tuple[str, str], ...]
     """NCCL variables with their values."""
     nccl_file: tuple[tuple[str, str], ...]
-    """Those that NCCL reads from its configuration file."""
+    """NCCL variables that NCCL reads from its configuration file."""
     unmet: tuple[str, ...]
     """A sentence for each requirement that is not met."""
     requires: bool
     """Whether there are requirements at all."""
     undecided: str
-    """Why it is not known whether the other requirements are met, in a sentence; empty if it is, or there are none."""
+    """Why it is not known whether the other requirements are met, in a sentence; empty if it is known."""
     doubt: str
-    """Why it is not known how GPUs are linked, in a sentence; empty if it is."""
+    """Why it is not known how GPUs are linked, in a sentence; empty if it is known."""
 
     @property
     def worst(self) -> GpuSet:
-        """The set with the slowest pair; one of several GPUs if there is any."""
+        """The set with the slowest pair; a set of one GPU only if no set has more."""
         if len(self.sets) == 1:
             return self.sets[0]
         return min(self.sets, key=lambda gpu_set: (gpu_set.weakest is None, gpu_set.bandwidth))
 
     @property
     def visible_uuids(self) -> str:
-        """The UUIDs of the GPUs that stay the pod's, as ``NVIDIA_VISIBLE_DEVICES`` lists them; ``none`` if none do."""
+        """The UUIDs of the GPUs that stay the pod's, as ``NVIDIA_VISIBLE_DEVICES`` lists them; ``none`` without any."""
         kept = {gpu.uuid for given in self.containers if given.container.keeps_gpus for gpu in given.gpus}
         return ",".join([gpu.uuid for gpu in self.gpus if gpu.uuid in kept]) or names.NO_VISIBLE_DEVICE
 
 
 def check_size(node: KnownNode, limits: NodeLimits) -> None:
-    """Raises UnresolvedError if the node is too large for anything to be reckoned."""
+    """Raises UnresolvedError if the node is larger than the limits."""
     excess = node.excess(limits)
     if excess:
         raise UnresolvedError(Unresolved.OVER_LIMIT, NODE_TOO_LARGE.say(problem=excess))
 
 
 def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers: Sequence[Device] = ()) -> Resolution:
-    """What the pod's GPUs mean for it.
+    """Returns the resolution of a pod's allocation.
 
     Args:
-        demand: The pod.
-        allocation: What its scheduler gave it.
-        node: Where the GPUs are.
-        peers: What other pods of its group have on the node.
+        demand: The demand of the pod.
+        allocation: The GPUs that the scheduler gave to the pod.
+        node: The node of the GPUs.
+        peers: The devices of other pods of its group on the node.
 
     Raises:
-        UnresolvedError: the allocation does not fit the pod, holds MIG instances, or names GPUs that the node has not.
+        UnresolvedError: the allocation does not fit the pod, holds MIG instances, or names GPUs that the node lacks.
     """
     dealt = _deal(demand, allocation)
     selected = [(container, _allocated_gpus(devices, node)) for container, devices in dealt if container.selected]
@@ -134,7 +134,7 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
     else:
         every = node.ordered([gpu for _, given in selected for gpu in given.gpus])
     numbers = _numbers(_visible(every, node, node_wide)) if demand.sees_others else {}
-    # A privileged container counts all GPUs of the node, whatever it is shown.
+    # CUDA counts all GPUs of the node in a privileged container, whatever its list says.
     unlimited = demand.sees_others and not node_wide and any(container.sees_node for container, _ in selected)
     of_node = _numbers(_visible(every, node, node_wide=True)) if unlimited else numbers
     containers = tuple(
@@ -148,7 +148,7 @@ def resolve(demand: GpuDemand, allocation: Allocation, node: KnownNode, *, peers
     sets = (_gpu_set(together, node),) if shares else tuple([given.gpu_set for _, given in selected])
     missing = "which GPUs another pod of the group has is not known" if None in others else ""
     judged = judge(demand.requirements, sets, node, missing) if demand.requirements else NOTHING_REQUIRED
-    # Other pods, perhaps later ones, share the GPUs of the node with one of ``node-peers``.
+    # A pod of ``node-peers`` shares the GPUs of the node with other pods, perhaps later ones.
     decisive = (_gpu_set(node.in_cuda_order, node),) if node_wide else sets
     return Resolution(
         node=node,
@@ -186,7 +186,7 @@ def _allocated_gpus(devices: Sequence[Device], node: KnownNode) -> AllocatedGpus
 
 
 def _not_allocatable(device: Device, node: KnownNode) -> UnresolvedError | None:
-    """Why a container cannot have this GPU of the node."""
+    """Returns why a container cannot have this GPU of the node; ``None`` if it can."""
     gpu = node.gpu(device.uuid, device.minor)
     if gpu is None:
         return UnresolvedError(Unresolved.GPU_UNKNOWN, _unknown(device, node))
@@ -206,7 +206,7 @@ def _unknown(device: Device, node: KnownNode) -> Message:
 
 
 def _visible(every: tuple[Gpu, ...], node: KnownNode, node_wide: bool) -> tuple[Gpu, ...]:
-    """What a container sees that shares its GPUs, in CUDA's order: all of the node or all of the pod."""
+    """Returns the GPUs that a sharing container sees, in CUDA's order: all of the node or all of the pod."""
     if node.numbering_problem and (node_wide or len(every) > 1):
         raise UnresolvedError(Unresolved.NODE_UNKNOWN, NUMBERS_NOT_KNOWN.say(problem=node.numbering_problem))
     if not node_wide:
@@ -218,7 +218,7 @@ def _visible(every: tuple[Gpu, ...], node: KnownNode, node_wide: bool) -> tuple[
 
 
 def _numbers(visible: Sequence[Gpu]) -> dict[int, int]:
-    """CUDA's numbers of GPUs, by their indices."""
+    """Returns CUDA's numbers of GPUs, by their indices."""
     return {gpu.index: number for number, gpu in enumerate(visible)}
 
 

@@ -1,1 +1,1 @@
-"""The remap container: whether a pod gets one, and its form."""
+"""The remap container of a pod: its choice and its form."""

@@ -1,6 +1,6 @@
-"""Whether a pod gets a remap container and of which kind, its volume, and which container is one already.
+"""The choice of a pod's remap container: its kind, its volume, and the container that is one already.
 
-All of it is decided before the first step; ``steps/remap.py`` writes it, in the form of ``container.py``.
+The choice is made before the first step; ``steps/remap.py`` writes it, in the form of ``container.py``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,23 +29,23 @@ class ExistingRemapContainer(msgspec.Struct, frozen=True):
 
     container: PodContainer
     document: dict[str, Any]
-    """The same with all its fields."""
+    """The container with all its fields."""
 
 
 class RemapChoice(msgspec.Struct, frozen=True, kw_only=True):
-    """What is decided about the remap container of a pod."""
+    """The decision about the remap container of a pod."""
 
     carrier: Carrier
-    """Never ``auto``."""
+    """The kind of the remap container; never ``auto``."""
     existing: ExistingRemapContainer | None = None
     files_volume: str = ""
     """The volume that the remap program writes to; empty without a remap container."""
     reads_file: bool = False
-    """Whether containers take values from the file there, not from annotations."""
+    """Whether containers take values from the env file in that volume, not from annotations."""
 
     @property
     def is_added(self) -> bool:
-        """Whether the pod has a remap container once it is admitted."""
+        """True if the pod has a remap container once it is admitted."""
         return self.carrier is not Carrier.NONE
 
     @property
@@ -54,7 +54,7 @@ class RemapChoice(msgspec.Struct, frozen=True, kw_only=True):
         return self.existing.container if self.existing else None
 
     def without_it(self, containers: Sequence[PodContainer]) -> list[PodContainer]:
-        """Those of ``containers`` that are the user's."""
+        """Returns ``containers`` without the remap container."""
         own = self.container
         return [container for container in containers if container is not own]
 
@@ -67,15 +67,15 @@ def choose_remap(
     policy: AdmitPolicy,
     cluster: ClusterFacts,
 ) -> RemapChoice:
-    """What is to be done about the remap container of a pod.
+    """Returns the decision about the remap container of a pod.
 
     Args:
-        spec: Of the pod.
-        namespace: Of the pod.
-        containers: All of the pod, init containers first.
+        spec: The spec of the pod.
+        namespace: The namespace of the pod.
+        containers: All containers of the pod, init containers first.
         asked: The option ``remap``.
         policy: The configuration.
-        cluster: What is known of the cluster.
+        cluster: The facts about the cluster.
 
     Raises:
         Refused: the option cannot be met, or the pod's remap container requests GPUs.
@@ -97,7 +97,7 @@ def choose_remap(
 
 
 def choose_carrier(asked: Carrier, cluster: ClusterFacts) -> Carrier:
-    """The kind of the remap container.
+    """Returns the kind of the remap container.
 
     Raises:
         Refused: a sidecar was asked for where Kubernetes has none.
@@ -113,26 +113,22 @@ def choose_carrier(asked: Carrier, cluster: ClusterFacts) -> Carrier:
 
 
 def _find_existing(containers: Sequence[PodContainer], spec: PodSpec) -> ExistingRemapContainer | None:
-    """The first init container with our name and our command."""
-    for index, container in enumerate(containers):  # init containers come first: their positions are those of the list
+    """Returns the first init container with our name and our command."""
+    for index, container in enumerate(containers):  # init containers come first, so ``index`` is that of the spec
         if container.is_init and container.name.startswith(names.REMAP_CONTAINER):
             document = spec.init_container_document(index)
             if document.get("command") == list(names.REMAP_COMMAND):
-                _refuse_gpus(container)
+                if container.request:  # ours has none, and what follows from one would not hold in our form
+                    message = REMAP_CONTAINER_WITH_GPU.say(container=container.name)
+                    raise Refused(Reason.CONTRADICTS_PROFILE, message)
                 return ExistingRemapContainer(container, document)
     return None
 
 
-def _refuse_gpus(container: PodContainer) -> None:
-    """Ours never asks for GPUs: what follows from such a request would not hold once it is brought to our form."""
-    if container.request:
-        raise Refused(Reason.CONTRADICTS_PROFILE, REMAP_CONTAINER_WITH_GPU.say(container=container.name))
-
-
 def _choose_files_volume(volumes: Mapping[str, Volume], others: Sequence[PodContainer]) -> str:
-    """The volume that the remap program writes to.
+    """Returns the name of the volume that the remap program writes to.
 
-    A volume that another container can write to is not taken: ``NVIDIA_VISIBLE_DEVICES`` may come from a file there.
+    No other container may write to it: ``NVIDIA_VISIBLE_DEVICES`` may come from a file there.
     """
     foreign = {
         mount.name
@@ -147,12 +143,13 @@ def _choose_files_volume(volumes: Mapping[str, Volume], others: Sequence[PodCont
 def _reads_file(
     policy: AdmitPolicy, cluster: ClusterFacts, namespace: Namespace, others: Sequence[PodContainer]
 ) -> bool:
-    """Whether containers are to take values from the env file.
+    """Returns whether containers take values from the env file.
 
-    The remap program works the values out from the real GPUs before anything has told it which are the pod's, so it
-    has to see all of them; and whoever can write the file chooses what the containers see. Both need the permission to
-    see every GPU of a node. Not where ``fileKeyRef`` is unknown: containers would get no value. Nor in a pod with
-    containers that read annotations: the remap program verifies those only where nothing is read from the file.
+    The permission to see every GPU of a node is needed for two reasons. The remap program computes the values from the
+    real GPUs without knowing which are the pod's, so it has to see all of them. And a writer of the file chooses the
+    GPUs that containers see. The file is not read where ``fileKeyRef`` is unknown: containers would get no value. It
+    is not read either in a pod with containers that read annotations: the remap program verifies those only where
+    nothing is read from the file.
     """
     if policy.remap.environment != "file" or not cluster.has_env_files:
         return False
@@ -162,6 +159,6 @@ def _reads_file(
 
 
 def _reads_annotation(variable: EnvVar) -> bool:
-    """Whether a variable takes a value from an annotation that follows from the pod's GPUs."""
+    """Returns whether a variable takes its value from an annotation that follows from the pod's GPUs."""
     key = annotation_of(variable)
     return key is not None and (key in _FOR_CONTAINERS or key.startswith(names.OUTPUT_PREFIXES))

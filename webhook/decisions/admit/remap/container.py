@@ -1,7 +1,7 @@
-"""The form of the remap container, and how the one of an earlier admission is recognised.
+"""The form of the remap container, and the comparison with the container of an earlier admission.
 
-It may see GPUs that it did not ask for, so a container that only looks like ours must not pass as ours: one that has
-our name and our command is brought to exactly this form, whatever else it had.
+The remap container may see GPUs that it did not ask for, so no other container may pass as ours. A container with our
+name and our command is brought to exactly this form, whatever else it had.
 """
 
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ from webhook.objects.pod import annotation_path
 from webhook.words import names
 from webhook.words.choices import Carrier, Profile
 
-# Equal requests and limits, so that a Guaranteed pod stays one. An init container adds nothing to what the pod needs
-# (the maximum counts), a sidecar adds all of it.
+# Requests and limits are equal, so that a Guaranteed pod stays Guaranteed. An init container adds nothing to the needs
+# of the pod (the maximum counts); a sidecar adds all of its own.
 _RESOURCES = {
     Carrier.INIT: {"cpu": "500m", "memory": "64Mi"},
     Carrier.SIDECAR: {"cpu": "100m", "memory": "64Mi"},
@@ -46,9 +46,9 @@ _SECURITY_CONTEXT = {
 
 
 _USUAL = 1024
-"""Characters for the names of a pod's containers and claims. A user may write megabytes; those are not kept."""
+"""The most characters of container and claim names in a cached container. Users may write megabytes."""
 
-# What the API server fills in where we say nothing.
+# Values that the API server fills in where we set none.
 _DEFAULTS = (
     ("apiVersion", "v1"),
     ("successThreshold", 1),
@@ -59,22 +59,22 @@ _DEFAULTS = (
 )
 _SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-# HAMi's overwriteEnv appends it to containers without a GPU request, and we then append ours.
+# HAMi's overwriteEnv appends this entry to containers without a GPU request, and we then append ours.
 _OVERRIDE = literal(names.ENV_NVIDIA_VISIBLE_DEVICES, names.NO_VISIBLE_DEVICE)
 
 
 class View(StrEnum):
-    """Which GPUs the container sees."""
+    """The GPUs that the remap container sees."""
 
     NODE = "node"
-    """All of the node."""
+    """All GPUs of the node."""
     POD = "pod"
-    """Those of the pod: bind writes them into an annotation."""
+    """The GPUs of the pod, which bind writes into an annotation."""
     NONE = "none"
 
 
 class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Everything that the container depends on; pods of one workload share it."""
+    """The values that the remap container depends on; equal for all pods of one workload."""
 
     name: str
     volume: str
@@ -89,24 +89,24 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     them."""
     visible_device_keys: tuple[str, ...]
     family: str = "hami"
-    """Whose allocation it reads."""
+    """The family whose allocation the container reads."""
     min_bandwidth: str = ""
     """GB/s per direction; empty if none is required."""
     policy: str = ""
-    """The option ``policy``, if it requires something."""
+    """The option ``policy``, if it requires something; else empty."""
     denies: bool = False
     """Whether a requirement that is not met stops the pod."""
     nccl: str = ""
-    """The configuration's NCCL values as JSON, if they are not the usual ones."""
+    """The configuration's NCCL values as JSON; empty if they are the defaults."""
     host_network: bool = False
-    """Whether the pod is in the host's network, where that decides something: in ``node-peers``."""
+    """Whether the pod is in the host's network and has profile ``node-peers``: only there it matters."""
     reads_file: bool = False
     """Whether containers take values from the env file."""
     claims: tuple[ClaimUse, ...] = ()
-    """The claims whose GPUs it sees."""
+    """The claims whose GPUs the container sees."""
 
     def build(self) -> dict[str, Any]:
-        """The container as it stands in ``spec.initContainers``."""
+        """Returns the container as it stands in ``spec.initContainers``."""
         container: dict[str, Any] = {"name": self.name, "image": self.image}
         if self.image_pull_policy:
             container["imagePullPolicy"] = self.image_pull_policy
@@ -123,7 +123,7 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return container
 
     def environment(self) -> Iterator[dict[str, Any]]:
-        """Its ``env``."""
+        """Yields the entries of its ``env``."""
         yield literal(names.ENV_DISABLE_CONTROL, "true")
         visible = self.visible_devices()
         if visible:
@@ -144,16 +144,16 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def reads_list(self) -> bool:
-        """Whether it is told which GPUs of the pod containers see."""
+        """True if the container reads the annotation with the GPUs that the pod's containers see."""
         return self.view is View.POD or (self.profile is Profile.POD_PEERS and self.family != CLAIM)
 
     @property
     def size(self) -> int:
-        """Characters of what a user has named."""
+        """The number of characters of names that a user chose."""
         return len(self.containers) + sum(len(use.entry) + len(use.request) for use in self.claims)
 
     def visible_devices(self) -> dict[str, Any] | None:
-        """The entry of ``env`` that shows it GPUs, if one does."""
+        """Returns the entry of ``env`` that shows GPUs to the container; ``None`` if there is none."""
         if self.view is View.NODE:
             return literal(names.ENV_NVIDIA_VISIBLE_DEVICES, "all")
         if self.view is View.POD:
@@ -161,7 +161,7 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return None
 
     def _particulars(self) -> Iterator[dict[str, Any]]:
-        """What most pods do not have."""
+        """Yields the entries of ``env`` that most pods do not have."""
         for name, value in (
             (names.REMAP_MIN_BANDWIDTH, self.min_bandwidth),
             (names.REMAP_POLICY, self.policy),
@@ -175,7 +175,7 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
                 yield literal(name, value)
 
     def is_form_of(self, document: dict[str, Any]) -> bool:
-        """Whether a container is this one, with what API server and HAMi add to every container."""
+        """Returns whether a container is this one, apart from additions of the API server and HAMi."""
         wanted = self.build()
         rest = {key: value for key, value in document.items() if key not in ("env", "volumeMounts")}
         expected = {key: value for key, value in wanted.items() if key not in ("env", "volumeMounts")}
@@ -190,18 +190,18 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         )
 
     def is_hidden(self, document: dict[str, Any]) -> bool:
-        """Whether something that HAMi appended to a container of this form hides the GPUs that it is to see."""
+        """Returns whether an entry that HAMi appended to a container of this form hides the GPUs from it."""
         entries = [entry for entry in document["env"] if entry["name"] == names.ENV_NVIDIA_VISIBLE_DEVICES]
         return self.view is not View.NONE and not _same(entries[-1], self.visible_devices())
 
 
 def _reference(use: ClaimUse) -> dict[str, str]:
-    """An entry of ``resources.claims``."""
+    """Returns an entry of ``resources.claims``."""
     return {"name": use.entry, "request": use.request} if use.request else {"name": use.entry}
 
 
 def encode_container(container: RemapContainer) -> msgspec.Raw:
-    """The container as JSON, which is the larger half of every patch."""
+    """Returns the container as JSON, which is the larger half of every patch."""
     return (_encode_usual if container.size <= _USUAL else _encode)(container)
 
 
@@ -213,7 +213,7 @@ _encode_usual = lru_cache(maxsize=64)(_encode)
 
 
 def _same(found: Any, expected: Any) -> bool:
-    """Whether ``found`` is ``expected``, with defaults where it says nothing."""
+    """Returns whether ``found`` equals ``expected``, apart from defaults that the API server has added."""
     if isinstance(expected, dict):
         if not isinstance(found, dict) or not found.keys() >= expected.keys():
             return False

@@ -1,6 +1,6 @@
-"""One module for each thing injected.
+"""The injection steps, one module each.
 
-``plan(subject, patch)`` reads the subject and tells the patch what it wants; ``PURPOSE`` finishes the sentence "the
+``plan(subject, patch)`` reads the subject and adds its changes to the patch; ``PURPOSE`` finishes the sentence "the
 webhook would ...". The order is that of the entries in the pod, and is documented in docs/injection.md.
 """
 
@@ -31,7 +31,7 @@ from webhook.decisions.admit.subject import Subject
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One thing that is injected."""
+    """One injection step."""
 
     name: str
     purpose: str

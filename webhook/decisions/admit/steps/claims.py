@@ -1,9 +1,9 @@
-"""GPUs that resource claims give: who shares them, and the variable by which bind knows the profile.
+"""GPUs that resource claims give: the peers that share them, and the variable by which bind knows the profile.
 
-A container sees the devices of its claims and no others, numbered from 0. So peers are containers that use the same
-claims, in one pod or, with a ResourceClaim that pods name themselves, in several. Nothing is to be shown or hidden.
-The driver's own edits would win over ours anyway: ``NVIDIA_VISIBLE_DEVICES`` is ``void``, and with MPS, whose GPUs are
-no whole ones, ``/dev/shm`` is the driver's (kubernetes-sigs/dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin).
+A container sees only the devices of its claims, numbered from 0. So peers are containers that use the same claims, in
+one pod or, with a ResourceClaim that pods name themselves, in several. No variable has to show or hide GPUs. The
+driver's own edits would win over ours anyway: ``NVIDIA_VISIBLE_DEVICES`` is ``void``, and with MPS, whose GPUs are no
+whole ones, ``/dev/shm`` is the driver's (kubernetes-sigs/dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin).
 """
 
 from webhook.decisions.admit.pod_patch import PodPatch
@@ -25,10 +25,10 @@ PURPOSE = "let bind know the profile of its claims"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """One variable in each GPU container; nothing for pods without claims.
+    """Sets one variable in each GPU container; nothing for pods without claims.
 
     Raises:
-        Refused: the claims do not join the peers.
+        Refused: the peers do not use the same claims.
     """
     if not subject.has_claims:
         return
@@ -43,7 +43,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 
 
 def _claimed(subject: Subject) -> dict[str, ClaimedGpus]:
-    """What the GPU containers get, by their names."""
+    """Returns the claimed GPUs of each GPU container, by its name."""
     requests = {container.name: subject.gpu_request(container) for container in subject.gpu_containers}
     return {name: request.claimed for name, request in requests.items() if request.claimed}
 
@@ -79,7 +79,7 @@ def _refuse_counts(subject: Subject, claimed: dict[str, ClaimedGpus]) -> None:
 
 
 def _may_be_shared(subject: Subject, claimed: dict[str, ClaimedGpus], patch: PodPatch) -> None:
-    """Whoever names the claim may join later, so that nothing that bind finds holds for the life of the pod."""
+    """Warns of a claim that other pods may name later: what bind finds need not hold for the life of the pod."""
     if subject.profile is Profile.NODE_PEERS:
         return
     used = {use.entry for found in claimed.values() for use in found.uses}

@@ -1,6 +1,6 @@
-"""Pods of one group go to one node: a label, and an affinity to pods that carry it.
+"""The label and the affinity that bring the pods of one group to one node.
 
-A pod whose GPUs come from a ResourceClaim that others use too needs no affinity: it goes to the node of that claim.
+A pod whose GPUs come from a ResourceClaim of several pods needs no affinity: it goes to the node of that claim.
 The first pod of a group may go anywhere: kube-scheduler lets a pod satisfy its own required affinity term.
 """
 
@@ -21,7 +21,7 @@ PREFERRED_WEIGHT = 100
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """The label, and one affinity term."""
+    """Adds the label and one affinity term."""
     group = subject.options.group
     if group is None:
         return
@@ -31,7 +31,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     if own is None:
         patch.label(names.GROUP, group)
     if subject.has_claims and shared_entries(subject.pod) & _entries(subject):
-        return  # the node of the claim's devices is that of all pods that use it
+        return  # all pods that use a claim go to the node of its devices
     affinity = (subject.spec.affinity.pod_affinity if subject.spec.affinity else None) or PodAffinity()
     term = {"labelSelector": {"matchLabels": {names.GROUP: group}}, "topologyKey": names.HOSTNAME_TOPOLOGY}
     if subject.options.colocate is Colocate.REQUIRED:
@@ -46,11 +46,11 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 
 
 def _entries(subject: Subject) -> set[str]:
-    """The claims of its GPU containers."""
+    """Returns the names of the claims of its GPU containers."""
     requests = map(subject.gpu_request, subject.gpu_containers)
     return {use.entry for request in requests if request.claimed for use in request.claimed.uses}
 
 
 def _same(term: dict[str, Any], other: Any) -> bool:
-    """Whether ``other`` says what ``term`` says; the API server may have added defaults to it."""
+    """Returns whether ``other`` equals ``term``, apart from defaults that the API server may have added."""
     return isinstance(other, dict) and all(other.get(key) == value for key, value in term.items())

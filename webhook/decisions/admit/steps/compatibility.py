@@ -1,4 +1,4 @@
-"""What will go wrong although nothing here can change it. Only warnings."""
+"""Warnings about problems that no step can solve."""
 
 from collections.abc import Sequence
 
@@ -31,13 +31,13 @@ from webhook.words.choices import Carrier, OnViolation
 from webhook.words.outcome import Reason
 
 _NAMED = 10
-"""Unknown annotations: to find what was meant takes longer than the rest of a review."""
+"""The most unknown annotations in warnings: to find the option that was meant takes longer than a whole review."""
 
 PURPOSE = "say what may go wrong"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """Warnings about this pod on this cluster."""
+    """Warns of the problems of this pod on this cluster."""
     _unknown_annotations(subject.options.unknown, patch)
     _claims(subject, patch)
     _switched_off(subject, patch)
@@ -53,10 +53,13 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 
 
 def _claims(subject: Subject, patch: PodPatch) -> None:
-    """What serves the pod its GPUs instead of HAMi, or keeps HAMi from serving it."""
+    """Warns if claims serve the pod its GPUs, or if something keeps HAMi from serving it."""
     claimed = subject.served_by_claims
     if subject.has_claims:
-        _perhaps_of_hami(subject, patch)
+        is_detected = subject.policy.versions.claimed is None
+        if subject.resource and is_detected and subject.cluster.hami is not None:
+            # HAMi keeps other pods off cards whose cores are asked for, and no claim serves cores.
+            patch.warn(PERHAPS_OF_HAMI.say(resource=subject.resource))
     elif claimed:
         patch.warn(COUNT_SERVED_BY_CLAIMS.say(resource=claimed), Reason.SERVED_BY_CLAIMS)
     elif subject.family == "hami":
@@ -66,15 +69,8 @@ def _claims(subject: Subject, patch: PodPatch) -> None:
         _users(subject, patch)
 
 
-def _perhaps_of_hami(subject: Subject, patch: PodPatch) -> None:
-    """HAMi keeps others off cards whose cores are asked for, which no claim serves."""
-    is_detected = subject.policy.versions.claimed is None
-    if subject.resource and is_detected and subject.cluster.hami is not None:
-        patch.warn(PERHAPS_OF_HAMI.say(resource=subject.resource))
-
-
 def _users(subject: Subject, patch: PodPatch) -> None:
-    """Peers that cannot open each other's shared memory."""
+    """Warns of peers that cannot open each other's shared memory."""
     sharing = [container.spec for container in subject.gpu_containers]
     found = user_difference(users(subject.spec, sharing)) if len(sharing) > 1 else None
     if found and found.other is not None:
@@ -92,7 +88,7 @@ def _unknown_annotations(unknown: Sequence[str], patch: PodPatch) -> None:
 
 
 def _switched_off(subject: Subject, patch: PodPatch) -> None:
-    """Variables with which containers take NVLink away from themselves."""
+    """Warns of variables with which containers switch NVLink off for themselves."""
     if not subject.profile.shares_gpus and all(
         subject.gpu_request(container).count == 1 for container in subject.gpu_containers
     ):
@@ -113,12 +109,13 @@ def _matters(subject: Subject, switch: Switch) -> bool:
 
 
 def _sees_all_gpus(subject: Subject, patch: PodPatch) -> None:
-    """The runtime gives a privileged container all devices of the host (containerd, container_create.go)."""
+    """Warns of privileged containers, which get all devices of the host (containerd, container_create.go)."""
     for container in subject.containers:
         if not (container.request and container.spec.is_privileged):
             continue
         patch.warn(PRIVILEGED_SEES_ALL.say(container=container.name))
-        found = () if subject.profile.shares_gpus else assigned_lists(container.spec)  # the peers' are judged before
+        # ``visibility`` judges the commands of peers.
+        found = () if subject.profile.shares_gpus else assigned_lists(container.spec)
         if found:
             patch.warn(COMMAND_SETS_LIST.say(container=container.name, variables=", ".join(found)))
 
@@ -136,13 +133,13 @@ def _gpus_of_init_containers(subject: Subject, patch: PodPatch) -> None:
 
 
 def idle_init_containers(containers: Sequence[PodContainer], *, added: Sequence[str] = ()) -> list[str]:
-    """The init containers with whose end HAMi 2.10.0 gives the pod's cards away.
+    """Returns the init containers with whose end HAMi 2.10.0 gives the pod's cards away.
 
-    None if one of them is restartable: it never finishes, so neither do the init containers as a whole.
+    None if an init container is restartable: it never finishes, so the init containers as a whole never finish.
 
     Args:
-        containers: All of the pod.
-        added: Names of those that it will get.
+        containers: All containers of the pod.
+        added: The names of init containers that the pod will get.
     """
     if any(container.is_native_sidecar for container in containers):
         return []

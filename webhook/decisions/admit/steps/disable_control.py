@@ -1,8 +1,9 @@
 """``CUDA_DISABLE_CONTROL=true`` on every container, so that HAMi does not preload its interception library.
 
-HAMi's device plugin reads the literal value from the container that it believes it serves, which on several versions is
-another one than it really serves (the first one, or an init container): hence every container. ``valueFrom`` and
-``envFrom`` are not seen. Source: HAMi pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go, Allocate.
+HAMi's device plugin reads the literal value from the container that it believes it serves. On several versions it
+really serves another container than that (the first one, or an init container), so every container needs the value.
+The plugin does not see ``valueFrom`` and ``envFrom``. Source: HAMi
+pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go, Allocate.
 """
 
 from webhook.decisions.admit.pod_patch import PodPatch
@@ -16,7 +17,7 @@ PURPOSE = "switch HAMi's CUDA interception off"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """The variable for every container but those that keep their slice; nothing for GPUs by claims alone."""
+    """Adds the variable to every container but those that keep their slice; nothing for GPUs by claims alone."""
     if not subject.resource:
         return
     _refuse_mixed_cards(subject)

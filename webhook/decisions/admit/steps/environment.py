@@ -14,7 +14,7 @@ PURPOSE = "set the variables of its env annotations"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """Each variable in each GPU container."""
+    """Sets each variable in each GPU container."""
     for container in subject.gpu_containers:
         if container.variables:
             last = {entry.name: index for index, entry in enumerate(container.entries)}
@@ -23,7 +23,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 
 
 def _set(patch: PodPatch, container: PodContainer, variable: Variable, last: Mapping[str, int]) -> None:
-    """Add a variable, or replace the entry that counts: the last of several with one name."""
+    """Adds a variable, or replaces the entry that counts: the last of several with one name."""
     own = container.own_env.get(variable.name)
     if own is None:
         patch.add_variable(container, variable.name, variable.value)

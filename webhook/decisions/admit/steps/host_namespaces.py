@@ -1,4 +1,4 @@
-"""Host namespaces, and one PID namespace for the containers of a pod.
+"""The host namespaces of a pod, and one PID namespace for its containers.
 
 CUDA IPC between containers needs one PID namespace; NCCL between pods needs one ``/dev/shm`` device, which is the IPC
 namespace's. Sources: UCX src/uct/cuda/cuda_ipc/cuda_ipc_iface.c, NCCL src/init.cc.
@@ -17,7 +17,7 @@ _LEVELS_WITHOUT_HOST_NAMESPACES = ("baseline", "restricted")
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """Fields of the pod's spec."""
+    """Sets fields of the pod's spec."""
     spec, host = subject.spec, subject.host
     present = {"hostIPC": spec.host_ipc, "hostPID": spec.host_pid, "hostNetwork": spec.host_network}
     for field in host.ours:
@@ -45,7 +45,7 @@ def _one_pid_namespace(subject: Subject, patch: PodPatch) -> None:
 
 
 def _pod_security(subject: Subject, patch: PodPatch) -> None:
-    """Pod Security judges the pod after us, and judges a Deployment's template before us: say it now."""
+    """Warns if Pod Security will refuse the pod: it judges the pod after us, and a Deployment's template before us."""
     level = subject.namespace.labels.get(names.POD_SECURITY_ENFORCE)
     if subject.host.ours and level in _LEVELS_WITHOUT_HOST_NAMESPACES:
         fields = ", ".join(subject.host.ours)

@@ -1,4 +1,4 @@
-"""The mark: which version of us prepared the pod, and for which profile. It is for people: nothing is decided by it.
+"""The mark of an injected pod: our version and the profile. It is for people; no decision depends on it.
 
 Output annotations that no step wrote are the user's, and are removed.
 """
@@ -19,17 +19,14 @@ _MARKS = {profile: Mark(__version__, profile).format() for profile in Profile}
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """The mark, and what people may want to know of GPUs that are known already; runs last."""
+    """Writes the mark and, for GPUs that are known already, the annotations for people. Runs last."""
     patch.annotate(names.INJECTED, _MARKS[subject.profile])
     for key, value in subject.allocated.items():
         if key in FOR_PEOPLE:
             patch.annotate(key, value)
     stale = [key for key in brought_outputs(subject.pod) if key not in patch.annotated]
     if stale:
-        disown(stale, _referred(subject), patch, subject.policy)
-
-
-def _referred(subject: Subject) -> frozenset[str]:
-    """The annotations of the users' own variables; the remap container refers to what its step has annotated."""
-    others = subject.remap.without_it(subject.containers)
-    return frozenset(filter(None, (annotation_of(variable) for other in others for variable in other.env.values())))
+        # The remap container refers only to annotations that its step has written.
+        others = subject.remap.without_it(subject.containers)
+        referred = filter(None, (annotation_of(variable) for other in others for variable in other.env.values()))
+        disown(stale, frozenset(referred), patch, subject.policy)

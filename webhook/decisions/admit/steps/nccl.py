@@ -1,8 +1,8 @@
 """NCCL's tuning variables. The user's own values stay.
 
-What depends on the chosen GPUs is read from annotations that bind overwrites. Until then they hold values that leave
-NCCL's own defaults in force, because a missing annotation would resolve to the empty string. Sources:
-docs/nccl.md.
+Variables that depend on the chosen GPUs are read from annotations that bind overwrites. Until then the annotations
+hold values that leave NCCL's own defaults in force, because a missing annotation would resolve to the empty string.
+Sources: docs/nccl.md.
 """
 
 import msgspec
@@ -35,10 +35,10 @@ _P2P_LEVEL = NcclVariable(names.ENV_NCCL_P2P_LEVEL, P2P_DEFAULT, names.NCCL_P2P_
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """Variables for each GPU container, and the annotations that some container refers to.
+    """Sets variables in each GPU container, and the annotations that a container refers to.
 
     Raises:
-        Refused: NVLink SHARP was asked for where it cannot be set up.
+        Refused: the pod asks for NVLink SHARP where it cannot be set up.
     """
     _judge_nvls(subject, patch)
     for variable in wanted_variables(subject):
@@ -50,7 +50,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 
 
 def _judge_nvls(subject: Subject, patch: PodPatch) -> None:
-    """NVLink SHARP between pods needs one network namespace."""
+    """Refuses NVLink SHARP between pods without one network namespace, or warns of a container's own value for it."""
     if not splits_nvls(subject.profile, host_network=subject.host.network):
         return
     if subject.options.nvls is Nvls.ON:
@@ -74,7 +74,7 @@ def _offer_bound(subject: Subject, patch: PodPatch, variable: NcclVariable) -> N
 
 
 def wanted_variables(subject: Subject) -> list[NcclVariable]:
-    """The variables that the pod gets where its containers do not set them."""
+    """Returns the variables that the pod gets where its containers do not set them."""
     policy, nvls = subject.policy, subject.options.nvls
     level = _level(subject)
     wanted = [
@@ -96,10 +96,10 @@ def _nvls_until_bind(subject: Subject) -> NcclVariable:
 
 
 def _level(subject: Subject) -> P2pLevel:
-    """The level that was asked for.
+    """Returns the level of the option ``nccl-p2p-level``.
 
-    The option and the output share one annotation: where a variable takes its value from it, it is the output, which
-    an earlier admission, or a user, has put into the place of the option.
+    The option and the output share one annotation. Where a variable takes its value from it, it is the output, which
+    an earlier admission or a user has put into the place of the option.
     """
     if subject.options.nccl_p2p_level is P2pLevel.AUTO:
         return P2pLevel.AUTO

@@ -1,8 +1,8 @@
-"""Lets NCCL see that ranks in different pods are on one node.
+"""The variables by which NCCL sees that ranks in different pods are on one node.
 
-NCCL takes ranks with different host names for different nodes; ``NCCL_HOSTID`` replaces the name. Its default way to
-pass memory handles is a Unix socket in the abstract namespace, which separate network namespaces do not share, hence
-``NCCL_CUMEM_ENABLE=0`` (legacy CUDA IPC). Source: NCCL src/misc/utils.cc, src/os/linux_ipcsocket.cc.
+NCCL treats ranks with different host names as ranks on different nodes; ``NCCL_HOSTID`` replaces the host name. By
+default NCCL passes memory handles over a Unix socket in the abstract namespace, which separate network namespaces do
+not share, hence ``NCCL_CUMEM_ENABLE=0`` (legacy CUDA IPC). Source: NCCL src/misc/utils.cc, src/os/linux_ipcsocket.cc.
 """
 
 from webhook.decisions.admit.pod_patch import PodPatch
@@ -19,7 +19,7 @@ LEGACY_IPC = "0"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """Two variables for each GPU container in ``node-peers``."""
+    """Sets two variables in each GPU container in ``node-peers``."""
     if subject.profile is not Profile.NODE_PEERS or subject.host.network:
         return
     for container in subject.gpu_containers:

@@ -1,4 +1,4 @@
-"""The pod waits until the planner has chosen its cards: a scheduling gate, and the label that it is found by.
+"""The scheduling gate and the label with which a pod waits until the planner has chosen its cards.
 
 A scheduler does not look at a pod with a gate (KEP-3521). Gates can only be added while the pod is created.
 """
@@ -20,7 +20,7 @@ _DEFAULTS = Options()
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """Gate and label where the planner chooses, and a warning where the pod asks for what only the planner does."""
+    """Adds gate and label if the planner chooses the cards; else warns of options that only the planner heeds."""
     found = not_waiting(subject.policy, subject.cluster) or _unplaced(subject)
     if found is None:
         hold(subject.pod, patch)
@@ -46,7 +46,7 @@ def _unplaced(subject: Subject) -> Unplaced | None:
 
 
 def _is_wish(subject: Subject, name: str) -> bool:
-    """Whether the pod itself, and not a default, asks for more than every pod gets."""
+    """Returns whether the pod's own annotation sets this option to another value than its default."""
     field = name.replace("-", "_")
     is_own = names.PREFIX + name in subject.pod.annotations
     return is_own and getattr(subject.options, field) != getattr(_DEFAULTS, field)

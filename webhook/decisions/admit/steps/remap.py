@@ -1,10 +1,10 @@
 """The remap container, which verifies the binding's values on the node and writes the topology file.
 
-It sees the cards of its pod and no others, unless the namespace may see every GPU of a node: whoever may ``exec`` into
-the pod may do so into this container too, be it for the milliseconds that an init container takes.
+It sees only the cards of its pod, unless the namespace may see every GPU of a node: a user who may ``exec`` into the
+pod may do so in this container too, even if only for the milliseconds that an init container takes.
 
-HAMi up to 2.9 and fixed 2.10 releases get an init container; HAMi 2.10.0, which gives a pod's cards away once its init
-containers finish, gets a restartable one, which never finishes.
+With HAMi up to 2.9 and fixed 2.10 releases it is an init container. HAMi 2.10.0 gives a pod's cards away once its init
+containers finish, so there it is a restartable one, which never finishes.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """Volume, mounts, container and the variables that name its files; nothing without a remap container."""
+    """Adds volume, mounts, container and the variables that name its files; only warns without a remap container."""
     options, partial = subject.options, subject.policy.nccl_tables.partial
     _environment(subject, patch)
     if not subject.remap.is_added:
@@ -71,7 +71,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
 
 
 def _environment(subject: Subject, patch: PodPatch) -> None:
-    """Say it where the configuration asks for the env file and containers do not read it."""
+    """Warns where the configuration asks for the env file and containers do not read it."""
     if subject.policy.remap.environment != "file" or subject.remap.reads_file:
         return
     if not subject.remap.is_added:
@@ -114,15 +114,15 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
 
 def _view(subject: Subject) -> View:
     if not subject.policy.remap.sees_gpus or subject.has_claims:
-        return View.NONE  # a claim to which it refers shows it GPUs, no variable
+        return View.NONE  # a claim to which the container refers shows it GPUs, not a variable
     return View.NODE if subject.namespace.allows(names.ALLOW_NODE_GPUS) else View.POD
 
 
 def _claims(subject: Subject) -> tuple[ClaimUse, ...]:
-    """Those of the containers whose GPUs it verifies: to refer to a claim allocates nothing.
+    """Returns the claims of the containers whose GPUs it verifies: to refer to a claim allocates nothing.
 
-    None for an extended resource: to ask for it would cost GPUs of its own (before Kubernetes 1.35, where init
-    containers do not yet reuse those of the others).
+    Claims of extended resources are left out: to ask for such a resource would cost further GPUs before Kubernetes
+    1.35, where init containers do not yet reuse those of other containers.
     """
     if not subject.policy.remap.sees_gpus:
         return ()
@@ -134,7 +134,7 @@ def _claims(subject: Subject) -> tuple[ClaimUse, ...]:
 
 
 def _exact(number: float) -> str:
-    """The shortest text that reads as the same number."""
+    """Returns the shortest text that reads as the same number."""
     return repr(number).removesuffix(".0")
 
 
@@ -153,21 +153,21 @@ def _entry(subject: Subject, container: PodContainer, view: View) -> str:
 
 
 def _is_unseen(container: PodContainer, view: View) -> bool:
-    """Whether the remap container sees none of its cards.
+    """Returns whether the remap container sees none of the cards of a container.
 
-    Others may have the cards of an ordinary init container once that has finished, and a sidecar would go on seeing
+    Once an ordinary init container has finished, its cards may belong to other pods, and a sidecar would still see
     them.
     """
     return container.is_left_out or (view is View.POD and container.is_init and not container.is_native_sidecar)
 
 
 def _mend(patch: PodPatch, existing: ExistingRemapContainer, wanted: RemapContainer) -> None:
-    """Bring the container of an earlier admission up to date."""
+    """Brings the container of an earlier admission up to date."""
     present, document = existing.container, existing.document
     if not wanted.is_form_of(document):
         patch.replace_container(present, encode_container(wanted))
     elif wanted.is_hidden(document):
-        # HAMi's overwriteEnv appended "none". The last entry counts: ours follows.
+        # HAMi's overwriteEnv appended "none". The last entry counts, so ours is appended after it.
         if wanted.view is View.NODE:
             patch.add_variable(present, names.ENV_NVIDIA_VISIBLE_DEVICES, "all")
         else:

@@ -7,9 +7,9 @@ PURPOSE = "run it with the NVIDIA runtime"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """``runtimeClassName``, if configured and not set."""
+    """Sets ``runtimeClassName``, if it is configured and the pod has none."""
     configured = subject.policy.remap.runtime_class_name
     if not subject.resource:
-        return  # devices of claims are put into containers by any runtime (CDI)
+        return  # any runtime puts devices of claims into containers (CDI)
     if configured and not subject.spec.runtime_class_name:
         patch.set_spec("runtimeClassName", configured, replaces=subject.spec.runtime_class_name is not None)

@@ -1,8 +1,8 @@
-"""Asks HAMi's scheduler for a set of GPUs that are well connected.
+"""The scheduler policy by which HAMi chooses GPUs that are well connected.
 
 ``topology-aware`` picks the set with the highest sum of pair scores; ``numa-bind`` keeps a container's GPUs on one NUMA
 node. Source: HAMi pkg/device/nvidia/device.go. Before HAMi 2.10 nodes have scores only where ``topology-aware`` is the
-default of the whole cluster; there pods need no annotation, and everywhere else it would leave them without GPUs.
+default of the whole cluster. There pods need no annotation; in any other cluster it would leave them without GPUs.
 """
 
 from webhook.decisions.admit.pod_patch import PodPatch
@@ -17,7 +17,7 @@ TOPOLOGY_AWARE = "topology-aware"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """Annotations that HAMi reads, where the pod has none of its own."""
+    """Adds annotations that HAMi reads, where the pod has none of its own."""
     total = largest = 0
     for container in subject.gpu_containers:
         asked = subject.gpu_request(container).count

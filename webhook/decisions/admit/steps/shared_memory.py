@@ -1,4 +1,4 @@
-"""``/dev/shm``: NCCL and PyTorch need far more than the 64 MiB that a pod gets.
+"""The volume at ``/dev/shm``: NCCL and PyTorch need far more than the 64 MiB that a pod gets.
 
 NCCL drops P2P and shared memory between ranks whose ``/dev/shm`` are different devices, so peers must share one: the
 same volume inside a pod, the host's between pods. Source: NCCL src/init.cc, src/graph/paths.cc.
@@ -17,7 +17,7 @@ PURPOSE = "give it enough shared memory"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """A mount for each GPU container without one, and the volume."""
+    """Adds the volume, and a mount to each GPU container without one."""
     bare: list[PodContainer] = []
     found: dict[str, None] = {}
     for container in subject.gpu_containers:

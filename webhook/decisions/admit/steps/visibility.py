@@ -1,9 +1,9 @@
-"""Which GPUs a container sees, and which of them it uses.
+"""The GPUs that a container sees, and those of them that it uses.
 
-CUDA IPC needs the peer's GPU to be visible in the importing container, while each container must still use only its
-own: ``NVIDIA_VISIBLE_DEVICES`` widens what is visible, ``CUDA_VISIBLE_DEVICES`` narrows what is used. The container's
-value wins over the device plugin's, with the device list strategy ``envvar`` only. Until bind writes the truth both
-show no GPU, so that a pod which bypassed bind stops instead of running on someone else's card.
+CUDA IPC needs the peer's GPU to be visible in the importing container, but each container must use only its own GPUs.
+``NVIDIA_VISIBLE_DEVICES`` lists the visible GPUs, ``CUDA_VISIBLE_DEVICES`` those that are used. The container's value
+wins over the device plugin's only with the device list strategy ``envvar``. Until bind writes the real values both show
+no GPU, so that a pod that bypassed bind stops instead of running on the card of another pod.
 """
 
 from webhook.decisions.admit.pod_patch import PodPatch
@@ -21,7 +21,7 @@ PURPOSE = "show each container its peers' GPUs"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """The three variables and the annotations behind them; nothing in ``exclusive``, and with claims."""
+    """Sets three variables and the annotations that they read; nothing in ``exclusive`` or with claims."""
     if not subject.profile.shares_gpus or subject.has_claims:
         return  # claims show a container its GPUs: the runtime replaces the variables
     strategy = subject.policy.device_list_strategy
@@ -45,7 +45,10 @@ def _refuse_passing_containers(subject: Subject) -> None:
 
 
 def _judge_commands(subject: Subject, patch: PodPatch) -> None:
-    """A list that a command sets overrides the one that follows from the allocation, with GPUs of others in sight."""
+    """Warns of commands that set a list of GPUs, or refuses them.
+
+    Such a list overrides the one that follows from the allocation, and the container sees GPUs of other containers.
+    """
     for container in subject.gpu_containers:
         found = ", ".join(assigned_lists(container.spec))
         if found and subject.options.on_violation is OnViolation.DENY:

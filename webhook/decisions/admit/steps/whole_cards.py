@@ -1,8 +1,8 @@
 """Whole cards: all cores and all memory of each GPU, in limits and requests alike.
 
-``gpucores: 100`` makes HAMi give an idle card and keep others off it; ``gpumem`` would win over the percentage.
+``gpucores: 100`` makes HAMi give an idle card and keep other pods off it; ``gpumem`` would win over the percentage.
 Extended resources must have equal limits and requests, so both are written. Where resource claims serve the count,
-the count stands alone: no claim serves cores and memory, so that a pod with them waits for ever.
+only the count is written: no claim serves cores and memory, so a pod that requests them would wait for ever.
 """
 
 from webhook.decisions.admit.container import PodContainer
@@ -17,12 +17,12 @@ PURPOSE = "give it whole cards"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
-    """Resources of each GPU container."""
+    """Sets the resources of each GPU container."""
     for container in subject.gpu_containers:
         request, resources = subject.gpu_request(container), container.spec.resources
         family = request.names
         if family is None or family.family == "koordinator":
-            continue  # a claim's GPUs are whole; Koordinator's bare count too, and its cores are those of all GPUs
+            continue  # claims give whole GPUs, as does Koordinator's count alone; its cores are of all GPUs together
         wanted: list[tuple[str, int, Quantity]] = [(family.count, request.count, request.written_count)]
         parts, unwanted = (family.cores, family.memory_percentage), [family.memory]
         if subject.cluster.is_claimed(family.count):
