@@ -16,7 +16,7 @@ Amounts = Mapping[str, int]
 
 
 def read_amounts(quantities: Mapping[str, Quantity] | None) -> dict[str, int]:
-    """The amounts of a list of resources; what is no quantity is left out, as the API server accepts none."""
+    """Returns the amounts of a list of resources; what is no quantity is left out, as the API server accepts none."""
     found: dict[str, int] = {}
     for name, quantity in (quantities or {}).items():
         if len(found) == MOST_RESOURCES:

@@ -187,7 +187,7 @@ class SliceDevice(Fields):
     capacity: dict[str, Capacity] | None = None
 
     def text(self, attribute: str, driver: str) -> str:
-        """The attribute as text; empty if it is missing or something else.
+        """Returns the attribute as text; empty if it is missing or something else.
 
         A name without a domain belongs to the driver, which may also spell its domain out: k8s.io/api resource/v1,
         QualifiedName.
@@ -222,7 +222,7 @@ class ResourceSlice(Fields):
 
 
 def decode_claim(document: bytes, source: str) -> ResourceClaim:
-    """A ResourceClaim from JSON.
+    """Returns a ResourceClaim from JSON.
 
     Raises:
         FormatError: it is none.
@@ -231,7 +231,7 @@ def decode_claim(document: bytes, source: str) -> ResourceClaim:
 
 
 def decode_template(document: bytes, source: str) -> ResourceClaimTemplate:
-    """A ResourceClaimTemplate from JSON.
+    """Returns a ResourceClaimTemplate from JSON.
 
     Raises:
         FormatError: it is none.
@@ -240,7 +240,7 @@ def decode_template(document: bytes, source: str) -> ResourceClaimTemplate:
 
 
 def decode_slice(document: bytes, source: str) -> ResourceSlice:
-    """A ResourceSlice from JSON.
+    """Returns a ResourceSlice from JSON.
 
     Raises:
         FormatError: it is none.

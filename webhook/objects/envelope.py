@@ -104,7 +104,7 @@ def decode_request(
     resources: str,
     kind: str,
 ) -> R:
-    """The request of a review.
+    """Returns the request of a review.
 
     Args:
         body: Of the HTTP request.
@@ -139,13 +139,13 @@ def decode_request(
 
 
 def is_pod(request: AnyRequest[Any]) -> bool:
-    """Whether the request is about a pod itself."""
+    """Returns whether the request is about a pod itself."""
     resource = request.resource
     return (resource.group, resource.version, resource.resource, request.sub_resource) == ("", "v1", "pods", "")
 
 
 def is_binding(request: AnyRequest[Any]) -> bool:
-    """Whether the request is about the Binding of a pod: ``pods/binding``, or ``bindings`` of old.
+    """Returns whether the request is about the Binding of a pod: ``pods/binding``, or ``bindings`` of old.
 
     Both run the same code of the API server (kubernetes pkg/registry/core/pod/storage/storage.go, BindingREST and
     LegacyBindingREST).
@@ -171,7 +171,7 @@ def _check_names(request: AnyRequest[Any]) -> None:
 
 
 def _misdirected(request: AnyRequest[Any], *, expected: str) -> MalformedReview:
-    """A review that came to the wrong path, or is about something that no path of ours is for."""
+    """Returns a review that came to the wrong path, or is about something that no path of ours is for."""
     resource, sub_resource = request.resource, request.sub_resource
     name = f"{resource.resource}/{sub_resource}" if sub_resource else resource.resource
     found = f"{name} of {'/'.join(filter(None, (resource.group, resource.version)))}"

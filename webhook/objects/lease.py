@@ -17,7 +17,7 @@ MISSED_ROUNDS = 3
 
 
 def lease_spec(node: str, *, at: datetime, interval: float) -> dict[str, Any]:
-    """The ``spec`` of the Lease, of coordination.k8s.io/v1.
+    """Returns the ``spec`` of the Lease, of coordination.k8s.io/v1.
 
     Args:
         node: Its full name; the API server sets no limit to a holder (kubernetes pkg/apis/coordination/validation).
@@ -42,17 +42,17 @@ def renewed_at(lease: Mapping[str, Any]) -> datetime | None:
 
 
 def lasts(lease: Mapping[str, Any]) -> float:
-    """Seconds for which the agent vouches for what it published; 0 if the Lease does not say it."""
+    """Returns seconds for which the agent vouches for what it published; 0 if the Lease does not say it."""
     spec = lease.get("spec")
     seconds = spec.get("leaseDurationSeconds") if isinstance(spec, Mapping) else None
     return float(max(0, seconds)) if isinstance(seconds, int) else 0.0
 
 
 def is_led(holder: object) -> bool:
-    """Whether a planner holds the planner's Lease with this ``holderIdentity``: it may be given back, or paused."""
+    """Returns whether a planner holds the planner's Lease with this ``holderIdentity``: it may be given back, or paused."""
     return isinstance(holder, str) and holder not in ("", names.PLANNER_PAUSED)
 
 
 def micro_time(at: datetime) -> str:
-    """A time as Events and Leases hold it: k8s.io/apimachinery, pkg/apis/meta/v1/micro_time.go."""
+    """Returns a time as Events and Leases hold it: k8s.io/apimachinery, pkg/apis/meta/v1/micro_time.go."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -45,7 +45,7 @@ class Node(Fields):
 
 
 def decode_node(document: Document) -> Node:
-    """A Node as the API server stores it.
+    """Returns a Node as the API server stores it.
 
     Args:
         document: JSON.

@@ -32,7 +32,7 @@ NO_SIGNS = PlannerSigns()
 
 
 def planner_signs(lease: Mapping[str, Any] | None, where: str, *, at: datetime) -> PlannerSigns:
-    """Whether a planner is alive, by its Lease.
+    """Returns whether a planner is alive, by its Lease.
 
     Args:
         lease: As the API server has it; ``None``: there is none.

@@ -75,11 +75,11 @@ class EnvVar(Fields):
     value_from: EnvVarSource | None = None
 
     def is_literal(self, text: str) -> bool:
-        """Whether the pod itself gives it this value."""
+        """Returns whether the pod itself gives it this value."""
         return self.value_from is None and self.value == text
 
     def reads(self, reference: "Reference") -> bool:
-        """Whether the value comes from there, and from nowhere else.
+        """Returns whether the value comes from there, and from nowhere else.
 
         An optional line that is missing leaves the variable to the image, which may ask for every GPU.
         """
@@ -309,7 +309,7 @@ class PodAffinity(Fields):
     preferred: list[dict[str, Any]] | None = msgspec.field(name=PREFERRED_TERMS, default=None)
 
     def terms(self, field: str) -> list[dict[str, Any]] | None:
-        """One of the lists by its name in a pod."""
+        """Returns one of the lists by its name in a pod."""
         return self.required if field == REQUIRED_TERMS else self.preferred
 
 
@@ -398,7 +398,7 @@ class PodSpec(Fields, gc=True, dict=True):
         return _decode(self.init_containers_json, _INIT_CONTAINERS, "initContainers")
 
     def init_container_document(self, index: int) -> dict[str, Any]:
-        """One of ``initContainers`` with all its fields."""
+        """Returns one of ``initContainers`` with all its fields."""
         return _decode(self._init_containers_apart[index], _DOCUMENT, f"initContainers[{index}]") or {}
 
     @cached_property
@@ -525,7 +525,7 @@ class Pod(Fields):
         return _decode(owners, _OWNERS, "ownerReferences") or []
 
     def is_owned_by(self, kind: str) -> bool:
-        """Whether an object of this kind, such as ``DaemonSet``, made it."""
+        """Returns whether an object of this kind, such as ``DaemonSet``, made it."""
         return any(owner.kind == kind for owner in self.owners)
 
     @property
@@ -593,7 +593,7 @@ class Namespace(msgspec.Struct, frozen=True):
     """Whether it was looked up successfully; nothing can be said about pods of an unknown namespace."""
 
     def allows(self, permission: str) -> bool:
-        """Whether the permission label ``permission`` is set."""
+        """Returns whether the permission label ``permission`` is set."""
         return self.labels.get(permission) == "true"
 
     @property
@@ -603,7 +603,7 @@ class Namespace(msgspec.Struct, frozen=True):
 
 
 def decode_stored_pod(document: Document) -> Pod:
-    """A pod as the API server stores it. A status may hold what is nested deeper than a decoder goes.
+    """Returns a pod as the API server stores it. A status may hold what is nested deeper than a decoder goes.
 
     Args:
         document: JSON. The pod keeps it alive, because what is decoded later stays in it.
@@ -615,17 +615,17 @@ def decode_stored_pod(document: Document) -> Pod:
 
 
 def is_present(raw: msgspec.Raw) -> bool:
-    """Whether a field that stayed JSON is there and not ``null``."""
+    """Returns whether a field that stayed JSON is there and not ``null``."""
     return bytes(raw) not in _ABSENT
 
 
 def has_entries(raw: msgspec.Raw) -> bool:
-    """Whether a list that stayed JSON is there and not empty."""
+    """Returns whether a list that stayed JSON is there and not empty."""
     return is_present(raw) and bytes(raw) != b"[]"
 
 
 def may_contain(raw: msgspec.Raw, needles: tuple[bytes, ...]) -> bool:
-    """Whether one of ``needles`` may stand in a field that stayed JSON: without escapes its bytes are its text."""
+    """Returns whether one of ``needles`` may stand in a field that stayed JSON: without escapes its bytes are its text."""
     text = bytes(raw)
     if b"\\" in text:
         return True
@@ -636,7 +636,7 @@ def may_contain(raw: msgspec.Raw, needles: tuple[bytes, ...]) -> bool:
 
 
 def may_spell(fields: tuple[msgspec.Raw, ...], needle: bytes) -> bool:
-    """Whether a word may stand in fields that stayed JSON; false positives are possible.
+    """Returns whether a word may stand in fields that stayed JSON; false positives are possible.
 
     The word has letters and underscores only, which JSON can hide in no escape but one with the character's number.
     """
@@ -644,12 +644,12 @@ def may_spell(fields: tuple[msgspec.Raw, ...], needle: bytes) -> bool:
 
 
 def annotation_reference(key: str) -> Reference:
-    """The value of an annotation."""
+    """Returns the value of an annotation."""
     return Reference(annotation_path(key))
 
 
 def annotation_path(key: str) -> str:
-    """The downward-API path of an annotation."""
+    """Returns the downward-API path of an annotation."""
     return f"metadata.annotations['{key}']"
 
 

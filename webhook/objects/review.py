@@ -18,7 +18,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def decode_review(body: bytes) -> Request:
-    """The request of a pod review.
+    """Returns the request of a pod review.
 
     Raises:
         MalformedReview: the body is not JSON, no ``admission.k8s.io/v1`` AdmissionReview, about something else than
@@ -28,12 +28,12 @@ def decode_review(body: bytes) -> Request:
 
 
 def encode_patch(operations: list[Operation]) -> bytes:
-    """A JSON Patch document."""
+    """Returns a JSON Patch document."""
     return _encoder.encode(operations)
 
 
 def encode_reply(uid: str, outcome: Outcome) -> bytes:
-    """The answer to the review ``uid``; without operations there is no patch in it."""
+    """Returns the answer to the review ``uid``; without operations there is no patch in it."""
     return _encoder.encode(Reply(_respond(uid, outcome)))
 
 

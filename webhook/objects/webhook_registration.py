@@ -62,7 +62,7 @@ def asked_about(configuration: Mapping[str, Any], accounts: Iterable[str]) -> As
 
 
 def namespace_of(configuration: Mapping[str, Any]) -> str:
-    """The namespace of the Service by which API servers reach the webhook; empty where they reach it by a URL.
+    """Returns the namespace of the Service by which API servers reach the webhook; empty where they reach it by a URL.
 
     Raises:
         FormatError: it is no MutatingWebhookConfiguration.
@@ -87,7 +87,7 @@ def _is_asked(webhook: _Webhook, account: str) -> bool | None:
 
 
 def _holds(expression: str, account: str) -> bool | None:
-    """Whether a condition, in CEL, lets Bindings by this user through; ``None``: only the API server can tell."""
+    """Returns whether a condition, in CEL, lets Bindings by this user through; ``None``: only the API server can tell."""
     if not _ONE_OF.fullmatch(expression):
         return None
     return any(f"{quote}{account}{quote}" in expression for quote in "'\"")

@@ -72,7 +72,7 @@ class ConfigError(GpuTopologyError):
 
 
 def shorten(value: object) -> str:
-    """A quoted form of ``value`` that fits into a message, as :func:`webhook.words.printable.printable` has it."""
+    """Returns a quoted form of ``value`` that fits into a message, as :func:`webhook.words.printable.printable` has it."""
     text = value if isinstance(value, str) else _represented(value)
     shown = printable(text[: FOUND_LIMIT + 1])
     return f'"{shown}"' if len(shown) <= FOUND_LIMIT else f'"{shown[:FOUND_LIMIT]}..." ({len(text)} characters)'

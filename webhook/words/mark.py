@@ -26,5 +26,5 @@ class Mark(msgspec.Struct, frozen=True):
         return cls(version, Profile(profile))
 
     def format(self) -> str:
-        """The annotation's text."""
+        """Returns the annotation's text."""
         return f"{self.version} {self.profile}"

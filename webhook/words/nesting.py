@@ -54,7 +54,7 @@ def decode_answer(decoder: msgspec.json.Decoder[_T], document: Document) -> _T:
 
 
 def shallow(document: bytes) -> bytes:
-    """The document with a text in place of each value that lies deeper than :data:`MOST_LEVELS`. One pass."""
+    """Returns the document with a text in place of each value that lies deeper than :data:`MOST_LEVELS`. One pass."""
     parts: list[bytes] = []
     depth = kept = 0
     for token in _TOKEN.finditer(document):

@@ -154,7 +154,7 @@ def fit(text: str) -> str:
 
 
 def refusal(reason: Reason, message: str) -> Outcome:
-    """The outcome for a pod that is refused; a long message is cut."""
+    """Returns the outcome for a pod that is refused; a long message is cut."""
     text = message if len(message) <= MESSAGE_LIMIT else f"{message[:MESSAGE_LIMIT]}..."
     return Outcome(kind=Kind.REFUSE, reason=reason, message=text)
 

@@ -15,5 +15,5 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
 
 
 def pointer(*parts: str | int) -> str:
-    """A JSON pointer from unescaped parts: ``pointer("metadata", "annotations", "a/b")``."""
+    """Returns a JSON pointer from unescaped parts: ``pointer("metadata", "annotations", "a/b")``."""
     return "".join(f"/{escape(str(part))}" for part in parts)

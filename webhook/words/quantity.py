@@ -32,7 +32,7 @@ _SUFFIXES = {
 
 
 def parse_quantity(value: str | float, *, source: str, expected: str = 'a quantity such as "8Gi"') -> Decimal:
-    """The number that a quantity stands for.
+    """Returns the number that a quantity stands for.
 
     Raises:
         FormatError: ``value`` is not a quantity.
@@ -45,7 +45,7 @@ def parse_quantity(value: str | float, *, source: str, expected: str = 'a quanti
 
 
 def parse_count(value: str | float, *, source: str) -> int:
-    """A quantity of things that cannot be divided: GPUs, per cent, MiB.
+    """Returns a quantity of things that cannot be divided: GPUs, per cent, MiB.
 
     Raises:
         FormatError: ``value`` is not a whole number of zero or more.

@@ -20,7 +20,7 @@ class Message:
         return f"{self.code}: {self.text}"
 
     def about(self, holder: str) -> str:
-        """The same, said of an object."""
+        """Returns the same, said of an object."""
         return f"{self.code}: {holder}: {self.text}"
 
     @property
@@ -68,7 +68,7 @@ class Entry:
         return f"{self.pattern.fix}." if self.fix else "There is nothing to do."
 
     def say(self, **values: object) -> Message:
-        """The message for one case.
+        """Returns the message for one case.
 
         Raises:
             KeyError: a name of the templates has no value.
