@@ -7,7 +7,7 @@ from jsonpointer import escape
 
 
 class Operation(msgspec.Struct, frozen=True, gc=False):
-    """One operation; ``value`` is left out of ``remove``. It may be ``msgspec.Raw``: JSON that was encoded before."""
+    """One operation. ``remove`` has no ``value``. A value may be ``msgspec.Raw``: JSON that was encoded before."""
 
     op: str
     path: str

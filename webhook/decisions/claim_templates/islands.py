@@ -113,7 +113,7 @@ class Islands:
         return Quality(whole.link, weakest)
 
     def _joined(self) -> Iterator[int]:
-        """Yields, for each bandwidth, the greatest groups with NVLink between all pairs, and without any where allowed."""
+        """Yields for each bandwidth the greatest groups with NVLink in all pairs, or, where allowed, in none."""
         table, asked = self._table, self._request.constraints
         others = [table.everything & ~linked & ~(1 << gpu) for gpu, linked in enumerate(table.nvlinked)]
         for kind in [table.nvlinked] if asked.require_nvlink else [table.nvlinked, others]:

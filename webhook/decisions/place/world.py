@@ -112,9 +112,9 @@ class GroupOfPods:
 
     keys: set[str] = field(default_factory=set)
     nodes: Counter[str] = field(default_factory=Counter)
-    """How many of them are on each node."""
+    """The number of pods of the group on each node."""
     pinned: int = 0
-    """How many are pinned and have no node yet."""
+    """The number of pods of the group that are pinned and have no node yet."""
 
     @property
     def with_cards(self) -> int:

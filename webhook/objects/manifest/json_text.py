@@ -13,19 +13,19 @@ _FIRST_INDENT = re.compile(r"[{\[]\r?\n([ \t]*)")
 
 
 class _Duplicate(Exception):
-    """A key stands twice in one object."""
+    """A key occurs twice in one object."""
 
 
 def read_json(text: str, source: str, line: int) -> Iterator[tuple[Any, int, int, int]]:
-    """Yields each document of a text with its first and last position and the line of its beginning.
+    """Yields each document of a text with the positions of its begin and end, and the line of its begin.
 
     Args:
         text: Documents with nothing but blanks between them.
         source: The name of the text in messages.
         line: The number of its first line.
 
-        Raises:
-            ManifestError: the text is not JSON; the message says where.
+    Raises:
+        ManifestError: the text is not JSON; the message says where.
     """
     decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=_number)
     end, first = 0, line

@@ -64,7 +64,7 @@ def _may_have_markers(text: str) -> bool:
 
 
 def _is_only_directives(text: str) -> bool:
-    """Returns whether lines are directives before a document: ``%YAML 1.2`` stands before the ``---`` of its document."""
+    """Returns whether lines are only directives such as ``%YAML 1.2``, which precede the ``---`` of their document."""
     lines = text.splitlines()
     return any(line.startswith("%") for line in lines) and all(
         line.startswith(("%", "#")) or not line for line in lines

@@ -14,7 +14,7 @@ class ManifestObject(msgspec.Struct, frozen=True):
     """One Kubernetes object: a document, or an item of a List."""
 
     keys: Keys
-    """The way from the document to it."""
+    """The path from the document to the object."""
     value: Any
     kind: str
     """The kind of the object; ``object`` if it has none."""
@@ -40,7 +40,7 @@ class Template(msgspec.Struct, frozen=True):
     """A pod, or a pod template, inside a document."""
 
     keys: Keys
-    """The way from the document to it; empty for a Pod."""
+    """The path from the document to the template; empty for a Pod."""
     value: Any
     """The mapping of the template, with ``metadata`` and ``spec``."""
     owner: ManifestObject
@@ -73,8 +73,8 @@ def find_objects(document: Any, keys: Keys = ()) -> Iterator[ManifestObject]:
 def find_templates(document: Any) -> list[Template]:
     """Returns every pod template of a document, in order.
 
-    A template is a mapping whose ``spec`` has a list ``containers`` of named mappings. That holds for a Pod and, at
-    any depth, for Deployments, Jobs, CronJobs, the kinds of Kubeflow, Ray, JobSet, LeaderWorkerSet and Volcano, Lists of
+    A template is a mapping whose ``spec`` has a list ``containers`` of named mappings. That holds for a Pod and, at any
+    depth, for Deployments, Jobs, CronJobs, the kinds of Kubeflow, Ray, JobSet, LeaderWorkerSet and Volcano, Lists of
     them, and kinds that this program does not know. An object of another kind than Pod, such as KServe's
     ServingRuntime, is no template itself, because its metadata is not that of a pod.
     """
