@@ -15,7 +15,7 @@ ALLOW_HOST_PID = PREFIX + "allow-host-pid"
 ALLOW_HOST_NETWORK = PREFIX + "allow-host-network"
 ALLOW_NODE_GPUS = PREFIX + "allow-node-gpus"
 
-# Annotations that users write; the rest of a key after PREFIX names the option (model/options.py).
+# Annotations that users write; the rest of a key after PREFIX names the option (decisions/options.py).
 INJECT = PREFIX + "inject"
 PROFILE = PREFIX + "profile"
 CONTAINERS = PREFIX + "containers"
@@ -40,7 +40,7 @@ NODE_TOPOLOGY = PREFIX + "node-topology"
 PLACED = PREFIX + "placed"
 CLAIMED_GPUS = PREFIX + "claimed-gpus"
 
-# What gpu-topology verify writes onto a pod, as whoever calls it.
+# The annotation that gpu-topology verify writes onto a pod, with the rights of its caller.
 MEASURED = PREFIX + "measured"
 VERIFY_CONTROLLER = PREFIX + "verify"
 VERIFY_FIELD_MANAGER = "gpu-topology-verify"
