@@ -1,1 +1,1 @@
-"""Values and written formats: what is read from and written to the outside, without any I/O."""
+"""Kubernetes objects and written formats: the values that are read from and written to the outside, without I/O."""

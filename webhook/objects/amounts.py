@@ -1,4 +1,4 @@
-"""How much of the resources of a node a pod takes, as kube-scheduler reckons it."""
+"""The amounts of the resources of a node that a pod takes, as kube-scheduler counts them."""
 
 from collections.abc import Iterable, Mapping
 from math import ceil
@@ -9,14 +9,14 @@ from webhook.words.quantity import parse_quantity
 
 CPU, PODS = "cpu", "pods"
 MOST_RESOURCES = 64
-"""Different resources of one pod or node that are looked at."""
+"""The most resources of one pod or node that are looked at."""
 
 Amounts = Mapping[str, int]
-"""By the name of the resource: thousandths of a CPU, else units, such as bytes of memory."""
+"""The amount of each resource, by its name: thousandths of a CPU, else units, such as bytes of memory."""
 
 
 def read_amounts(quantities: Mapping[str, Quantity] | None) -> dict[str, int]:
-    """The amounts of a list of resources; what is no quantity is left out, as the API server accepts none."""
+    """Returns the amounts of a list of resources, without invalid quantities, which the API server never accepts."""
     found: dict[str, int] = {}
     for name, quantity in (quantities or {}).items():
         if len(found) == MOST_RESOURCES:
@@ -30,7 +30,7 @@ def read_amounts(quantities: Mapping[str, Quantity] | None) -> dict[str, int]:
 
 
 def total(parts: Iterable[Amounts]) -> dict[str, int]:
-    """Several amounts together."""
+    """Returns the sum of several amounts."""
     found: dict[str, int] = {}
     for part in parts:
         for name, amount in part.items():
@@ -39,7 +39,7 @@ def total(parts: Iterable[Amounts]) -> dict[str, int]:
 
 
 def greatest(parts: Iterable[Amounts]) -> dict[str, int]:
-    """Of each resource the greatest amount."""
+    """Returns the greatest amount of each resource."""
     found: dict[str, int] = {}
     for part in parts:
         for name, amount in part.items():

@@ -1,4 +1,4 @@
-"""What is decided about a Binding: the fields that we read, and the outcome in a closed vocabulary."""
+"""Bindings and the decisions about them: the fields that are read, and the outcome in a closed vocabulary."""
 
 import enum
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ from webhook.words.outcome import Kind
 
 
 class Target(Fields):
-    """``target`` of a Binding."""
+    """The ``target`` of a Binding."""
 
     name: str = ""
-    """Of the node."""
+    """The name of the node."""
 
 
 class Binding(Fields):
@@ -33,7 +33,7 @@ class Binding(Fields):
 
     @property
     def pod_uid(self) -> str:
-        """Of the pod that the scheduler means; empty if it did not say."""
+        """The uid of the pod that the scheduler means; empty if it did not say it."""
         return (self.metadata.uid if self.metadata else None) or ""
 
     @property
@@ -43,7 +43,7 @@ class Binding(Fields):
 
 
 class BindReason(enum.StrEnum):
-    """Why; ``BIND_SENTENCES`` says it to people."""
+    """The reason of an outcome; ``BIND_SENTENCES`` has the sentence for people."""
 
     NOT_A_BINDING = "not-a-binding"
     NOT_INJECTED = "not-injected"
@@ -95,7 +95,7 @@ BIND_ENTRIES: Mapping[BindReason, Entry] = MappingProxyType(
         BindReason.BAD_POD: opting.BAD_POD,
     }
 )
-"""What is said of each reason, and what to do about it."""
+"""The entry of the catalogue for each reason: its sentence and its advice."""
 
 BIND_SENTENCES: Mapping[BindReason, str] = MappingProxyType(
     {reason: entry.sentence for reason, entry in BIND_ENTRIES.items()}
@@ -103,13 +103,13 @@ BIND_SENTENCES: Mapping[BindReason, str] = MappingProxyType(
 
 
 class PodEvent(msgspec.Struct, frozen=True):
-    """An Event to be created on the pod, once what it tells of is done."""
+    """An Event to be created on the pod once the change that it reports is made."""
 
     reason: str
-    """Such as ``RequirementNotMet``."""
+    """The reason, such as ``RequirementNotMet``."""
     note: str
     is_warning: bool = True
-    """Whether it is more than news."""
+    """Whether the Event is a warning."""
 
 
 class BindOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,15 +120,15 @@ class BindOutcome(msgspec.Struct, frozen=True, kw_only=True):
     reason: BindReason
     profile: Profile | None = None
     annotations: dict[str, str] = {}
-    """To be put onto the Binding."""
+    """The annotations to be put onto the Binding."""
     warnings: list[str] = []
     message: str = ""
-    """What to tell whoever binds when the Binding is refused, or why it is degraded."""
+    """The message for the binding scheduler when the Binding is refused, or why it is degraded."""
     code: int = 0
-    """HTTP code of a refusal."""
+    """The HTTP code of a refusal."""
     event: PodEvent | None = None
     link: str = ""
-    """The link class, where it is known."""
+    """The link class; empty where it is not known."""
     same_numa: bool | None = None
     """Whether all GPUs are on one NUMA node; ``None`` where unknown."""
     satisfied: bool | None = None

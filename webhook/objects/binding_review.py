@@ -1,4 +1,4 @@
-"""Reviews of Bindings, in and out."""
+"""The reviews of Bindings: decoding of requests and encoding of answers."""
 
 from binascii import b2a_base64
 from functools import lru_cache
@@ -14,15 +14,15 @@ from webhook.words.patch import Operation, pointer
 from webhook.words.printable import fitted
 
 _STATUS_REASONS = {403: "Forbidden", 409: "Conflict", 422: "Invalid", 503: "ServiceUnavailable"}
-"""apimachinery pkg/apis/meta/v1/types.go, StatusReason."""
+"""The reason of each HTTP code: apimachinery pkg/apis/meta/v1/types.go, StatusReason."""
 
 
 class BindingRequest(AnyRequest[Binding]):
-    """``request`` of a review."""
+    """The ``request`` of a review of a Binding."""
 
     @property
     def pod_name(self) -> str:
-        """The name of the pod: of the request for ``pods/binding``, of the Binding for ``bindings``."""
+        """The name of the pod: from the request for ``pods/binding``, from the Binding for ``bindings``."""
         metadata = self.object.metadata if self.object else None
         return self.name or (metadata.name if metadata else None) or ""
 
@@ -33,18 +33,18 @@ _encoder = msgspec.json.Encoder()
 
 
 def decode_binding_review(body: bytes) -> BindingRequest:
-    """The request of a review of a Binding.
+    """Returns the request of a review of a Binding.
 
     Raises:
         MalformedReview: the body is not JSON, no ``admission.k8s.io/v1`` AdmissionReview, about something else than
-            Bindings, or a field that we read has another type than in a Binding.
+            Bindings, or a field that is read has another type than in a Binding.
     """
     resources = "pods/binding or bindings of v1"
     return decode_request(body, _decoder, is_ours=is_binding, resources=resources, kind="Binding")
 
 
 def encode_binding_reply(uid: str, binding: Binding, outcome: BindOutcome) -> bytes:
-    """The answer to the review ``uid``; without anything to write there is no patch in it."""
+    """Returns the answer to the review ``uid``; without a patch if there is nothing to write."""
     patch = _patch(binding, outcome.annotations) if outcome.allowed else None
     response = Response(
         uid=uid,
@@ -59,9 +59,10 @@ def encode_binding_reply(uid: str, binding: Binding, outcome: BindOutcome) -> by
 
 
 def _patch(binding: Binding, annotations: dict[str, str]) -> bytes | msgspec.Raw | None:
-    """What puts ``annotations`` onto a Binding, ``None`` if it has them already: JSON, or that in base64 and quotes.
+    """Returns the patch that puts ``annotations`` onto a Binding, ``None`` if the Binding has them already.
 
-    The topology, which is most of the text and the same for all pods of a node, stands last, and is in base64 already.
+    The patch is JSON, or JSON in base64 and quotes. The topology is most of the text and the same for all pods of a
+    node. It stands last, and is in base64 already.
     """
     found = binding.annotations
     missing: dict[str, Any] = (
@@ -89,7 +90,10 @@ def _written(topology: str) -> bytes:
 
 
 def _base64(part: bytes) -> bytes:
-    """With spaces behind it, so that more can follow: three bytes become four letters. ``part`` ends between tokens."""
+    """Returns ``part`` in base64, with spaces at its end so that more can follow: three bytes become four letters.
+
+    ``part`` ends between tokens.
+    """
     return b2a_base64(part + b" " * (-len(part) % 3), newline=False)
 
 

@@ -1,6 +1,7 @@
-"""The fields of ResourceClaims, templates and ResourceSlices that we read: resource.k8s.io/v1, k8s.io/api resource/v1.
+"""The fields of ResourceClaims, templates and ResourceSlices that are read: resource.k8s.io/v1, k8s.io/api resource/v1.
 
-Kubernetes 1.34 is the first version that serves ``v1``. Earlier ones have other fields, and the feature is off there.
+Kubernetes 1.34 is the first version that serves ``v1``. Earlier versions have other fields, and the feature is off
+there.
 """
 
 from typing import Any, TypeVar
@@ -23,7 +24,7 @@ class Owner(Fields):
 
 
 class ObjectMetadata(Fields):
-    """``metadata``."""
+    """The ``metadata`` of an object."""
 
     name: str = ""
     namespace: str = ""
@@ -31,27 +32,27 @@ class ObjectMetadata(Fields):
 
 
 class CapacityRequest(Fields):
-    """``capacity`` of a request: how much of a device that several claims may share."""
+    """The ``capacity`` of a request: the amounts of a device that several claims may share."""
 
     requests: dict[str, Quantity] | None = None
 
 
 class ExactRequest(Fields):
-    """``exactly`` of a request, or an entry of ``firstAvailable``."""
+    """The ``exactly`` of a request, or an entry of ``firstAvailable``."""
 
     name: str = ""
-    """Of an entry of ``firstAvailable``."""
+    """The name of an entry of ``firstAvailable``."""
     device_class_name: str = ""
     allocation_mode: str | None = None
-    """``ExactCount``, which is the default, or ``All``."""
+    """The mode: ``ExactCount``, which is the default, or ``All``."""
     count: int | None = None
-    """1 if absent."""
+    """The number of devices; 1 if absent."""
     admin_access: bool | None = None
     capacity: CapacityRequest | None = None
 
 
 class DeviceRequest(Fields):
-    """An entry of ``spec.devices.requests``: one of the two is there."""
+    """An entry of ``spec.devices.requests``, with either ``exactly`` or ``firstAvailable``."""
 
     name: str = ""
     exactly: ExactRequest | None = None
@@ -59,7 +60,7 @@ class DeviceRequest(Fields):
 
     @property
     def alternatives(self) -> list[ExactRequest]:
-        """What may be allocated, the best first."""
+        """The alternatives that may be allocated, the best first."""
         return [self.exactly] if self.exactly else self.first_available or []
 
 
@@ -74,19 +75,19 @@ class DeviceConfiguration(Fields):
     """An entry of ``devices.config``."""
 
     requests: list[str] | None = None
-    """The requests that it is for; empty: all."""
+    """The requests that the entry is for; empty: all."""
     opaque: Opaque | None = None
 
 
 class DeviceClaim(Fields):
-    """``spec.devices``."""
+    """The ``spec.devices`` of a ResourceClaim."""
 
     requests: list[DeviceRequest] | None = None
     config: list[DeviceConfiguration] | None = None
 
 
 class ClaimSpec(Fields):
-    """``spec`` of a ResourceClaim, and of what a template makes."""
+    """The ``spec`` of a ResourceClaim, and of the claims that a template makes."""
 
     devices: DeviceClaim | None = None
 
@@ -95,7 +96,7 @@ class Result(Fields):
     """An entry of ``status.allocation.devices.results``: one device."""
 
     request: str = ""
-    """``main``, or ``main/alternative``."""
+    """The name of the request: ``main``, or ``main/alternative``."""
     driver: str = ""
     pool: str = ""
     device: str = ""
@@ -105,14 +106,14 @@ class Result(Fields):
 
 
 class AllocatedDevices(Fields):
-    """``status.allocation.devices``."""
+    """The ``status.allocation.devices`` of a ResourceClaim."""
 
     results: list[Result] | None = None
     config: list[DeviceConfiguration] | None = None
 
 
 class ClaimAllocation(Fields):
-    """``status.allocation``."""
+    """The ``status.allocation`` of a ResourceClaim."""
 
     devices: AllocatedDevices | None = None
 
@@ -126,7 +127,7 @@ class Consumer(Fields):
 
 
 class ClaimStatus(Fields):
-    """``status``."""
+    """The ``status`` of a ResourceClaim."""
 
     allocation: ClaimAllocation | None = None
     reserved_for: list[Consumer] | None = None
@@ -141,18 +142,18 @@ class ResourceClaim(Fields):
 
     @property
     def allocation(self) -> AllocatedDevices | None:
-        """The devices that it was given; ``None`` if it was given none yet."""
+        """The devices that the claim was given; ``None`` if it was given none yet."""
         allocation = self.status.allocation if self.status else None
         return (allocation.devices or AllocatedDevices()) if allocation else None
 
     @property
     def consumers(self) -> list[Consumer]:
-        """The pods, or groups of pods, that may use it now."""
+        """The pods, or groups of pods, that may use the claim now."""
         return (self.status.reserved_for if self.status else None) or []
 
 
 class TemplateSpec(Fields):
-    """``spec`` of a ResourceClaimTemplate."""
+    """The ``spec`` of a ResourceClaimTemplate."""
 
     spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
 
@@ -165,7 +166,7 @@ class ResourceClaimTemplate(Fields):
 
 
 class Attribute(Fields):
-    """The value of an attribute: one of them is there."""
+    """The value of an attribute, in one of the fields."""
 
     string: str | None = None
     version: str | None = None
@@ -187,7 +188,7 @@ class SliceDevice(Fields):
     capacity: dict[str, Capacity] | None = None
 
     def text(self, attribute: str, driver: str) -> str:
-        """The attribute as text; empty if it is missing or something else.
+        """Returns an attribute as text; empty if it is missing or not text.
 
         A name without a domain belongs to the driver, which may also spell its domain out: k8s.io/api resource/v1,
         QualifiedName.
@@ -198,7 +199,7 @@ class SliceDevice(Fields):
 
 
 class Pool(Fields):
-    """``spec.pool``."""
+    """The ``spec.pool`` of a ResourceSlice."""
 
     name: str = ""
     generation: int = 0
@@ -206,7 +207,7 @@ class Pool(Fields):
 
 
 class SliceSpec(Fields):
-    """``spec`` of a ResourceSlice."""
+    """The ``spec`` of a ResourceSlice."""
 
     driver: str = ""
     pool: Pool = msgspec.field(default_factory=Pool)
@@ -222,28 +223,28 @@ class ResourceSlice(Fields):
 
 
 def decode_claim(document: bytes, source: str) -> ResourceClaim:
-    """A ResourceClaim from JSON.
+    """Returns a ResourceClaim from JSON.
 
     Raises:
-        FormatError: it is none.
+        FormatError: the document is not a ResourceClaim.
     """
     return _decode(_CLAIM, document, source, "a ResourceClaim")
 
 
 def decode_template(document: bytes, source: str) -> ResourceClaimTemplate:
-    """A ResourceClaimTemplate from JSON.
+    """Returns a ResourceClaimTemplate from JSON.
 
     Raises:
-        FormatError: it is none.
+        FormatError: the document is not a ResourceClaimTemplate.
     """
     return _decode(_TEMPLATE, document, source, "a ResourceClaimTemplate")
 
 
 def decode_slice(document: bytes, source: str) -> ResourceSlice:
-    """A ResourceSlice from JSON.
+    """Returns a ResourceSlice from JSON.
 
     Raises:
-        FormatError: it is none.
+        FormatError: the document is not a ResourceSlice.
     """
     return _decode(_SLICE, document, source, "a ResourceSlice")
 

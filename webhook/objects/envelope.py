@@ -1,4 +1,4 @@
-"""The AdmissionReview envelope, ``admission.k8s.io/v1``: what reviews of pods and of Bindings have in common."""
+"""The AdmissionReview envelope, ``admission.k8s.io/v1``, which reviews of pods and of Bindings have in common."""
 
 import re
 from collections.abc import Callable
@@ -16,13 +16,13 @@ KIND = "AdmissionReview"
 PODS_PATH = "/mutate/pods"
 BINDINGS_PATH = "/mutate/bindings"
 _UID = re.compile(r"[0-9A-Za-z._:-]{1,128}")
-"""The API server sends a UUID (apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go)."""
+"""The form of a uid. The API server sends a UUID (apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go)."""
 _TOO_DEEP = "request body: expected an AdmissionReview, found JSON that is nested too deep"
 _RULES = "Check the rules of the MutatingWebhookConfiguration"
 
 
 class MalformedReview(GpuTopologyError):
-    """A body that is no review which we can answer: HTTP 400, and the API server applies its ``failurePolicy``."""
+    """The body is no review that can be answered: HTTP 400, and the API server applies its ``failurePolicy``."""
 
 
 class Resource(Fields):
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class AnyRequest(Fields, Generic[T]):
-    """``request`` of a review about an object of a kind."""
+    """The ``request`` of a review about an object of a kind."""
 
     uid: str
     operation: str
@@ -50,7 +50,7 @@ class AnyRequest(Fields, Generic[T]):
 
 
 class _Head(Fields):
-    """What says what a document is; the rest of it stays JSON, which takes a tenth of the memory."""
+    """The fields that name the type of a document. The rest of it stays JSON, which takes a tenth of the memory."""
 
     api_version: msgspec.Raw = msgspec.Raw(b"null")
     kind: msgspec.Raw = msgspec.Raw(b"null")
@@ -68,7 +68,7 @@ class Review(Fields, Generic[R]):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Why a request was refused; ``reason`` is one of the words of the API (apimachinery pkg/apis/meta/v1/types.go)."""
+    """The refusal of a request; ``reason`` is a word of the API (apimachinery pkg/apis/meta/v1/types.go)."""
 
     message: str
     reason: str
@@ -77,7 +77,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """``response`` of a review; ``bytes`` are written in base64, as the API asks for patches, ``Raw`` as they are."""
+    """The ``response`` of a review; ``bytes`` are written in base64, as the API asks of patches, ``Raw`` as it is."""
 
     uid: str
     allowed: bool
@@ -89,7 +89,7 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
 
 
 class Reply(msgspec.Struct, frozen=True, rename="camel"):
-    """A review as we answer it."""
+    """An answered review."""
 
     response: Response
     api_version: str = API_VERSION
@@ -104,19 +104,19 @@ def decode_request(
     resources: str,
     kind: str,
 ) -> R:
-    """The request of a review.
+    """Returns the request of a review.
 
     Args:
-        body: Of the HTTP request.
-        decoder: Of reviews about objects of this kind.
-        is_ours: Whether a request is about them.
-        resources: What messages call the resources that are meant.
-        kind: What they call an object.
+        body: The body of the HTTP request.
+        decoder: The decoder of reviews about objects of this kind.
+        is_ours: Returns whether a request is about such objects.
+        resources: The name of the expected resources in messages.
+        kind: The name of an object in messages.
 
     Raises:
         MalformedReview: the body is not JSON, no ``admission.k8s.io/v1`` AdmissionReview, about something else, without
-            the object that is created, a field that we read has another type than it should, or the uid or the
-            namespace is none that the API server sends.
+            the object that is created, a field that is read has another type than it should, or the uid or the
+            namespace is not one that the API server sends.
     """
     try:
         review = decoder.decode(body)
@@ -139,13 +139,13 @@ def decode_request(
 
 
 def is_pod(request: AnyRequest[Any]) -> bool:
-    """Whether the request is about a pod itself."""
+    """Returns whether the request is about a pod itself."""
     resource = request.resource
     return (resource.group, resource.version, resource.resource, request.sub_resource) == ("", "v1", "pods", "")
 
 
 def is_binding(request: AnyRequest[Any]) -> bool:
-    """Whether the request is about the Binding of a pod: ``pods/binding``, or ``bindings`` of old.
+    """Returns whether the request is about the Binding of a pod: ``pods/binding``, or the older ``bindings``.
 
     Both run the same code of the API server (kubernetes pkg/registry/core/pod/storage/storage.go, BindingREST and
     LegacyBindingREST).
@@ -157,9 +157,9 @@ def is_binding(request: AnyRequest[Any]) -> bool:
 
 
 def _check_names(request: AnyRequest[Any]) -> None:
-    """Check what the API server itself writes into each review.
+    """Checks the fields that the API server itself writes into each review.
 
-    The name of the object is no such thing: it is checked after admission, and its fault is for the API server to tell.
+    The name of the object is not checked here: the API server checks it after admission and reports its faults.
     """
     if not _UID.fullmatch(request.uid):
         raise MalformedReview(f"request.uid: expected a UUID, found {shorten(request.uid)}")
@@ -171,7 +171,7 @@ def _check_names(request: AnyRequest[Any]) -> None:
 
 
 def _misdirected(request: AnyRequest[Any], *, expected: str) -> MalformedReview:
-    """A review that came to the wrong path, or is about something that no path of ours is for."""
+    """Returns the error for a review that came to the wrong path, or that no path of this webhook is for."""
     resource, sub_resource = request.resource, request.sub_resource
     name = f"{resource.resource}/{sub_resource}" if sub_resource else resource.resource
     found = f"{name} of {'/'.join(filter(None, (resource.group, resource.version)))}"
@@ -194,7 +194,7 @@ def _check_version(api_version: str, kind: str) -> None:
 
 
 def _explain(body: bytes, error: msgspec.ValidationError) -> str:
-    """Why the body does not fit: first what it is, then where it differs."""
+    """Returns why a body does not fit: first its type, then the place where it differs."""
     try:
         document = msgspec.json.decode(body, type=_Head)
         api_version, kind = (msgspec.json.decode(raw) for raw in (document.api_version, document.kind))

@@ -1,4 +1,4 @@
-"""Events of events.k8s.io/v1, in which the reporter and the action have fields of their own.
+"""Events of events.k8s.io/v1, which have fields for the reporter and the action.
 
 Limits: kubernetes pkg/apis/core/validation/events.go.
 """
@@ -17,11 +17,11 @@ from webhook.words.printable import printable
 NOTE_BYTES = 1024
 REPORTER_LIMIT = 128
 NAME_LIMIT = 200
-"""What the name of an Event takes of that of its object."""
+"""The most characters of the name of its object that the name of an Event takes."""
 
 
 class Reporter(msgspec.Struct, frozen=True):
-    """Who tells of something, and what it was doing."""
+    """The reporter of an Event, and its action."""
 
     controller: str
     instance: str
@@ -39,20 +39,20 @@ def event_manifest(  # noqa: PLR0913 - the fields of an Event
     seed: str,
     warning: bool = True,
 ) -> dict[str, Any]:
-    """An Event, to be created.
+    """Returns the manifest of a new Event.
 
-    Its name follows from what it says and from ``seed``: where that happens twice for one cause, the second Event has
-    the name of the first, and the API server refuses it.
+    Its name follows from its content and from ``seed``. If the same is reported twice for one cause, the second Event
+    has the name of the first, and the API server refuses it.
 
     Args:
         regarding: The object, with ``name`` and ``uid``.
-        reporter: Who tells it.
-        namespace: Of the Event.
+        reporter: The reporter.
+        namespace: The namespace of the Event.
         reason: One word.
-        note: For people; what an Event cannot hold is cut off.
-        at: When it happened.
-        seed: What tells one cause from another.
-        warning: Whether it is more than news.
+        note: The text for people; what an Event cannot hold is cut off.
+        at: The time when it happened.
+        seed: A text that differs from one cause to another.
+        warning: Whether the Event is a warning.
     """
     name = f"{fitted(regarding['name'], NAME_LIMIT)}.{digest(regarding['uid'], seed, reason, note)}"
     return {
@@ -71,7 +71,7 @@ def event_manifest(  # noqa: PLR0913 - the fields of an Event
 
 
 def shortened(note: str) -> str:
-    """The note, or as much of it as an Event can hold, with ``...`` at its end."""
+    """Returns the note, or as much of it as an Event can hold, with ``...`` at its end."""
     shown = printable(note[: NOTE_BYTES + 1]).encode()
     if len(shown) <= NOTE_BYTES:
         return shown.decode()
@@ -79,5 +79,5 @@ def shortened(note: str) -> str:
 
 
 def digest(*parts: str) -> str:
-    """Sixteen characters that stand for all of these."""
+    """Returns sixteen characters that stand for all of these texts."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""Questions of kube-scheduler to an extender, and the answers: its extender protocol, version 1.
+"""The questions of kube-scheduler to an extender, and the answers: its extender protocol, version 1.
 
 Go writes the names of the members as they are in its types: kube-scheduler extender/v1/types.go has no JSON tags. With
-``nodeCacheCapable`` a question has the names of nodes; without, it has whole nodes, and so has the answer. Of those
+``nodeCacheCapable``, questions and answers have only the names of nodes. Without it they have whole nodes, of which
 only the names are read.
 """
 
@@ -19,19 +19,19 @@ FILTER_PATH, PRIORITIZE_PATH = "/scheduler/filter", "/scheduler/prioritize"
 
 
 class MalformedQuestion(GpuTopologyError):
-    """The body of a request is no question of a scheduler."""
+    """The body of a request is not a question of a scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderQuestion:
-    """A pod, and the nodes that come into question."""
+    """A question about a pod and its candidate nodes."""
 
     pod: msgspec.Raw
-    """JSON."""
+    """The pod as JSON."""
     nodes: Sequence[str]
-    """Their names."""
+    """The names of the nodes."""
     documents: Mapping[str, msgspec.Raw] | None
-    """The nodes as they were sent, by name; None: only their names were."""
+    """The nodes as they were sent, by name; None: only their names were sent."""
 
 
 class _Arguments(msgspec.Struct, gc=False):
@@ -71,10 +71,10 @@ _NODE = msgspec.json.Decoder(_Node)
 
 
 def decode_question(body: bytes) -> ExtenderQuestion:
-    """The question in the body of a request. The pod is not looked at.
+    """Returns the question in the body of a request. The pod is not decoded.
 
     Raises:
-        MalformedQuestion: there is none, or its nodes cannot be told.
+        MalformedQuestion: there is no question, or its nodes cannot be read.
     """
     try:
         found = decode(_ARGUMENTS, body)
@@ -90,13 +90,13 @@ def decode_question(body: bytes) -> ExtenderQuestion:
 def encode_filtered(
     question: ExtenderQuestion, passed: Iterable[str], failed: Mapping[str, str], unresolvable: Mapping[str, str]
 ) -> bytes:
-    """The answer to ``filter``.
+    """Returns the answer to ``filter``.
 
     Args:
-        question: What was asked.
+        question: The question.
         passed: The names of the nodes that the pod may get.
-        failed: By name of the others, why not.
-        unresolvable: The same of those where it would not help if other pods went.
+        failed: The reasons why not, by the names of the other nodes.
+        unresolvable: The reasons for nodes where it would not help if other pods went.
     """
     kept = list(passed)
     if question.documents is None:
@@ -106,5 +106,5 @@ def encode_filtered(
 
 
 def encode_scores(scores: Mapping[str, int]) -> bytes:
-    """The answer to ``prioritize``, from scores of 0 to 10 by the names of nodes."""
+    """Returns the answer to ``prioritize``, from scores of 0 to 10 by the names of nodes."""
     return msgspec.json.encode([_HostPriority(name, score) for name, score in scores.items()])

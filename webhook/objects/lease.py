@@ -1,6 +1,7 @@
-"""The Leases of agents and of the planner: by its own an agent shows that what it published was true a moment ago.
+"""The Leases of agents and of the planner.
 
-It has the name of the ConfigMap, which is written only when something changed and so cannot show it.
+By its Lease an agent shows that its published topology was true a moment ago. The Lease has the name of the ConfigMap.
+The ConfigMap is written only when something changed, and so cannot show it.
 """
 
 import math
@@ -13,15 +14,16 @@ from webhook.words.timestamp import parse_timestamp
 
 LEAST_SECONDS = 600
 MISSED_ROUNDS = 3
-"""So many intervals may pass without a sign of life, at least, before the agent counts as gone."""
+"""The least number of intervals without a sign of life before the agent counts as gone."""
 
 
 def lease_spec(node: str, *, at: datetime, interval: float) -> dict[str, Any]:
-    """The ``spec`` of the Lease, of coordination.k8s.io/v1.
+    """Returns the ``spec`` of the Lease, of coordination.k8s.io/v1.
 
     Args:
-        node: Its full name; the API server sets no limit to a holder (kubernetes pkg/apis/coordination/validation).
-        at: When the topology was true.
+        node: The full name of the node. The API server sets no limit to a holder (kubernetes
+            pkg/apis/coordination/validation).
+        at: The time when the topology was true.
         interval: Seconds between two renewals.
     """
     return {
@@ -32,7 +34,7 @@ def lease_spec(node: str, *, at: datetime, interval: float) -> dict[str, Any]:
 
 
 def renewed_at(lease: Mapping[str, Any]) -> datetime | None:
-    """When the topology was last known to be true, in UTC and by the clock of the node.
+    """Returns the time when the topology was last known to be true, in UTC and by the clock of the node.
 
     None if the Lease does not say it, for example after it was edited.
     """
@@ -42,17 +44,17 @@ def renewed_at(lease: Mapping[str, Any]) -> datetime | None:
 
 
 def lasts(lease: Mapping[str, Any]) -> float:
-    """Seconds for which the agent vouches for what it published; 0 if the Lease does not say it."""
+    """Returns the seconds for which the agent vouches for its published topology; 0 if the Lease does not say it."""
     spec = lease.get("spec")
     seconds = spec.get("leaseDurationSeconds") if isinstance(spec, Mapping) else None
     return float(max(0, seconds)) if isinstance(seconds, int) else 0.0
 
 
 def is_led(holder: object) -> bool:
-    """Whether a planner holds the planner's Lease with this ``holderIdentity``: it may be given back, or paused."""
+    """Returns whether this ``holderIdentity`` of the planner's Lease is a planner: it may be given back, or paused."""
     return isinstance(holder, str) and holder not in ("", names.PLANNER_PAUSED)
 
 
 def micro_time(at: datetime) -> str:
-    """A time as Events and Leases hold it: k8s.io/apimachinery, pkg/apis/meta/v1/micro_time.go."""
+    """Returns a time in the form of Events and Leases: k8s.io/apimachinery, pkg/apis/meta/v1/micro_time.go."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

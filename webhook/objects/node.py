@@ -1,4 +1,4 @@
-"""The fields of a Node that we read."""
+"""The fields of a Node that are read."""
 
 import msgspec
 
@@ -15,7 +15,7 @@ class Taint(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class NodeMetadata(Fields):
-    """``metadata``."""
+    """The ``metadata`` of a Node."""
 
     name: str
     labels: dict[str, str] | None = None
@@ -24,14 +24,14 @@ class NodeMetadata(Fields):
 
 
 class NodeSpec(Fields):
-    """``spec``."""
+    """The ``spec`` of a Node."""
 
     unschedulable: bool | None = None
     taints: tuple[Taint, ...] | None = None
 
 
 class NodeStatus(Fields):
-    """``status``."""
+    """The ``status`` of a Node."""
 
     allocatable: dict[str, Quantity] | None = None
 
@@ -45,10 +45,10 @@ class Node(Fields):
 
 
 def decode_node(document: Document) -> Node:
-    """A Node as the API server stores it.
+    """Returns a Node as the API server stores it.
 
     Args:
-        document: JSON.
+        document: The Node as JSON.
 
     Raises:
         msgspec.DecodeError: a field has another type than in a Node.

@@ -12,32 +12,32 @@ from webhook.words.duration import duration
 from webhook.words.printable import fitted
 
 CLOCKS_DIFFER = 60.0
-"""Seconds by which the clock here and that of the planner's node may differ: a planner renews its Lease every few
-seconds, and must not be taken for gone because a laptop is ahead."""
+"""Seconds by which the clock here and that of the planner's node may differ. A planner renews its Lease every few
+seconds, and must not count as gone because the clock of a laptop is ahead."""
 
 
 class PlannerSigns(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a planner is alive."""
+    """The signs that a planner is alive or gone."""
 
     is_alive: bool | None = None
-    """``None``: not known."""
+    """Whether a planner is alive; ``None``: not known."""
     said: str = ""
-    """What tells it, in a clause."""
+    """The evidence, in a clause."""
     problem: str = ""
-    """Why it is not known; empty where nothing could be asked."""
+    """The reason why it is not known; empty where nothing could be looked up."""
 
 
 NO_SIGNS = PlannerSigns()
-"""Nothing could be asked."""
+"""The value where nothing could be looked up."""
 
 
 def planner_signs(lease: Mapping[str, Any] | None, where: str, *, at: datetime) -> PlannerSigns:
-    """Whether a planner is alive, by its Lease.
+    """Returns the signs of life of a planner, read from its Lease.
 
     Args:
-        lease: As the API server has it; ``None``: there is none.
-        where: Its namespace and name.
-        at: Now.
+        lease: The Lease as the API server has it; ``None``: there is none.
+        where: The namespace and name of the Lease.
+        at: The present time.
     """
     if lease is None:
         return PlannerSigns(is_alive=False, said=f"there is no Lease {where}")

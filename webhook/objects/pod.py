@@ -1,9 +1,9 @@
-"""The fields of a pod that we read.
+"""The fields of a pod that are read.
 
-Everything else of the pod never becomes a Python object, which halves the cost of a review, and a field that we do
-not know cannot be lost, because patches touch only what they name. What only injection looks at (``env``, mounts,
-volumes, affinity) stays JSON until it is asked for: most pods are skipped. The types are lenient (``null`` lists,
-numbers as quantities): the API server accepts more spellings than one.
+No other field becomes a Python object, which halves the cost of a review. An unknown field cannot be lost, because
+patches touch only what they name. The fields that only injection looks at (``env``, mounts, volumes, affinity) stay
+JSON until a step needs them, because most pods are skipped. The types are lenient (``null`` lists, numbers as
+quantities), because the API server accepts more spellings than one.
 """
 
 from datetime import datetime
@@ -24,17 +24,18 @@ Quantity = str | int | float
 _T = TypeVar("_T")
 _ABSENT = (b"", b"null")
 NAME_LIMIT = 256
-"""Characters of a name in messages. Valid ones have 253 at most: apimachinery util/validation, IsDNS1123Subdomain."""
+"""The most characters of a name in messages. Valid names have 253 at most: apimachinery util/validation,
+IsDNS1123Subdomain."""
 REQUIRED_TERMS = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED_TERMS = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class MalformedPod(GpuTopologyError):
-    """A field that we read has another type than in a pod. The API server never sends such a pod."""
+    """A field that is read has another type than in a pod. The API server never sends such a pod."""
 
 
 class Fields(msgspec.Struct, rename="camel", gc=False):
-    """Base of everything that is decoded from a manifest."""
+    """The base of all types that are decoded from a manifest."""
 
 
 class FieldRef(Fields):
@@ -53,14 +54,14 @@ class FileKeyRef(Fields):
 
 
 class EnvVarSource(Fields):
-    """Where a variable's value comes from; other sources are not looked at."""
+    """The source of the value of a variable; other sources are not looked at."""
 
     field_ref: FieldRef | None = None
     file_key_ref: FileKeyRef | None = None
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """Where a variable of ours gets its value: a downward-API field, or a line of the env file."""
+    """The source of the value of an injected variable: a downward-API field, or a line of the env file."""
 
     field_path: str = ""
     volume: str = ""
@@ -75,11 +76,11 @@ class EnvVar(Fields):
     value_from: EnvVarSource | None = None
 
     def is_literal(self, text: str) -> bool:
-        """Whether the pod itself gives it this value."""
+        """Returns whether the pod itself gives the variable this value."""
         return self.value_from is None and self.value == text
 
     def reads(self, reference: "Reference") -> bool:
-        """Whether the value comes from there, and from nowhere else.
+        """Returns whether the value comes from a reference, and from no other source.
 
         An optional line that is missing leaves the variable to the image, which may ask for every GPU.
         """
@@ -113,13 +114,13 @@ class ClaimReference(Fields):
     """An entry of ``resources.claims`` of a container."""
 
     name: str
-    """Of an entry of ``spec.resourceClaims``."""
+    """The name of an entry of ``spec.resourceClaims``."""
     request: str | None = None
-    """One request of that claim; without it, all that the claim holds."""
+    """One request of that claim; without it, the container gets all devices of the claim."""
 
 
 class Resources(Fields):
-    """``resources`` of a container."""
+    """The ``resources`` of a container."""
 
     limits: dict[str, Quantity] | None = None
     requests: dict[str, Quantity] | None = None
@@ -127,12 +128,12 @@ class Resources(Fields):
 
     @property
     def claims(self) -> list[ClaimReference]:
-        """The pod's resource claims to which it refers, ``claims``."""
+        """The references to resource claims of the pod, ``claims``."""
         return _decode(self.claims_json, _CLAIM_REFERENCES, "claims of resources") or []
 
 
 class Owner(Fields):
-    """An entry of ``ownerReferences``: an object that made this one."""
+    """An entry of ``ownerReferences``: an object that made the pod."""
 
     kind: str = ""
     name: str = ""
@@ -144,7 +145,7 @@ class PodClaim(Fields):
 
     name: str
     resource_claim_name: str | None = None
-    """The ResourceClaim, where the pod names it itself. Other pods may share it."""
+    """The ResourceClaim, if the pod names it itself. Other pods may share it."""
     resource_claim_template_name: str | None = None
 
 
@@ -153,11 +154,11 @@ class PodClaimStatus(Fields):
 
     name: str
     resource_claim_name: str | None = None
-    """Absent where the pod needs none."""
+    """The name of the ResourceClaim; absent where the pod needs none."""
 
 
 class RequestMapping(Fields):
-    """Which request of a ResourceClaim serves an extended resource of a container."""
+    """The request of a ResourceClaim that serves an extended resource of a container."""
 
     container_name: str = ""
     resource_name: str = ""
@@ -196,7 +197,7 @@ class _Lifecycle(Fields):
 
 
 class Container(Fields, gc=True, dict=True):
-    """A container. What is decoded when it is asked for is decoded once: a user may write megabytes of it."""
+    """A container. Each field that stays JSON is decoded once at most, because a user may write megabytes of it."""
 
     name: str
     resources: Resources | None = None
@@ -230,7 +231,7 @@ class Container(Fields, gc=True, dict=True):
 
     @cached_property
     def commands(self) -> list[str]:
-        """The words of all its commands: of ``command``, ``args``, probes and lifecycle hooks."""
+        """The words of all commands of the container: ``command``, ``args``, probes and lifecycle hooks."""
         place = f"of container {self.name}"
         words = [
             *self.command,
@@ -251,29 +252,29 @@ class Container(Fields, gc=True, dict=True):
 
     @cached_property
     def env(self) -> list[EnvVar] | None:
-        """``env``, decoded."""
+        """The decoded ``env``."""
         return _decode(self.env_json, _ENV, f"env of container {self.name}")
 
     @property
     def has_env_from(self) -> bool:
-        """Whether it takes variables from ConfigMaps or Secrets as a whole."""
+        """Whether the container takes all variables of ConfigMaps or Secrets."""
         sources = _decode(self.env_from_json, _APART, f"envFrom of container {self.name}")
         return bool(sources)
 
     @cached_property
     def volume_mounts(self) -> list[VolumeMount] | None:
-        """``volumeMounts``, decoded."""
+        """The decoded ``volumeMounts``."""
         return _decode(self.mounts_json, _MOUNTS, f"volumeMounts of container {self.name}")
 
     @property
     def is_privileged(self) -> bool:
-        """Whether it runs with all capabilities and devices of the host."""
+        """Whether the container runs with all capabilities and devices of the host."""
         context = self._security_context
         return bool(context and context.privileged)
 
     @property
     def run_as_user(self) -> int | None:
-        """The numeric user that it names itself; ``None``: the pod decides, or the image."""
+        """The numeric user that the container names itself; ``None``: the pod decides, or the image."""
         context = self._security_context
         return context.run_as_user if context else None
 
@@ -309,12 +310,12 @@ class PodAffinity(Fields):
     preferred: list[dict[str, Any]] | None = msgspec.field(name=PREFERRED_TERMS, default=None)
 
     def terms(self, field: str) -> list[dict[str, Any]] | None:
-        """One of the lists by its name in a pod."""
+        """Returns one of the lists by its name in a pod."""
         return self.required if field == REQUIRED_TERMS else self.preferred
 
 
 class _Term(Fields):
-    """One term of the required node affinity, as far as it asks for something."""
+    """One term of the required node affinity, reduced to its lists of expressions and fields."""
 
     match_expressions: list[Any] | None = None
     match_fields: list[Any] | None = None
@@ -329,7 +330,7 @@ class _NodeAffinity(Fields):
 
 
 class Affinity(Fields):
-    """``affinity``, as far as pods attract each other, and the nodes that they must have."""
+    """The ``affinity`` of a pod: the attraction between pods, and the nodes that the pod must have."""
 
     pod_affinity: PodAffinity | None = None
     node_affinity: _NodeAffinity | None = None
@@ -343,7 +344,7 @@ class Affinity(Fields):
 
 
 class PodSpec(Fields, gc=True, dict=True):
-    """``spec``; decoded once, as a container is."""
+    """The ``spec`` of a pod. Each field that stays JSON is decoded once at most, as in a container."""
 
     containers: list[Container] | None = None
     init_containers_json: msgspec.Raw = msgspec.field(name="initContainers", default=msgspec.Raw())
@@ -368,12 +369,12 @@ class PodSpec(Fields, gc=True, dict=True):
 
     @property
     def overhead(self) -> dict[str, Quantity] | None:
-        """What the RuntimeClass adds to the requests of the containers."""
+        """The amounts that the RuntimeClass adds to the requests of the containers."""
         return _decode(self.overhead_json, _AMOUNTS, "overhead")
 
     @property
     def resources(self) -> Resources | None:
-        """Requests and limits of the pod as a whole: Kubernetes 1.34."""
+        """The requests and limits of the pod as a whole: Kubernetes 1.34."""
         return _decode(self.resources_json, _RESOURCES, "resources of the pod")
 
     @property
@@ -384,7 +385,7 @@ class PodSpec(Fields, gc=True, dict=True):
 
     @cached_property
     def resource_claims(self) -> list[PodClaim]:
-        """``resourceClaims``."""
+        """The decoded ``resourceClaims``."""
         return _decode(self.resource_claims_json, _POD_CLAIMS, "resourceClaims") or []
 
     @cached_property
@@ -394,11 +395,11 @@ class PodSpec(Fields, gc=True, dict=True):
 
     @cached_property
     def init_containers(self) -> list[InitContainer] | None:
-        """``initContainers``, decoded."""
+        """The decoded ``initContainers``."""
         return _decode(self.init_containers_json, _INIT_CONTAINERS, "initContainers")
 
     def init_container_document(self, index: int) -> dict[str, Any]:
-        """One of ``initContainers`` with all its fields."""
+        """Returns one of ``initContainers`` with all its fields."""
         return _decode(self._init_containers_apart[index], _DOCUMENT, f"initContainers[{index}]") or {}
 
     @cached_property
@@ -407,17 +408,17 @@ class PodSpec(Fields, gc=True, dict=True):
 
     @cached_property
     def volumes(self) -> list[Volume] | None:
-        """``volumes``, decoded."""
+        """The decoded ``volumes``."""
         return _decode(self.volumes_json, _VOLUMES, "volumes")
 
     @cached_property
     def affinity(self) -> Affinity | None:
-        """``affinity``, decoded."""
+        """The decoded ``affinity``."""
         return _decode(self.affinity_json, _AFFINITY, "affinity")
 
 
 class Metadata(Fields):
-    """``metadata``."""
+    """The ``metadata`` of a pod."""
 
     name: str | None = None
     generate_name: str | None = None
@@ -445,14 +446,14 @@ NO_CONDITION = PodCondition()
 
 
 class Terminated(Fields):
-    """How a container ended."""
+    """The end of a container."""
 
     exit_code: int | None = None
     message: str = ""
 
 
 class ContainerState(Fields):
-    """``state`` or ``lastState`` of a container."""
+    """The ``state`` or ``lastState`` of a container."""
 
     terminated: Terminated | None = None
 
@@ -467,11 +468,11 @@ class ContainerStatus(Fields):
 
 
 class PodStatus(Fields):
-    """``status``."""
+    """The ``status`` of a pod."""
 
     phase: str | None = None
     start_time: str | None = None
-    """When the kubelet took the pod on, by the clock of its node."""
+    """The time when the kubelet took the pod on, by the clock of its node."""
     conditions_json: msgspec.Raw = msgspec.field(name="conditions", default=msgspec.Raw())
     init_containers_json: msgspec.Raw = msgspec.field(name="initContainerStatuses", default=msgspec.Raw())
     resource_claims_json: msgspec.Raw = msgspec.field(name="resourceClaimStatuses", default=msgspec.Raw())
@@ -479,28 +480,28 @@ class PodStatus(Fields):
 
     @property
     def conditions(self) -> dict[str, PodCondition]:
-        """``conditions``, by their types."""
+        """The decoded ``conditions``, by their types."""
         found = _decode(self.conditions_json, _CONDITIONS, "conditions of the status") or ()
         return {condition.type: condition for condition in found}
 
     @property
     def init_containers(self) -> list[ContainerStatus]:
-        """``initContainerStatuses``."""
+        """The decoded ``initContainerStatuses``."""
         return _decode(self.init_containers_json, _CONTAINER_STATUSES, "initContainerStatuses") or []
 
     @property
     def resource_claims(self) -> list[PodClaimStatus]:
-        """``resourceClaimStatuses``: of templates only."""
+        """The decoded ``resourceClaimStatuses``, which exist for templates only."""
         return _decode(self.resource_claims_json, _CLAIM_STATUSES, "resourceClaimStatuses") or []
 
     @property
     def extended_claim(self) -> ExtendedClaim | None:
-        """``extendedResourceClaimStatus``. It may name a claim that is gone: after a Binding that was refused."""
+        """The decoded ``extendedResourceClaimStatus``. After a refused Binding its claim may no longer exist."""
         return _decode(self.extended_resource_claim_json, _EXTENDED_CLAIM, "extendedResourceClaimStatus")
 
 
 class Pod(Fields):
-    """A pod, or the template of one."""
+    """A pod, or a pod template."""
 
     metadata: Metadata | None = None
     spec: PodSpec | None = None
@@ -508,29 +509,29 @@ class Pod(Fields):
 
     @property
     def is_pending(self) -> bool:
-        """Whether it may still get a node: it has not ended, and is not being deleted."""
+        """Whether the pod may still get a node: it has not ended, and is not being deleted."""
         phase = self.status.phase if self.status else None
         return phase in (None, "", "Pending") and not (self.metadata and self.metadata.deletion_timestamp)
 
     @property
     def has_owner(self) -> bool:
-        """Whether another object made it, such as a Job: then no person reads warnings about it."""
+        """Whether another object made the pod, such as a Job. In that case no person reads warnings about the pod."""
         owners = self.metadata.owner_references_json if self.metadata else msgspec.Raw()
         return has_entries(owners)
 
     @property
     def owners(self) -> list[Owner]:
-        """The objects that made it."""
+        """The objects that made the pod."""
         owners = self.metadata.owner_references_json if self.metadata else msgspec.Raw()
         return _decode(owners, _OWNERS, "ownerReferences") or []
 
     def is_owned_by(self, kind: str) -> bool:
-        """Whether an object of this kind, such as ``DaemonSet``, made it."""
+        """Returns whether an object of a kind, such as ``DaemonSet``, made the pod."""
         return any(owner.kind == kind for owner in self.owners)
 
     @property
     def placed(self) -> PodCondition | None:
-        """The condition ``gpu.topology/Placed``, in which the planner says what becomes of the pod."""
+        """The condition ``gpu.topology/Placed``, by which the planner says how the placement goes."""
         return self.status.conditions.get(names.PLACED_CONDITION) if self.status else None
 
     @property
@@ -540,23 +541,23 @@ class Pod(Fields):
 
     @property
     def running_since(self) -> datetime | None:
-        """When the kubelet took the pod on, by the clock of its node; ``None`` while it does not run."""
+        """The time when the kubelet took the pod on, by the clock of its node; ``None`` while the pod does not run."""
         status = self.status
         return parse_timestamp(status.start_time) if status and status.phase == "Running" else None
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has run to its end, so that it holds nothing any more."""
+        """Whether the pod has run to its end, so that it holds no resources any more."""
         return self.status is not None and self.status.phase in ("Succeeded", "Failed")
 
     @property
     def has_claims(self) -> bool:
-        """Whether it names resource claims, or a scheduler has served its extended resources by one."""
+        """Whether the pod names resource claims, or a scheduler has served its extended resources by one."""
         return (self.spec is not None and is_present(self.spec.resource_claims_json)) or self.has_extended_claim
 
     @property
     def has_extended_claim(self) -> bool:
-        """Whether a scheduler has served its extended resources by a resource claim."""
+        """Whether a scheduler has served extended resources of the pod by a resource claim."""
         return self.status is not None and is_present(self.status.extended_resource_claim_json)
 
     @property
@@ -571,9 +572,9 @@ class Pod(Fields):
 
     @property
     def display_name(self) -> str:
-        """The name, or what it will begin with: the API server names generated pods after admission.
+        """The name, or the beginning of the name that the API server gives a generated pod after admission.
 
-        It checks names after admission, too, so this one may be anything; it is escaped, and bounded.
+        The API server checks names after admission, too, so this one may be any text. It is escaped, and bounded.
         """
         metadata = self.metadata or Metadata()
         return (
@@ -584,16 +585,16 @@ class Pod(Fields):
 
 
 class Namespace(msgspec.Struct, frozen=True):
-    """What an administrator said about a namespace."""
+    """A namespace, with the labels and annotations that an administrator gave it."""
 
     name: str
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     known: bool = True
-    """Whether it was looked up successfully; nothing can be said about pods of an unknown namespace."""
+    """Whether the lookup of the namespace succeeded. Nothing can be said about pods of an unknown namespace."""
 
     def allows(self, permission: str) -> bool:
-        """Whether the permission label ``permission`` is set."""
+        """Returns whether the permission label ``permission`` is set."""
         return self.labels.get(permission) == "true"
 
     @property
@@ -603,10 +604,10 @@ class Namespace(msgspec.Struct, frozen=True):
 
 
 def decode_stored_pod(document: Document) -> Pod:
-    """A pod as the API server stores it. A status may hold what is nested deeper than a decoder goes.
+    """Returns a pod as the API server stores it. Its status may be nested deeper than a decoder goes.
 
     Args:
-        document: JSON. The pod keeps it alive, because what is decoded later stays in it.
+        document: The pod as JSON. The pod keeps it alive, because fields that are decoded later stay in it.
 
     Raises:
         msgspec.DecodeError: a field has another type than in a pod.
@@ -615,17 +616,20 @@ def decode_stored_pod(document: Document) -> Pod:
 
 
 def is_present(raw: msgspec.Raw) -> bool:
-    """Whether a field that stayed JSON is there and not ``null``."""
+    """Returns whether a field that stayed JSON is present and not ``null``."""
     return bytes(raw) not in _ABSENT
 
 
 def has_entries(raw: msgspec.Raw) -> bool:
-    """Whether a list that stayed JSON is there and not empty."""
+    """Returns whether a list that stayed JSON is present and not empty."""
     return is_present(raw) and bytes(raw) != b"[]"
 
 
 def may_contain(raw: msgspec.Raw, needles: tuple[bytes, ...]) -> bool:
-    """Whether one of ``needles`` may stand in a field that stayed JSON: without escapes its bytes are its text."""
+    """Returns whether one of ``needles`` may occur in a field that stayed JSON.
+
+    Without escapes, the bytes of the field are its text.
+    """
     text = bytes(raw)
     if b"\\" in text:
         return True
@@ -636,20 +640,20 @@ def may_contain(raw: msgspec.Raw, needles: tuple[bytes, ...]) -> bool:
 
 
 def may_spell(fields: tuple[msgspec.Raw, ...], needle: bytes) -> bool:
-    """Whether a word may stand in fields that stayed JSON; false positives are possible.
+    """Returns whether a word may occur in fields that stayed JSON; false positives are possible.
 
-    The word has letters and underscores only, which JSON can hide in no escape but one with the character's number.
+    The word has only letters and underscores, which JSON can escape only by the number of the character.
     """
     return any(needle in text or b"\\u" in text for text in map(bytes, fields))
 
 
 def annotation_reference(key: str) -> Reference:
-    """The value of an annotation."""
+    """Returns the reference to an annotation as the source of a value."""
     return Reference(annotation_path(key))
 
 
 def annotation_path(key: str) -> str:
-    """The downward-API path of an annotation."""
+    """Returns the downward-API path of an annotation."""
     return f"metadata.annotations['{key}']"
 
 

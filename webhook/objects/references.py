@@ -12,7 +12,7 @@ _VISIBLE_LINE = re.compile(re.escape(names.ENV_CUDA_VISIBLE_DEVICES) + r"_(\d{1,
 
 
 def annotation_of(variable: EnvVar) -> str | None:
-    """The annotation whose value a variable takes."""
+    """Returns the annotation whose value a variable takes; None if there is none."""
     source = variable.value_from
     if source is None or source.field_ref is None:
         return None
@@ -21,7 +21,7 @@ def annotation_of(variable: EnvVar) -> str | None:
 
 
 def visible_devices_key(variable: EnvVar | None) -> str | None:
-    """The ``cuda-visible-devices`` annotation that a variable refers to, or whose value it takes from the env file."""
+    """Returns the ``cuda-visible-devices`` annotation that a variable refers to, directly or by the env file."""
     if variable is None:
         return None
     key = annotation_of(variable)
@@ -33,12 +33,12 @@ def visible_devices_key(variable: EnvVar | None) -> str | None:
 
 
 def visible_devices_line(key: str) -> str:
-    """The line of the env file with the same value as a ``cuda-visible-devices`` annotation."""
+    """Returns the line of the env file with the same value as a ``cuda-visible-devices`` annotation."""
     return f"{names.ENV_CUDA_VISIBLE_DEVICES}_{key.removeprefix(names.CUDA_VISIBLE_DEVICES_PREFIX)}"
 
 
 def referred_annotations(pod: Pod) -> frozenset[str]:
-    """All annotations that containers of the pod refer to, init containers included."""
+    """Returns all annotations that containers of the pod refer to, init containers included."""
     return frozenset(filter(None, map(annotation_of, _variables(pod))))
 
 

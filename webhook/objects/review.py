@@ -1,4 +1,4 @@
-"""Reviews of pods, in and out."""
+"""The reviews of pods: decoding of requests and encoding of answers."""
 
 import msgspec
 
@@ -18,22 +18,22 @@ _encoder = msgspec.json.Encoder()
 
 
 def decode_review(body: bytes) -> Request:
-    """The request of a pod review.
+    """Returns the request of a pod review.
 
     Raises:
         MalformedReview: the body is not JSON, no ``admission.k8s.io/v1`` AdmissionReview, about something else than
-            pods, or a field that we read has another type than in a pod.
+            pods, or a field that is read has another type than in a pod.
     """
     return decode_request(body, _decoder, is_ours=is_pod, resources="pods of v1", kind="pod")
 
 
 def encode_patch(operations: list[Operation]) -> bytes:
-    """A JSON Patch document."""
+    """Returns a JSON Patch document."""
     return _encoder.encode(operations)
 
 
 def encode_reply(uid: str, outcome: Outcome) -> bytes:
-    """The answer to the review ``uid``; without operations there is no patch in it."""
+    """Returns the answer to the review ``uid``; without a patch if there are no operations."""
     return _encoder.encode(Reply(_respond(uid, outcome)))
 
 

@@ -1,4 +1,4 @@
-"""Whose Bindings the API server asks the webhook about, by the configuration that registers it."""
+"""The user names whose Bindings the API server sends to the webhook, from the configuration that registers it."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from webhook.words.errors import FormatError
 CONFIGURATION = "MutatingWebhookConfiguration"
 BINDINGS_WEBHOOK = "bindings.gpu.topology"
 _ONE_OF = re.compile(r"""\s*request\.userInfo\.username\s*(?:in\s*\[[^\[\]]*\]|==\s*(?:'[^']*'|"[^"]*"))\s*""")
-"""The form that the chart writes, or that of a single name."""
+"""The form of a condition that the chart writes, or that of a single name."""
 
 
 class _Condition(msgspec.Struct):
@@ -37,21 +37,21 @@ class _Configuration(msgspec.Struct):
 
 
 class AskedAbout(msgspec.Struct, frozen=True, kw_only=True):
-    """User names, by whether the API server asks the webhook about Bindings by them."""
+    """User names, sorted by whether the API server asks the webhook about their Bindings."""
 
     asked: tuple[str, ...] = ()
     passed_by: tuple[str, ...] = ()
     unclear: tuple[str, ...] = ()
-    """An expression decides that does not only list names."""
+    """Names for which an expression decides that does more than list names."""
 
 
 def asked_about(configuration: Mapping[str, Any], accounts: Iterable[str]) -> AskedAbout:
-    """Sort accounts by what a MutatingWebhookConfiguration says of Bindings by them.
+    """Sorts accounts by whether a MutatingWebhookConfiguration covers their Bindings.
 
-    Only conditions on the user name count: those on namespaces and resources hold for all schedulers alike.
+    Only conditions on the user name count: those on namespaces and resources hold for all schedulers in the same way.
 
     Raises:
-        FormatError: it is none.
+        FormatError: the object is not a MutatingWebhookConfiguration.
     """
     webhooks = _webhooks(configuration)
     registered = next((webhook for webhook in webhooks if webhook.name == BINDINGS_WEBHOOK), None)
@@ -62,10 +62,10 @@ def asked_about(configuration: Mapping[str, Any], accounts: Iterable[str]) -> As
 
 
 def namespace_of(configuration: Mapping[str, Any]) -> str:
-    """The namespace of the Service by which API servers reach the webhook; empty where they reach it by a URL.
+    """Returns the namespace of the Service by which API servers reach the webhook; empty where they reach it by a URL.
 
     Raises:
-        FormatError: it is no MutatingWebhookConfiguration.
+        FormatError: the object is not a MutatingWebhookConfiguration.
     """
     clients = (webhook.client_config for webhook in _webhooks(configuration))
     return next((client.service.namespace for client in clients if client and client.service), "")
@@ -87,7 +87,7 @@ def _is_asked(webhook: _Webhook, account: str) -> bool | None:
 
 
 def _holds(expression: str, account: str) -> bool | None:
-    """Whether a condition, in CEL, lets Bindings by this user through; ``None``: only the API server can tell."""
+    """Returns whether a CEL condition lets Bindings by this user through; ``None``: only the API server can tell."""
     if not _ONE_OF.fullmatch(expression):
         return None
     return any(f"{quote}{account}{quote}" in expression for quote in "'\"")

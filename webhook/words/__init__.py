@@ -1,1 +1,1 @@
-"""What things are called: keys and paths, choices, outcomes, errors, versions, and the catalogue of messages."""
+"""The shared words: keys and paths, choices, outcomes, errors, versions, and the catalogue of messages."""

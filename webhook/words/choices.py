@@ -4,7 +4,7 @@ import enum
 
 
 class Profile(enum.StrEnum):
-    """Who has to reach whose GPU memory."""
+    """The profile of a pod: the containers that have to reach each other's GPU memory."""
 
     EXCLUSIVE = "exclusive"
     POD_PEERS = "pod-peers"
@@ -13,12 +13,12 @@ class Profile(enum.StrEnum):
 
     @property
     def shares_gpus(self) -> bool:
-        """Containers see GPUs that are not their own."""
+        """Whether containers see GPUs that are not their own."""
         return self in (Profile.POD_PEERS, Profile.NODE_PEERS)
 
 
 class Policy(enum.StrEnum):
-    """What the set of GPUs should look like."""
+    """The preferred kind of a set of GPUs."""
 
     BEST_EFFORT = "best-effort"
     NVLINK = "nvlink"
@@ -27,14 +27,14 @@ class Policy(enum.StrEnum):
 
 
 class OnViolation(enum.StrEnum):
-    """What bind does when a requirement is not met."""
+    """The reaction of bind to a requirement that is not met."""
 
     WARN = "warn"
     DENY = "deny"
 
 
 class Nvls(enum.StrEnum):
-    """NVLink SHARP."""
+    """The use of NVLink SHARP."""
 
     AUTO = "auto"
     ON = "on"
@@ -53,59 +53,59 @@ class P2pLevel(enum.StrEnum):
 
 
 class Carrier(enum.StrEnum):
-    """Which kind of container runs the remap program in the pod: the values of ``gpu.topology/remap``."""
+    """The kind of container that runs the remap program in the pod: the values of ``gpu.topology/remap``."""
 
     AUTO = "auto"
     INIT = "init"
     SIDECAR = "sidecar"
     NONE = "binding"
-    """No remap container: the pod has what the review of its Binding writes."""
+    """No remap container: the pod has the values that the review of its Binding writes."""
 
 
 class Colocate(enum.StrEnum):
-    """How strongly the pods of a group want one node."""
+    """The strength of the wish of a group for one node."""
 
     REQUIRED = "required"
     PREFERRED = "preferred"
 
 
 class Place(enum.StrEnum):
-    """Whether the planner chooses the cards of a pod."""
+    """The switch of a pod for the choice of its cards by the planner."""
 
     AUTO = "auto"
     OFF = "off"
 
 
 class PlacementMode(enum.StrEnum):
-    """What is done with the choice: ``placement.mode``."""
+    """The use of the planner's choice: ``placement.mode``."""
 
     OFF = "off"
     OBSERVE = "observe"
-    """No pod waits; what would have been chosen is recorded."""
+    """No pod waits; the planner's choice is only recorded."""
     ON = "on"
 
 
 class Placement(enum.StrEnum):
-    """How far the placement of a pod is: the values of the label ``gpu.topology/placement``."""
+    """The stage of the placement of a pod: the values of the label ``gpu.topology/placement``."""
 
     WAITING = "waiting"
-    """The scheduling gate keeps the scheduler from it."""
+    """The scheduling gate keeps the scheduler from the pod."""
     PINNED = "pinned"
-    """The gate is gone, and HAMi may choose from the planner's cards only."""
+    """The gate is removed, and HAMi may choose from the planner's cards only."""
     RELEASED = "released"
-    """The gate is gone, and HAMi chooses as it would without the planner."""
+    """The gate is removed, and HAMi chooses as it would without the planner."""
 
 
 class NodePolicy(enum.StrEnum):
-    """Which nodes are taken; of equal ones those whose names come first. On each, ``best-fit`` chooses the GPUs.
+    """The choice of nodes; of equal nodes those whose names come first. On each node, ``best-fit`` chooses the GPUs.
 
     ``pack`` and ``spread`` rank only nodes whose sets are no worse, by class and weakest pair, than those of
     ``best-fit``.
     """
 
     BEST_FIT = "best-fit"
-    """The best set on one node; several nodes where their ring carries more, or where one does not suffice."""
+    """The best set on one node; several nodes where their ring has more bandwidth, or where one node is not enough."""
     PACK = "pack"
-    """The fewest nodes, filled one after the other; where several do, those with least to spare."""
+    """The fewest nodes, filled one after the other; of several such choices, the one with the least left over."""
     SPREAD = "spread"
     """The most nodes, with shares as even as their free GPUs allow."""

@@ -1,4 +1,4 @@
-"""Failures that we can name. Each says where it is, what was expected, what was found and what to do."""
+"""The errors of this project. Each says where it is, what was expected, what was found and what to do."""
 
 from webhook.words.printable import printable
 
@@ -13,10 +13,10 @@ class FormatError(GpuTopologyError):
     """A written value does not parse.
 
     Args:
-        source: Where it stands, for example ``annotation gpu.topology/shm-size on pod team-a/train``.
-        expected: What would have been right, with an example.
-        found: What stands there; long values are cut in the text.
-        fix: What to do about it, if it is not obvious.
+        source: The place of the value, for example ``annotation gpu.topology/shm-size on pod team-a/train``.
+        expected: A description of a right value, with an example.
+        found: The value; long values are cut in the text.
+        fix: The advice what to do about it, if it is not obvious.
     """
 
     def __init__(self, source: str, *, expected: str, found: object, fix: str = "") -> None:
@@ -25,14 +25,14 @@ class FormatError(GpuTopologyError):
 
 
 class LimitError(FormatError):
-    """Something that can be read is more than the configuration allows.
+    """A readable value is more than the configuration allows.
 
     Args:
-        source: Where it stands, or whose it is.
+        source: The place of the value, or its owner.
         setting: The field of the section ``limits`` of the configuration.
-        most: Its value.
-        what: What is counted, in the plural.
-        found: How many there are, as far as they were counted.
+        most: The value of that field.
+        what: The counted things, in the plural.
+        found: Their number, as far as they were counted.
     """
 
     def __init__(self, source: str, *, setting: str, most: int, what: str, found: int) -> None:
@@ -52,19 +52,19 @@ class ClaimsUnreadable(GpuTopologyError):
 
 
 class StateUnknown(GpuTopologyError):
-    """What has to be known of the cluster is not known yet, or cannot be asked for; the text says what."""
+    """A necessary fact about the cluster is not known yet, or cannot be looked up; the text says which."""
 
 
 class TooManyPodReads(PodsUnreadable):
-    """More pods are asked for than are read in that time."""
+    """More pods are asked for than may be read in a period."""
 
 
 class TooManyClaimReads(ClaimsUnreadable):
-    """More claims are asked for than are read in that time."""
+    """More claims are asked for than may be read in a period."""
 
 
 class TooManyNamespaceReads(StateUnknown):
-    """More namespaces are asked for than are read in that time."""
+    """More namespaces are asked for than may be read in a period."""
 
 
 class ConfigError(GpuTopologyError):
@@ -72,7 +72,7 @@ class ConfigError(GpuTopologyError):
 
 
 def shorten(value: object) -> str:
-    """A quoted form of ``value`` that fits into a message, as :func:`webhook.words.printable.printable` has it."""
+    """Returns a quoted, printable form of ``value`` that fits into a message (:mod:`webhook.words.printable`)."""
     text = value if isinstance(value, str) else _represented(value)
     shown = printable(text[: FOUND_LIMIT + 1])
     return f'"{shown}"' if len(shown) <= FOUND_LIMIT else f'"{shown[:FOUND_LIMIT]}..." ({len(text)} characters)'

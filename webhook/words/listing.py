@@ -1,10 +1,10 @@
-"""Several things in words: lists, numbers with their nouns, and runs of indices. Standard library only."""
+"""Lists, numbers with their nouns, and runs of indices as text. The module uses the standard library only."""
 
 from collections.abc import Iterable
 
 
 def listed(words: Iterable[str], most: int | None = None) -> str:
-    """``a``, ``a and b``, ``a, b and c``; of more words than ``most`` ``a, b and 7 more``."""
+    """Returns a list in words: ``a``, ``a and b``, ``a, b and c``; of more than ``most`` words ``a, b and 7 more``."""
     every = list(words)
     if most is not None and len(every) > most:
         every = [*every[:most], f"{len(every) - most} more"]
@@ -12,12 +12,12 @@ def listed(words: Iterable[str], most: int | None = None) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 GPU``, ``2 GPUs``."""
+    """Returns a number with its noun: ``1 GPU``, ``2 GPUs``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def ranges(indices: Iterable[int]) -> str:
-    """``0-3, 6`` for 0, 1, 2, 3 and 6; two in a row stay ``0, 1``."""
+    """Returns indices as runs: ``0-3, 6`` for 0, 1, 2, 3 and 6; two in a row stay ``0, 1``."""
     runs: list[list[int]] = []
     for index in sorted(indices):
         if runs and runs[-1][-1] == index - 1:

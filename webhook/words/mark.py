@@ -8,17 +8,17 @@ from webhook.words.errors import FormatError
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Who prepared a pod: ``0.1.0 exclusive``."""
+    """The version and the profile with which a pod was prepared: ``0.1.0 exclusive``."""
 
     version: str
     profile: Profile
 
     @classmethod
     def parse(cls, text: str, *, source: str = f"annotation {names.INJECTED}") -> "Mark":
-        """Read the annotation.
+        """Reads the annotation.
 
         Raises:
-            FormatError: it is not a version and a profile.
+            FormatError: the text is not a version and a profile.
         """
         version, separator, profile = text.partition(" ")
         if not version or not separator or profile not in list(Profile):
@@ -26,5 +26,5 @@ class Mark(msgspec.Struct, frozen=True):
         return cls(version, Profile(profile))
 
     def format(self) -> str:
-        """The annotation's text."""
+        """Returns the text of the annotation."""
         return f"{self.version} {self.profile}"

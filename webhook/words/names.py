@@ -1,4 +1,4 @@
-"""Every key, variable, volume and path that we read or write, spelled once.
+"""The keys, variables, volumes and paths that this project reads or writes, each spelled once.
 
 A test searches the package for the prefix and fails on any other spelling.
 """
@@ -15,7 +15,7 @@ ALLOW_HOST_PID = PREFIX + "allow-host-pid"
 ALLOW_HOST_NETWORK = PREFIX + "allow-host-network"
 ALLOW_NODE_GPUS = PREFIX + "allow-node-gpus"
 
-# Annotations that users write; the rest of a key after PREFIX names the option (model/options.py).
+# Annotations that users write; the rest of a key after PREFIX names the option (decisions/options.py).
 INJECT = PREFIX + "inject"
 PROFILE = PREFIX + "profile"
 CONTAINERS = PREFIX + "containers"
@@ -40,7 +40,7 @@ NODE_TOPOLOGY = PREFIX + "node-topology"
 PLACED = PREFIX + "placed"
 CLAIMED_GPUS = PREFIX + "claimed-gpus"
 
-# What gpu-topology verify writes onto a pod, as whoever calls it.
+# The annotation that gpu-topology verify writes onto a pod, with the rights of its caller.
 MEASURED = PREFIX + "measured"
 VERIFY_CONTROLLER = PREFIX + "verify"
 VERIFY_FIELD_MANAGER = "gpu-topology-verify"
@@ -75,7 +75,7 @@ SCHEDULED_CONDITION = "PodScheduled"
 PLACED_CONDITION = PREFIX + "Placed"
 PLANNER_LEASE = "gpu-topology-place"
 PLANNER_PAUSED = "no planner"
-"""The holder of that Lease where no planner is to lead for a while."""
+"""The holder of the planner's Lease where no planner is to lead for a while."""
 PLANNER_CONTROLLER = PREFIX + "planner"
 PLANNER_FIELD_MANAGER = "gpu-topology-planner"
 
@@ -116,7 +116,7 @@ WEBHOOK_POD_NAME = "POD_NAME"
 
 # What other components own.
 HAMI_WEBHOOK = "hami.io/webhook"
-"""A label of pods and namespaces; with the value ``ignore`` HAMi's webhook leaves them alone."""
+"""A label of pods and namespaces; with the value ``ignore``, HAMi's webhook leaves them alone."""
 # HAMi-DRA's webhook labels the pods whose limits it turns into claims: pkg/webhook/dra/mutating.go of its repository.
 HAMI_DRA = "hami.io/dra"
 HAMI_DEVICE_CLASS = "hami-core-gpu.project-hami.io"

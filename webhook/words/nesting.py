@@ -1,8 +1,8 @@
-"""JSON that others wrote: what is wrong with it is one kind of error, and what is nested too deep hides nothing else.
+"""The decoding of foreign JSON: each fault of a document is one kind of error, and deep nesting hides no other values.
 
 The parameters of a ResourceClaim are any JSON of up to 10 KiB (k8s.io/api resource/v1, OpaqueDeviceConfiguration), so a
-tenant may write thousands of brackets. Above 1,000 levels or so msgspec raises RecursionError, also for what it skips:
-one such object would hide all others of a list.
+tenant may write thousands of brackets. Above 1,000 levels or so msgspec raises RecursionError, even for parts that it
+skips. One such object would hide all others of a list.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 MOST_LEVELS = 100
-"""Kubernetes' own objects have less than 30."""
+"""The most levels that are kept where something is nested too deep. Kubernetes' own objects have less than 30."""
 _CUT = b'"nested too deep"'
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
@@ -25,7 +25,7 @@ class TooDeep(msgspec.DecodeError):
 
 
 def decode(decoder: msgspec.json.Decoder[_T], document: Json) -> _T:
-    """What ``decoder`` makes of the document. Whatever is wrong with it is one kind of error.
+    """Decodes a document. Each fault of it is one kind of error.
 
     Raises:
         msgspec.DecodeError: it is no such document, no UTF-8, or nested too deep.
@@ -39,10 +39,10 @@ def decode(decoder: msgspec.json.Decoder[_T], document: Json) -> _T:
 
 
 def decode_answer(decoder: msgspec.json.Decoder[_T], document: Document) -> _T:
-    """What ``decoder`` makes of an answer of the API server or a part of it, in which something may be nested too deep.
+    """Decodes an answer of the API server, or a part of it, in which values may be nested too deep.
 
-    In that case values below :data:`MOST_LEVELS` are a text. How deep a decoder goes depends on who calls it, so each
-    part of an answer is read in this way, also when the whole could be read.
+    In that case a text replaces each value below :data:`MOST_LEVELS`. The depth that a decoder reaches depends on its
+    caller. So each part of an answer is read in this way, even if the whole could be read.
 
     Raises:
         msgspec.DecodeError: it is no such document, or no UTF-8.
@@ -54,7 +54,7 @@ def decode_answer(decoder: msgspec.json.Decoder[_T], document: Document) -> _T:
 
 
 def shallow(document: bytes) -> bytes:
-    """The document with a text in place of each value that lies deeper than :data:`MOST_LEVELS`. One pass."""
+    """Returns the document with a text in place of each value deeper than :data:`MOST_LEVELS`, in one pass."""
     parts: list[bytes] = []
     depth = kept = 0
     for token in _TOKEN.finditer(document):

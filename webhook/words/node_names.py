@@ -1,8 +1,8 @@
-"""What the objects that belong to a node are called, however long the node's own name is.
+"""The names of the objects that belong to a node, for node names of any length.
 
-The name of a node has up to 253 characters (a DNS subdomain). So has that of a ConfigMap, but ours has a prefix; the
-value of a label has 63 (k8s.io/apimachinery, pkg/util/validation). What does not fit is cut and ends with a digest of
-the whole. The published document holds the full name, and a reader compares it.
+The name of a node has up to 253 characters (a DNS subdomain). So has that of a ConfigMap, but that one has a prefix.
+The value of a label has 63 (k8s.io/apimachinery, pkg/util/validation). A name that does not fit is cut and ends with a
+digest of the whole name. The published document holds the full name, and a reader compares it.
 """
 
 import hashlib
@@ -15,15 +15,18 @@ DIGEST_LENGTH = 10
 
 
 def config_map_name(node: str) -> str:
-    """Name of the ConfigMap with the topology of ``node``: ``gpu-topology-<node>``, or its beginning and a digest."""
+    """Returns the name of the ConfigMap with the topology of a node.
+
+    It is ``gpu-topology-<node>``, or the beginning of that and a digest.
+    """
     return fitted(names.NODE_CONFIG_MAP_PREFIX + node, NAME_LIMIT)
 
 
 def taint_rule_name(node: str, driver: str, pool: str, device: str) -> str:
-    """Name of the DeviceTaintRule for a device of ``node``: ``gpu-topology-<node>-<device>-<digest>``.
+    """Returns the name of the DeviceTaintRule for a device of a node: ``gpu-topology-<node>-<device>-<digest>``.
 
-    The digest is of all four, because node and device alone may be read in several ways: ``a-b`` and ``c``, ``a`` and
-    ``b-c``. None of them contains a line feed.
+    The digest is of all four values, because node and device alone are ambiguous: ``a-b`` and ``c``, ``a`` and
+    ``b-c``. None of the values contains a line feed.
     """
     digest = _digest(f"{node}\n{driver}\n{pool}\n{device}")
     readable = f"{names.NODE_CONFIG_MAP_PREFIX}{node}-{device}"
@@ -31,14 +34,14 @@ def taint_rule_name(node: str, driver: str, pool: str, device: str) -> str:
 
 
 def node_label(node: str) -> str:
-    """Value of the label ``gpu.topology/node``: the name of the node, or its beginning and a digest."""
+    """Returns the value of the label ``gpu.topology/node``: the name of the node, or its beginning and a digest."""
     return fitted(node, LABEL_LIMIT)
 
 
 def fitted(name: str, limit: int) -> str:
-    """``name`` if it has at most ``limit`` characters; else its beginning, ``-`` and a digest of the whole.
+    """Returns ``name`` if it has at most ``limit`` characters; else its beginning, ``-`` and a digest of the whole.
 
-    Within a DNS subdomain a dash may not follow a dot, so the beginning loses what it ends with.
+    Within a DNS subdomain a dash may not follow a dot, so dots and dashes at the end of the beginning are removed.
     """
     if len(name) <= limit:
         return name

@@ -1,4 +1,4 @@
-"""What became of a pod, and why, in a closed vocabulary that responses, logs, metrics and people share."""
+"""The outcome of an admission: a closed vocabulary that responses, logs, metrics and people share."""
 
 import enum
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,11 @@ from webhook.words.printable import printable
 
 WARNING_LIMIT = 119  # admission warnings should stay under 120 characters: k8s.io/api/admission/v1, AdmissionResponse
 MESSAGE_LIMIT = 4096
-"""Characters of the message of a refusal, and of an answer that is no review. A user's text may be in it, of any length
-that the API server takes."""
+"""The most characters of the message of a refusal, and of an answer that is no review. The message may contain a text
+of the user, of any length that the API server accepts."""
 MAX_WARNINGS = 30
-"""Of these at most 34 reach the user: apiserver pkg/endpoints/filters/warning.go, truncateAtTotalRunes."""
+"""The most warnings of a review. At most 34 reach the user: apiserver pkg/endpoints/filters/warning.go,
+truncateAtTotalRunes."""
 
 
 class Kind(enum.StrEnum):
@@ -29,7 +30,7 @@ class Kind(enum.StrEnum):
 
 
 class Reason(enum.StrEnum):
-    """Why; ``SENTENCES`` says it to people."""
+    """The reason of an outcome; ``SENTENCES`` has the sentence for people."""
 
     NOT_A_CREATE = "not-a-create"
     NAMESPACE_UNKNOWN = "namespace-unknown"
@@ -102,7 +103,7 @@ ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
         Reason.OVER_LIMIT: opting.OVER_LIMIT,
     }
 )
-"""What is said of each reason, and what to do about it."""
+"""The entry of the catalogue for each reason: its sentence and its advice."""
 
 SENTENCES: Mapping[Reason, str] = MappingProxyType({reason: entry.sentence for reason, entry in ENTRIES.items()})
 
@@ -123,13 +124,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     reason: Reason
     profile: str = ""
-    """The profile that was applied or, with ``observe``, tried; empty for pods that are not ours."""
+    """The profile that was applied or, with ``observe``, tried; empty for pods that the webhook leaves alone."""
     operations: list[Operation] = []
     steps: list[str] = []
     """The injection steps that changed something, in order."""
     warnings: list[str] = []
     message: str = ""
-    """What to tell the user when the pod is refused."""
+    """The message for the user when the pod is refused."""
 
     @property
     def allowed(self) -> bool:
@@ -138,7 +139,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refused(Exception):
-    """Raised inside a decision to end it; becomes an :class:`Outcome` of kind *refuse* and never leaves the core."""
+    """The end of a decision. It becomes an :class:`Outcome` of kind *refuse* and never leaves the core."""
 
     def __init__(self, reason: Reason, message: Message) -> None:
         self.reason = reason
@@ -148,19 +149,19 @@ class Refused(Exception):
 
 
 def fit(text: str) -> str:
-    """``text``, escaped and cut to the length that the API server asks of a warning."""
+    """Returns ``text``, escaped and cut to the length that the API server asks of a warning."""
     shown = printable(text[: WARNING_LIMIT + 1])
     return shown if len(shown) <= WARNING_LIMIT else shown[: WARNING_LIMIT - 3] + "..."
 
 
 def refusal(reason: Reason, message: str) -> Outcome:
-    """The outcome for a pod that is refused; a long message is cut."""
+    """Returns the outcome for a pod that is refused; a long message is cut."""
     text = message if len(message) <= MESSAGE_LIMIT else f"{message[:MESSAGE_LIMIT]}..."
     return Outcome(kind=Kind.REFUSE, reason=reason, message=text)
 
 
 def fit_all(texts: Sequence[str]) -> list[str]:
-    """As many of these warnings as a person reads, each :func:`fit`, and how many there are more."""
+    """Returns as many warnings as a person reads, each :func:`fit`, and the number of the others."""
     if len(texts) <= MAX_WARNINGS:
         return [fit(text) for text in texts]
     return [*map(fit, texts[: MAX_WARNINGS - 1]), str(opting.MORE_WARNINGS.say(count=len(texts) - MAX_WARNINGS + 1))]

@@ -7,7 +7,7 @@ from jsonpointer import escape
 
 
 class Operation(msgspec.Struct, frozen=True, gc=False):
-    """One operation; ``value`` is left out of ``remove``. It may be ``msgspec.Raw``: JSON that was encoded before."""
+    """One operation. ``remove`` has no ``value``. A value may be ``msgspec.Raw``: JSON that was encoded before."""
 
     op: str
     path: str
@@ -15,5 +15,5 @@ class Operation(msgspec.Struct, frozen=True, gc=False):
 
 
 def pointer(*parts: str | int) -> str:
-    """A JSON pointer from unescaped parts: ``pointer("metadata", "annotations", "a/b")``."""
+    """Returns a JSON pointer from unescaped parts: ``pointer("metadata", "annotations", "a/b")``."""
     return "".join(f"/{escape(str(part))}" for part in parts)

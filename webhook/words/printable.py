@@ -1,37 +1,37 @@
-"""Text from outside as we show it: in logs, messages, warnings, Events and on a terminal. Standard library only.
+"""Text from outside in a form to show: in logs, messages, warnings, Events and on a terminal. Standard library only.
 
-One rule for all of them: what a terminal, a log viewer or a browser may act on, or does not show, is written as an
-escape, as Python writes it; printable letters of any language stay as they are. Long texts are cut, and say so.
+All of these follow one rule. Characters that a terminal, a log viewer or a browser may act on, or does not show, are
+written as Python's escapes. Printable letters of any language stay as they are. Long texts are cut, and say so.
 """
 
 import re
 
 TEXT_LIMIT = 1024
-"""Characters of one text in a log."""
+"""The most characters of one text in a log."""
 
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-"""What ``str.isprintable`` lets through although it shows nothing: Default_Ignorable_Code_Point of Unicode's
-DerivedCoreProperties.txt. Of the others (C0, C1, bidirectional, zero-width, surrogates) it knows."""
+"""The invisible characters that ``str.isprintable`` lets through: Default_Ignorable_Code_Point of Unicode's
+DerivedCoreProperties.txt. It refuses the other ones (C0, C1, bidirectional, zero-width, surrogates)."""
 _NOTE_LIMIT = 40
 
 
 def printable(text: str) -> str:
-    """``text`` with everything escaped that is no visible character or plain blank."""
+    """Returns ``text`` with an escape for each character that is neither visible nor a plain blank."""
     if text.isprintable() and (text.isascii() or not _INVISIBLE.search(text)):
         return text
     return "".join([character if _is_visible(character) else _escaped(character) for character in text])
 
 
 def fitted(text: str, limit: int = TEXT_LIMIT) -> str:
-    """``text`` as :func:`printable` has it, in at most ``limit`` characters; what was cut is noted at the end.
+    """Returns ``text`` as :func:`printable` has it, in at most ``limit`` characters; a note at the end tells of a cut.
 
     The work is bounded by ``limit``, not by the length of the text. A text that was fitted stays as it is.
 
     Args:
-        text: From outside.
-        limit: At least 64.
+        text: A text from outside.
+        limit: The most characters, at least 64.
     """
     shown = printable(text[:limit])
     if len(text) <= limit and len(shown) <= limit:

@@ -1,4 +1,4 @@
-"""Kubernetes resource quantities.
+"""The parser of Kubernetes resource quantities.
 
 The official client has a parser, but importing it costs 140 ms and 35 MiB (it loads the whole client), more than
 half of what this server may use in total. A test compares the two on generated quantities.
@@ -32,7 +32,7 @@ _SUFFIXES = {
 
 
 def parse_quantity(value: str | float, *, source: str, expected: str = 'a quantity such as "8Gi"') -> Decimal:
-    """The number that a quantity stands for.
+    """Returns the number that a quantity stands for.
 
     Raises:
         FormatError: ``value`` is not a quantity.
@@ -45,7 +45,7 @@ def parse_quantity(value: str | float, *, source: str, expected: str = 'a quanti
 
 
 def parse_count(value: str | float, *, source: str) -> int:
-    """A quantity of things that cannot be divided: GPUs, per cent, MiB.
+    """Returns the number in a quantity of things that cannot be divided: GPUs, per cent, MiB.
 
     Raises:
         FormatError: ``value`` is not a whole number of zero or more.

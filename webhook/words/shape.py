@@ -1,4 +1,4 @@
-"""What is wrong with the shape of a document, in words; msgspec's own name types of Python."""
+"""Faults in the shape of a document, in words. The messages of msgspec itself name types of Python."""
 
 import re
 
@@ -18,10 +18,10 @@ _NAMES = {
 
 
 def shape_problem(error: Exception) -> str:
-    """Where, what was expected and what was found, such as ``metadata: expected an object, found a whole number``.
+    """Returns the place, the expected and the found type: ``metadata: expected an object, found a whole number``.
 
     Args:
-        error: That msgspec raised when it decoded or converted something.
+        error: The error that msgspec raised when it decoded or converted a value.
     """
     if isinstance(error, TooDeep):
         return "expected JSON, found it nested too deep"
@@ -34,12 +34,12 @@ def shape_problem(error: Exception) -> str:
 
 
 def _place(path: str | None) -> str:
-    """From ``$.spec.containers[0]`` to ``spec.containers[0]: ``; nothing for the whole document."""
+    """Returns ``spec.containers[0]: `` for ``$.spec.containers[0]``; nothing for the whole document."""
     found = (path or "$").removeprefix("$").removeprefix(".")
     return f"{found}: " if found else ""
 
 
 def _names(types: str) -> str:
-    """``object | null`` is shown as an object: a user gains nothing from knowing that null will do as well."""
+    """Returns the names of types. ``object | null`` is only an object: users need not know that null is allowed too."""
     names = [_NAMES.get(name, name) for name in types.split(" | ")]
     return " or ".join([name for name in names if name != "null"] or names)

@@ -1,10 +1,10 @@
-"""Times as objects of the API server hold them."""
+"""Times in the form of objects of the API server."""
 
 from datetime import UTC, datetime
 
 
 def parse_timestamp(text: str | None) -> datetime | None:
-    """A time of RFC 3339, in UTC; ``None`` if the text is none, or says no zone."""
+    """Returns an RFC 3339 time in UTC; ``None`` if the text is not a time, or has no zone."""
     try:
         found = datetime.fromisoformat(text or "")
         return found.astimezone(UTC) if found.tzinfo else None
@@ -13,5 +13,5 @@ def parse_timestamp(text: str | None) -> datetime | None:
 
 
 def format_timestamp(at: datetime) -> str:
-    """A time with its zone in whole seconds, as ``metav1.Time`` is written."""
+    """Returns a time with its zone as text, in whole seconds, in the form of ``metav1.Time``."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

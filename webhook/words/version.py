@@ -1,4 +1,4 @@
-"""Versions of the components around us, compared by their numbers alone."""
+"""The versions of the surrounding components, compared by their numbers alone."""
 
 import re
 
@@ -7,7 +7,8 @@ import msgspec
 from webhook.words.errors import FormatError
 
 _NUMBERS = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?(?![0-9])")
-"""Python reads digits of other alphabets as well, and ends at 4,300 of them."""
+"""The numbers of a version, with ASCII digits and a limit, because Python's ``int`` also reads the digits of other
+alphabets and fails above 4,300 digits."""
 
 
 class Version(msgspec.Struct, frozen=True, order=True):
@@ -19,7 +20,7 @@ class Version(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def parse(cls, text: str, *, source: str) -> "Version":
-        """Read ``v2.10.0``, ``1.33`` or ``v1.31.4+k3s1``.
+        """Reads a version such as ``v2.10.0``, ``1.33`` or ``v1.31.4+k3s1``.
 
         Raises:
             FormatError: ``text`` does not start with such numbers.

@@ -1,1 +1,1 @@
-"""A ResourceClaimTemplate that only linked GPUs can satisfy: from topologies over alternatives to the object."""
+"""A ResourceClaimTemplate that only linked GPUs can satisfy: from topologies to alternatives to the object."""

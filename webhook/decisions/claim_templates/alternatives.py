@@ -1,4 +1,4 @@
-"""The alternatives of a claim: which selectors only linked GPUs satisfy, on whichever known node, best first."""
+"""The alternatives of a claim: selectors that only linked GPUs satisfy, on any known node, best first."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,32 +12,32 @@ from webhook.hardware.topology.selection.request import Request
 from webhook.hardware.topology.sets import LinkClass
 
 MAX_ALTERNATIVES = 8
-"""Of one request: k8s.io/api resource/v1, FirstAvailableDeviceRequestMaxSize."""
+"""The most alternatives of one request: k8s.io/api resource/v1, FirstAvailableDeviceRequestMaxSize."""
 MAX_WEIGHED = 64
-"""Selectors that are compared with each other; the best of them are kept."""
+"""The most selectors that are compared with each other; the best of them are kept."""
 MAX_EXCEPTIONS = 150
-"""Cards that a selector by product leaves out: those of a few nodes whose links are broken."""
+"""The most cards that a selector by product leaves out: those of a few nodes whose links are broken."""
 MAX_UUIDS = 200
-"""In one selector: 232 fit into MAX_BYTES."""
+"""The most UUIDs in one selector: 232 fit into MAX_BYTES."""
 
 _Reach = dict[str, tuple[int, ...]]
-"""Indices of GPUs, by node."""
+"""The indices of GPUs, by node."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alternative:
-    """One selector, and what it stands for."""
+    """One selector, and the GPUs that satisfy it."""
 
     selector: Selector
     quality: Quality
-    """The least of all nodes that it reaches."""
+    """The least quality of all nodes that the selector reaches."""
     reach: Mapping[str, tuple[int, ...]]
     """The GPUs that satisfy it, by index, on each known node that has enough of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The alternatives of a claim, best first, and what it leaves out."""
+    """The alternatives of a claim, best first, and the linked sets that it leaves out."""
 
     alternatives: tuple[Alternative, ...]
     left_out: tuple[Alternative, ...]
@@ -58,16 +58,16 @@ class _Model:
 def find_alternatives(
     topologies: Sequence[NodeTopology], request: Request, wanted: Collection[str] | None = None
 ) -> Found:
-    """How a claim can ask for GPUs of one node that are linked as the request requires.
+    """Returns the alternatives by which a claim can ask for GPUs of one node that are linked as the request requires.
 
-    A selector by product or bus ids is used only if on no known node cards satisfy it that are linked less. A few such
-    cards are excepted by their UUIDs; where they are many, the linked cards are named by theirs. MIG cards and lost
-    ones are left out.
+    A selector by product or bus ids is used only if all cards that satisfy it on known nodes are linked well enough.
+    A few other cards are excepted by their UUIDs. Where there are many, the linked cards are named by their UUIDs
+    instead. MIG cards and lost ones are left out.
 
     Args:
-        topologies: Of all nodes that the claim could be allocated on, each once.
-        request: How many GPUs, at least two, and what their pairs must have.
-        wanted: The nodes whose GPUs it should get; None for all.
+        topologies: The topologies of all nodes that the claim could be allocated on, each once.
+        request: The number of GPUs, at least two, and the requirements for their pairs.
+        wanted: The nodes whose GPUs the claim should get; None for all.
     """
     models = _models(_with_own_uuids(topologies), request)
     by_uuid: dict[tuple[Quality, int], list[_Bin]] = {}
@@ -89,7 +89,7 @@ def find_alternatives(
 
 
 def _with_own_uuids(topologies: Sequence[NodeTopology]) -> list[NodeTopology]:
-    """The nodes without UUIDs that several of them have: these name no card."""
+    """Returns the nodes without the UUIDs that occur more than once, because these name no single card."""
     times = Counter(gpu.uuid for topology in topologies for gpu in topology.gpus)
     return [
         replace(topology, gpus=tuple(replace(gpu, uuid="") if times[gpu.uuid] > 1 else gpu for gpu in topology.gpus))
@@ -121,12 +121,12 @@ def _best_first(models: Sequence[_Model], wanted: Collection[str] | None) -> Ite
 
 
 def _is_covered(model: _Model, island: Island, known: Iterable[Alternative | None]) -> bool:
-    """Whether an alternative names exactly this island already."""
+    """Returns whether an alternative names exactly this island already."""
     return any(each and each.reach.get(model.topology.node) == island.gpus for each in known)
 
 
 def _selectors(model: _Model, island: Island) -> Iterator[ByProduct]:
-    """Those that stand for the island on every node of the model, the simplest first."""
+    """Yields the selectors that stand for the island on every node of the model, the simplest first."""
     gpus = [gpu for gpu in model.topology.gpus if gpu.index in island.gpus]
     products = {gpu.name for gpu in gpus}
     if len(products) > 1 or "" in products or model.topology.source == HAMI:
@@ -142,7 +142,7 @@ def _selectors(model: _Model, island: Island) -> Iterator[ByProduct]:
 
 
 def _weigh(selector: ByProduct, models: Sequence[_Model], count: int) -> Alternative | None:
-    """What a selector is worth, without the single cards that would make it wrong; None if they are too many."""
+    """Returns the alternative of a selector, without the cards that would make it wrong; None if they are too many."""
     reach: _Reach = {}
     qualities = []
     without: list[str] = []
@@ -185,16 +185,16 @@ class _Bin:
 
 
 def _extent(uuids: Sequence[str]) -> int:
-    """Bytes that they take in an expression."""
+    """Returns the number of bytes that UUIDs take in an expression."""
     return len(ByUuid(tuple(uuids)).expression) - len(ByUuid(()).expression) + len(", ")
 
 
 def _fill(
     bins: dict[tuple[Quality, int], list[_Bin]], model: _Model, island: Island, wanted: Collection[str] | None
 ) -> list[str]:
-    """Add an island of each node of a model to the bins; the names of the nodes where that is not possible.
+    """Adds an island of each node of a model to the bins; returns the names of the nodes where that is not possible.
 
-    Two islands of one node are never in one bin: a claim could get cards of both.
+    Two islands of one node are never in one bin, because a claim could then get cards of both.
     """
     nameless = []
     for topology in model.nodes:
@@ -212,7 +212,7 @@ def _fill(
 
 
 def _place(bins: dict[tuple[Quality, int], list[_Bin]], quality: Quality, node: str, uuids: Sequence[str]) -> _Bin:
-    """A bin with room that names no GPU of the node yet."""
+    """Returns a bin with room that names no GPU of the node yet."""
     number = 0
     while any(node in bin_.reach for bin_ in bins.get((quality, number), ())):
         number += 1
@@ -223,9 +223,9 @@ def _place(bins: dict[tuple[Quality, int], list[_Bin]], quality: Quality, node: 
 
 
 def _keep(every: Sequence[Alternative]) -> tuple[tuple[Alternative, ...], tuple[Alternative, ...]]:
-    """Those that a claim has room for, best first, and the others.
+    """Returns the alternatives that a claim has room for, best first, and the others.
 
-    Of equal quality those come first that have no GPU in common, so that a GPU in use blocks few of them.
+    Of equal quality, alternatives without common GPUs come first, so that a GPU in use blocks few of them.
     """
     taken: dict[Quality, set[tuple[str, int]]] = {}
     first: list[Alternative] = []

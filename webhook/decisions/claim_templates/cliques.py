@@ -5,18 +5,18 @@ from collections.abc import Iterator, Sequence
 from webhook.hardware.topology.selection.pair_table import positions
 
 MAX_STEPS = 5_000
-"""GPUs that one search adds to a group in the making. Nodes with 16 GPUs need a few dozen; only links that no machine
-has need more, and then groups are left out."""
+"""The most GPUs that one search adds to a group in the making. Nodes with 16 GPUs need a few dozen. Only links that no
+machine has need more, and then groups are left out."""
 
 
 def maximal_cliques(neighbours: Sequence[int], least: int) -> Iterator[int]:
-    """The groups of at least ``least`` positions in which each is a neighbour of all others, and that cannot grow.
+    """Yields the groups of positions in which each is a neighbour of all others, and that cannot grow.
 
     Bron and Kerbosch's search with a pivot, without recursion. It stops after ``MAX_STEPS``.
 
     Args:
-        neighbours: For each position the mask of its neighbours, itself not among them.
-        least: Positions of a group.
+        neighbours: The mask of the neighbours of each position, without the position itself.
+        least: The least number of positions of a group.
     """
     everything = (1 << len(neighbours)) - 1
     steps = MAX_STEPS

@@ -1,4 +1,4 @@
-"""Which GPUs of a node a claim may be given: sets of which any so many are linked as the claim requires."""
+"""The islands of a node: sets of GPUs of which any subset of the requested size is linked as the claim requires."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from webhook.hardware.topology.selection.request import Request
 from webhook.hardware.topology.sets import LinkClass, assess
 
 MAX_LEVELS = 8
-"""Bandwidths of pairs that are told apart on one node: the fastest, and the slowest that is enough."""
+"""The most bandwidths of pairs that are distinguished on one node: the fastest, and the slowest that is enough."""
 _CLASSES = list(LinkClass)
 
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """The least that a claim gets: the link class, and GB/s per direction of the weakest pair."""
+    """The least quality that a claim gets: the link class, and GB/s per direction of the weakest pair."""
 
     link: LinkClass
     bandwidth: float
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Less is better: the class first, as where GPUs are chosen."""
+        """The rank of the quality, less is better: the class comes first, as in the choice of GPUs."""
         return _CLASSES.index(self.link), -self.bandwidth
 
     def __str__(self) -> str:
@@ -34,13 +34,13 @@ class Quality:
 
 
 def least(qualities: Sequence[Quality]) -> Quality:
-    """What all of them have at least: the worst class, and the least bandwidth even if that is of another class."""
+    """Returns the least quality of all: the worst class, and the least bandwidth even if that is of another class."""
     return Quality(max(qualities, key=lambda each: each.rank).link, min(each.bandwidth for each in qualities))
 
 
 @dataclass(frozen=True, slots=True)
 class Island:
-    """GPUs of one node, by index and ascending, of which any so many as are asked for meet the requirements."""
+    """GPUs of one node, by index and ascending, of which any subset of the requested size meets the requirements."""
 
     gpus: tuple[int, ...]
     quality: Quality
@@ -50,8 +50,8 @@ class Islands:
     """The islands of nodes that are built alike.
 
     Args:
-        build: What they have in common.
-        request: How many GPUs, at least two, and what their pairs must have.
+        build: The common build of the nodes.
+        request: The number of GPUs, at least two, and the requirements for their pairs.
     """
 
     def __init__(self, build: Build, request: Request) -> None:
@@ -60,13 +60,13 @@ class Islands:
         self._known: dict[int, Quality | None] = {}
 
     def quality(self, gpus: Iterable[int]) -> Quality | None:
-        """The least that any so many of these GPUs have; None if some of these sets are not linked as required.
+        """Returns the least quality of the subsets of the requested size; None if one is not linked as required.
 
-        Where as many are given as are asked for, there is one set. Else every pair has NVLink or none has: a third GPU
-        through which a pair would be joined may be missing, or stand in the way of a faster path.
+        If the number of GPUs is the requested one, there is one such set. Otherwise either every pair must have NVLink
+        or none: a third GPU through which a pair would be joined may be missing, or stand in the way of a faster path.
 
         Args:
-            gpus: Indices, at least as many as are asked for without those in MIG mode, which are passed over.
+            gpus: Indices. GPUs in MIG mode are skipped; at least as many as requested must be left.
         """
         mask = self._table.mask(gpus)
         if mask not in self._known:
@@ -74,14 +74,14 @@ class Islands:
         return self._known[mask]
 
     def usable(self, gpus: Iterable[int]) -> tuple[int, ...]:
-        """Those that are not in MIG mode, ascending."""
+        """Returns the GPUs that are not in MIG mode, ascending."""
         return self._table.indices(self._table.mask(gpus))
 
     def linked_part(self, gpus: tuple[int, ...]) -> tuple[int, ...]:
-        """All of these GPUs if any so many of them are linked as required, else their greatest island, if there is one.
+        """Returns all of these GPUs if they are an island, else their greatest island, else nothing.
 
         Args:
-            gpus: Usable ones, by index and ascending, at least as many as are asked for.
+            gpus: Usable GPUs, by index and ascending, at least as many as requested.
         """
         if self.quality(gpus):
             return gpus
@@ -90,7 +90,7 @@ class Islands:
 
     @cached_property
     def found(self) -> list[Island]:
-        """The islands, best first; smaller ones that are better may lie in greater ones."""
+        """The islands, best first. Smaller islands of better quality may lie in greater ones."""
         masks = dict.fromkeys(self._joined())
         if not self._request.constraints.require_nvlink:
             masks |= dict.fromkeys(mask for mask in self._chosen() if not any(not mask & ~other for other in masks))
@@ -113,7 +113,7 @@ class Islands:
         return Quality(whole.link, weakest)
 
     def _joined(self) -> Iterator[int]:
-        """Greatest groups with NVLink between all pairs, and without any where that is allowed, for each bandwidth."""
+        """Yields for each bandwidth the greatest groups with NVLink in all pairs, or, where allowed, in none."""
         table, asked = self._table, self._request.constraints
         others = [table.everything & ~linked & ~(1 << gpu) for gpu, linked in enumerate(table.nvlinked)]
         for kind in [table.nvlinked] if asked.require_nvlink else [table.nvlinked, others]:
@@ -127,7 +127,7 @@ class Islands:
                 yield from maximal_cliques(fast, self._request.count)
 
     def _chosen(self) -> Iterator[int]:
-        """Single sets that are fast enough only as a whole, as they would be chosen one after the other."""
+        """Yields the single sets that are fast enough only as a whole, as they would be chosen one after the other."""
         selector = Selector(self._build.topology, self._build.connections)
         busy: frozenset[int | str] = frozenset()
         for _ in range(len(self._table.gpus) // self._request.count):

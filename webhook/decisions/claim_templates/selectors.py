@@ -1,7 +1,8 @@
-"""Which devices a request of a claim may get, as CEL: by product, by product and PCI bus ids, or by UUIDs.
+"""The selectors of a request in CEL: by product, by product and PCI bus ids, or by UUIDs.
 
-CEL sees the attributes of a device and not its node (k8s.io/dynamic-resource-allocation cel/compile.go), and an
-attribute that a device does not have stops the scheduling of the pod. So each attribute is asked for before it is used.
+CEL sees the attributes of a device and not its node (k8s.io/dynamic-resource-allocation cel/compile.go). An attribute
+that a device does not have stops the scheduling of the pod. So each expression tests that an attribute exists before it
+uses the attribute.
 """
 
 from dataclasses import dataclass
@@ -9,23 +10,23 @@ from dataclasses import dataclass
 from webhook.hardware.topology.model import HAMI, Gpu, NodeTopology
 
 MAX_BYTES = 10_240
-"""Of one expression: k8s.io/api resource/v1, CELSelectorExpressionMaxLength."""
+"""The most bytes of one expression: k8s.io/api resource/v1, CELSelectorExpressionMaxLength."""
 _OWN = "device.attributes['gpu.nvidia.com']"
 _STANDARD = "device.attributes['resource.kubernetes.io']"
 
 
 @dataclass(frozen=True, slots=True)
 class ByProduct:
-    """All whole GPUs of a product; of its cards those with these bus ids if there are any."""
+    """All whole GPUs of a product, limited to the cards with certain bus ids if there are any."""
 
     product: str
     bus_ids: tuple[str, ...] = ()
-    """Lower case, with a domain of four digits, as the driver publishes them."""
+    """Bus ids in lower case, with a domain of four digits, as the driver publishes them."""
     without: tuple[str, ...] = ()
-    """UUIDs of cards that it leaves out."""
+    """UUIDs of cards that the selector leaves out."""
 
     def may_match(self, topology: NodeTopology, gpu: Gpu) -> bool:
-        """Whether it can match a GPU of a node. What the source of the topology does not tell could be anything."""
+        """Returns whether the selector can match a GPU of a node. Attributes that the topology lacks may match."""
         named = (
             not gpu.name or self.product == gpu.name or (topology.source == HAMI and self.product in gpu.name)
         )  # HAMi writes the maker's name before the product's
@@ -33,7 +34,7 @@ class ByProduct:
 
     @property
     def expression(self) -> str:
-        """In CEL, one condition a line."""
+        """The expression in CEL, one condition a line."""
         conditions = [
             f"'type' in {_OWN} && {_OWN}.type == 'gpu'",
             f"'productName' in {_OWN} && {_OWN}.productName == {literal(self.product)}",
@@ -49,13 +50,13 @@ class ByProduct:
 
 @dataclass(frozen=True, slots=True)
 class ByUuid:
-    """Single cards, each wherever it is."""
+    """Single cards, on any node."""
 
     uuids: tuple[str, ...]
 
     @property
     def expression(self) -> str:
-        """In CEL."""
+        """The expression in CEL."""
         return f"'uuid' in {_OWN} && {_OWN}.uuid in [{', '.join(map(literal, self.uuids))}]"
 
 
@@ -63,7 +64,7 @@ Selector = ByProduct | ByUuid
 
 
 def literal(text: str) -> str:
-    """``text`` as a string of CEL, in ASCII."""
+    """Returns ``text`` as a string of CEL, in ASCII."""
     return f"'{''.join(map(_escaped, text))}'"
 
 

@@ -1,4 +1,4 @@
-"""The ResourceClaimTemplate, and what its comment says."""
+"""The ResourceClaimTemplate, and its comment."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from webhook.words.printable import printable
 from webhook.words.version import Version
 
 MAX_GPUS = 32
-"""Devices of one claim: k8s.io/api resource/v1, AllocationResultsMaxSize."""
+"""The most devices of one claim: k8s.io/api resource/v1, AllocationResultsMaxSize."""
 FIRST_VERSION = Version(1, 34)
-"""Serves resource.k8s.io/v1 and knows ``firstAvailable``, both by default: kubernetes pkg/features/kube_features.go and
-pkg/controlplane/instance.go."""
+"""The first version that serves resource.k8s.io/v1 and knows ``firstAvailable``, both by default: kubernetes
+pkg/features/kube_features.go and pkg/controlplane/instance.go."""
 REQUEST = "gpus"
 """The name of the only request."""
 _LISTED = 8
@@ -26,11 +26,11 @@ _LISTED = 8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TemplateNames:
-    """What the object is called, and which devices it asks for."""
+    """The names of the object, and the class of the devices that it asks for."""
 
     name: str
     namespace: str = ""
-    """Empty: whichever kubectl uses."""
+    """The namespace of the object; empty: the one that kubectl uses."""
     device_class: str = "gpu.nvidia.com"
 
 
@@ -45,12 +45,12 @@ def check_version(version: Version) -> None:
 
 
 def template(names: TemplateNames, count: int, alternatives: Sequence[Alternative]) -> dict[str, Any]:
-    """The object.
+    """Returns the ResourceClaimTemplate.
 
     Args:
-        names: Its names.
-        count: GPUs of a claim.
-        alternatives: Best first, from one to ``MAX_ALTERNATIVES``.
+        names: The names of the object.
+        count: The number of GPUs of a claim.
+        alternatives: The alternatives, best first, from one to ``MAX_ALTERNATIVES``.
     """
     asked = [_asked(names.device_class, count, alternative) for alternative in alternatives]
     if len(asked) == 1:
@@ -79,13 +79,13 @@ def _name(number: int) -> str:
 def comment(
     request: Request, found: Found, topologies: Mapping[str, NodeTopology], wanted: Collection[str] | None = None
 ) -> list[str]:
-    """What the alternatives are and when to print them anew, line by line.
+    """Returns the comment, line by line: the alternatives, and when to print them anew.
 
     Args:
-        request: What was asked for.
-        found: What was found, at least one alternative.
-        topologies: Of all nodes.
-        wanted: The nodes whose GPUs it should get; None for all.
+        request: The request of the user.
+        found: The alternatives that were found, at least one.
+        topologies: The topologies of all nodes.
+        wanted: The nodes whose GPUs the claim should get; None for all.
     """
     lines = [f"A claim of this template gets {request.count} GPUs of one node with {_phrase(request.constraints)}."]
     if len(found.alternatives) == 1:
@@ -102,7 +102,7 @@ def comment(
 
 
 def omissions(found: Found, topologies: Mapping[str, NodeTopology], wanted: Collection[str] | None = None) -> list[str]:
-    """What a claim of the template never gets although it is linked, and what to do about it; empty if nothing."""
+    """Returns lines about linked sets that a claim never gets, and what to do about them; empty if there are none."""
     lines = []
     if found.left_out:
         more = len(found.left_out)
@@ -122,7 +122,7 @@ def omissions(found: Found, topologies: Mapping[str, NodeTopology], wanted: Coll
 
 
 def refusal(request: Request, topologies: Iterable[NodeTopology]) -> str:
-    """Why there is no alternative: what each node has."""
+    """Returns why there is no alternative, with the lack of each node."""
     known = list(topologies)
     reasons = [f"node {printable(each.node)}: {_lack(request, each)}" for each in known[:_LISTED]]
     if len(known) > _LISTED:

@@ -1,4 +1,4 @@
-"""What claims were given, read from their allocations and from the ResourceSlices that describe the devices.
+"""The GPUs that claims were given, read from their allocations and from the ResourceSlices of the devices.
 
 When the Binding of a pod is reviewed, each of its claims is allocated and reserved for the pod: kube-scheduler writes
 both before it binds (pkg/scheduler/framework/plugins/dynamicresources, PreBind).
@@ -35,25 +35,25 @@ class GivenGpus(msgspec.Struct, frozen=True, kw_only=True):
     """The GPUs that a pod was given by claims."""
 
     containers: Mapping[str, ClaimedGpus]
-    """By the names of the containers; without those that have none."""
+    """The GPUs of each container, by its name; without containers that have none."""
     allocation: Allocation = Allocation()
-    """Empty where there is a problem."""
+    """The allocation of the GPUs; empty where there is a problem."""
     problem: UnresolvedError | None = None
-    """Why it is not known which GPUs they are."""
+    """The reason why the GPUs are not known; None if they are."""
     shared_with: int = 0
-    """How many other pods the claims are reserved for now."""
+    """The number of other pods for which the claims are reserved now."""
 
     @property
     def keeps_devices(self) -> bool:
-        """Whether a Binding that is refused leaves the pod the same devices.
+        """Whether the pod keeps the same devices after its Binding was refused.
 
-        Only a claim for extended resources is deleted then, and made anew: kube-scheduler,
+        Only a claim for extended resources is then deleted and made anew: kube-scheduler,
         pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go.
         """
         return any(not claimed.is_extended for claimed in self.containers.values())
 
     def view(self, settings: ClaimSettings) -> ClaimView:
-        """The same for whoever reads the requests of the pod."""
+        """Returns the claims as they are needed to read the requests of the pod."""
         return ClaimView(settings=settings, containers=self.containers) if self.containers else NO_CLAIMS
 
 
@@ -63,14 +63,14 @@ NOTHING_GIVEN = GivenGpus(containers={})
 def given_gpus(
     pod: Pod, claims: Mapping[str, ResourceClaim], pools: Pools, settings: ClaimSettings, *, node: str = ""
 ) -> GivenGpus:
-    """What a pod was given.
+    """Reads the GPUs that a pod was given by claims.
 
     Args:
         pod: The pod.
-        claims: Its ResourceClaims, by their names. One that does not exist is missing.
+        claims: The ResourceClaims of the pod that exist, by their names.
         pools: The devices that are published.
-        settings: Which drivers publish GPUs.
-        node: To which the pod goes; empty: not known.
+        settings: The drivers that publish GPUs.
+        node: The node to which the pod goes; empty: not known.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -119,10 +119,10 @@ class _Reading:
         self.others = 0
 
     def devices(self, uses: Iterable[ClaimUse]) -> tuple[Device, ...]:
-        """The GPUs of a container, each once: two requests may be served by one device.
+        """Returns the GPUs of a container, each once: two requests may be served by one device.
 
         Raises:
-            UnresolvedError: it is not known which they are.
+            UnresolvedError: the GPUs are not known.
         """
         found = dict[tuple[str, str], Device]()
         for use in uses:
@@ -162,7 +162,10 @@ class _Reading:
             yield result, self._device(name, result)
 
     def _check_consumers(self, name: str, claim: ResourceClaim) -> None:
-        """A name may be that of another claim than the pod's: of one that was made anew, or that a user wrote there."""
+        """Raises UnresolvedError if a claim belongs to another pod, or is not reserved for this one.
+
+        The name may be that of such a claim because the claim was made anew, or because a user wrote the name.
+        """
         controllers = [owner.uid for owner in claim.metadata.owner_references or () if owner.controller]
         if controllers and self._uid and self._uid not in controllers:
             raise UnresolvedError(Unresolved.BAD_ALLOCATION, CLAIM_OF_ANOTHER_POD.say(claim=name))
@@ -191,7 +194,7 @@ def _device_message(result: Result) -> Message:
 
 
 def _takes_all(result: Result, capacity: Mapping[str, Quantity]) -> bool:
-    """Whether nothing of the device is left for other claims."""
+    """Returns whether a result takes the whole device, so that nothing of it is left for other claims."""
     consumed = result.consumed_capacity
     if consumed is None:
         return result.share_id is None

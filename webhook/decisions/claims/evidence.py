@@ -1,4 +1,4 @@
-"""What is known of the claims of one pod, for whoever looks at it without being the webhook."""
+"""The known state of the claims of one pod, for readers other than the webhook."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -17,19 +17,19 @@ class KnownClaims(msgspec.Struct, frozen=True, kw_only=True):
     """The ResourceClaims and templates of a pod, and the devices that are published."""
 
     claims: Mapping[str, ResourceClaim] = MappingProxyType({})
-    """By their names."""
+    """The ResourceClaims, by their names."""
     templates: Mapping[str, ResourceClaimTemplate] = MappingProxyType({})
-    """By their names; without those whose claim is known."""
+    """The ResourceClaimTemplates, by their names; without those whose claim is known."""
     pools: Pools = _NO_POOLS
     """The devices that are published."""
     unread: Mapping[str, str] = MappingProxyType({})
-    """Why claims and templates could not be read, by :func:`claim_title` and :func:`template_title`. What is neither
-    here nor above does not exist."""
+    """The reasons why claims and templates could not be read, by :func:`claim_title` and :func:`template_title`. A
+    claim or template that is neither here nor above does not exist."""
     pools_problem: str = ""
-    """Why the ResourceSlices could not be read; empty if they could."""
+    """The reason why the ResourceSlices could not be read; empty if they could."""
 
     def specs(self, pod: Pod) -> dict[str, ClaimSpec | None]:
-        """What the claims of the pod ask for, by entries of ``spec.resourceClaims``; ``None`` where it is not known.
+        """Returns the specs of the claims of a pod, by entries of ``spec.resourceClaims``; ``None`` where not known.
 
         Raises:
             MalformedPod: a field has another type than in a pod.
@@ -45,17 +45,17 @@ class KnownClaims(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def under(self, others: "KnownClaims") -> "KnownClaims":
-        """These, with the claims and templates of others, which count more."""
+        """Returns these claims together with others; where both have a name, the other claim or template counts."""
         return msgspec.structs.replace(
             self, claims={**self.claims, **others.claims}, templates={**self.templates, **others.templates}
         )
 
 
 def claim_title(name: str) -> str:
-    """How messages call a ResourceClaim."""
+    """Returns the title of a ResourceClaim in messages."""
     return f"ResourceClaim {name}"
 
 
 def template_title(name: str) -> str:
-    """How messages call a ResourceClaimTemplate."""
+    """Returns the title of a ResourceClaimTemplate in messages."""
     return f"ResourceClaimTemplate {name}"

@@ -1,4 +1,4 @@
-"""To which claims the containers of a pod refer, and which ResourceClaims those are."""
+"""The claims that the containers of a pod use, and the ResourceClaims behind them."""
 
 from collections.abc import Mapping, Set
 from typing import NamedTuple
@@ -9,11 +9,11 @@ from webhook.objects.pod import Container, InitContainer, Pod, PodClaim, PodSpec
 from webhook.words import names
 
 MOST_CLAIMS = 32
-"""Of one pod that are read. The API server allows more only of claims that few pods have."""
+"""The most claims of one pod that are read. The API server allows more only of claims that few pods have."""
 
 
 class ClaimUse(NamedTuple):
-    """That a container uses a claim."""
+    """The use of a claim by a container."""
 
     entry: str
     """The name of an entry of ``spec.resourceClaims``, or :data:`EXTENDED`."""
@@ -22,22 +22,23 @@ class ClaimUse(NamedTuple):
 
 
 EXTENDED = ""
-"""In place of an entry: the claim that serves extended resources, of which the pod's spec says nothing."""
+"""The entry of the claim that serves extended resources. The spec of the pod does not mention this claim."""
 
 
 class ClaimNames(msgspec.Struct, frozen=True, gc=False):
     """The ResourceClaims of a pod."""
 
     by_entry: Mapping[str, str]
-    """By entries of ``spec.resourceClaims``, and by :data:`EXTENDED`; without what is not made yet, or not needed."""
+    """The name of each claim, by its entry of ``spec.resourceClaims`` or by :data:`EXTENDED`. Claims that are not made
+    yet, or not needed, are missing."""
     templates: Mapping[str, str]
-    """The ResourceClaimTemplates, by entries."""
+    """The names of the ResourceClaimTemplates, by entries."""
 
 
 def claim_uses(pod: Pod) -> dict[str, list[ClaimUse]]:
-    """The claims that containers use, by the names of the containers; without those that use none.
+    """Returns the claims that containers use, by the names of the containers; without those that use none.
 
-    The remap container is left out: it sees what the others were given, and was given nothing itself.
+    The remap container is left out: it sees the devices of the other containers, and was given none itself.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -58,7 +59,7 @@ def claim_uses(pod: Pod) -> dict[str, list[ClaimUse]]:
 
 
 def used_entries(pod: Pod) -> Set[str]:
-    """The entries of all :func:`claim_uses`, in their order.
+    """Returns the entries of all uses that :func:`claim_uses` finds, in their order.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -72,9 +73,9 @@ def _is_remap_container(container: Container) -> bool:
 
 
 def claim_names(pod: Pod) -> ClaimNames:
-    """The names of the ResourceClaims and templates, found as the kubelet finds them.
+    """Returns the names of the ResourceClaims and templates of a pod, found as the kubelet finds them.
 
-    k8s.io/dynamic-resource-allocation, resourceclaim/resourceclaim.go, Name.
+    Source: k8s.io/dynamic-resource-allocation, resourceclaim/resourceclaim.go, Name.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -97,5 +98,8 @@ def claim_names(pod: Pod) -> ClaimNames:
 
 
 def shared_entries(pod: Pod) -> frozenset[str]:
-    """The entries that name a ResourceClaim themselves: other pods may share it. A template makes one for each pod."""
+    """Returns the entries that name a ResourceClaim themselves, which other pods may share.
+
+    A template, in contrast, makes one claim for each pod.
+    """
     return frozenset(entry.name for entry in (pod.spec or PodSpec()).resource_claims if entry.resource_claim_name)

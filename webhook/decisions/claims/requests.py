@@ -1,4 +1,4 @@
-"""What claims ask for, read from their specs: all that is known of a pod's GPUs when it is created."""
+"""The GPUs that claims ask for, read from their specs: all that is known of a pod's GPUs when it is created."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,13 +19,13 @@ class ClaimedGpus(msgspec.Struct, frozen=True, kw_only=True):
     """The GPUs that a container gets by claims."""
 
     uses: tuple[ClaimUse, ...]
-    """The claims with GPUs that it uses."""
+    """The claims with GPUs that the container uses."""
     count: int = 0
-    """How many GPUs; 0 where that is open until the claims are allocated."""
+    """The number of GPUs; 0 where it is open until the claims are allocated."""
     is_known: bool = True
-    """Whether it is known that they are GPUs. A claim that cannot be read may be for anything."""
+    """Whether the devices are known to be GPUs. A claim that cannot be read may be for any device."""
     part: Message | None = None
-    """Why they are parts of GPUs, or GPUs that others use too; ``None`` if they are whole."""
+    """The reason why the GPUs are parts, or shared with others; ``None`` if they are whole."""
     preloading_driver: str = ""
     """The driver that preloads HAMi's library into the container; empty if none does."""
 
@@ -36,18 +36,18 @@ class ClaimedGpus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimView(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of claims when the requests of a pod are read."""
+    """The claims of a pod, as they are known when its requests are read."""
 
     settings: ClaimSettings
     containers: Mapping[str, ClaimedGpus] = {}
-    """What containers get by claims, by their names."""
+    """The GPUs that containers get by claims, by the names of the containers."""
     resources: frozenset[str] = frozenset()
     """Extended resources that claims serve."""
     preloading_driver: str = ""
-    """The driver that serves those and preloads HAMi's library; empty if none does."""
+    """The driver that serves these resources and preloads HAMi's library; empty if none does."""
 
     def of_resource(self, resource: str, count: int) -> ClaimedGpus | None:
-        """What a container gets that asks for so many of an extended resource; ``None`` if no claim serves it.
+        """Returns the GPUs for a container that asks for an extended resource; ``None`` if no claim serves it.
 
         A DeviceClass also serves the resource that is named after it: k8s.io/api resource/v1, DeviceClassSpec.
         """
@@ -68,19 +68,19 @@ class ClaimView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NO_CLAIMS = ClaimView(settings=ClaimSettings())
-"""Claims are not looked at, or the pod has none."""
+"""The view where claims are not looked at, or the pod has none."""
 
 
 def claimed_by_specs(
     pod: Pod, specs: Mapping[str, ClaimSpec | None], settings: ClaimSettings
 ) -> dict[str, ClaimedGpus]:
-    """What containers get, by their names; without those that get no GPU by claims.
+    """Reads the GPUs that containers get by claims, by their names; without containers that get none.
 
     Args:
         pod: The pod.
-        specs: Of its claims, or of the templates that they are made from, by entries of ``spec.resourceClaims``. A spec
-            that cannot be read is ``None`` or missing.
-        settings: Which drivers publish GPUs.
+        specs: The specs of its claims, or of the templates that these are made from, by entries of
+            ``spec.resourceClaims``. A spec that cannot be read is ``None`` or missing.
+        settings: The drivers that publish GPUs.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -118,7 +118,7 @@ def _of_container(
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """What one request asks for."""
+    """The GPUs that one request asks for."""
 
     driver: ClaimDriver
     count: int
@@ -136,7 +136,7 @@ def _gpu_requests(spec: ClaimSpec, settings: ClaimSettings) -> Iterable[tuple[st
 def _asked(
     request: DeviceRequest, configurations: Iterable[DeviceConfiguration], settings: ClaimSettings
 ) -> _Asked | None:
-    """What a request asks for; ``None`` if it asks for no GPU, or only for a look at GPUs of others."""
+    """Reads a request; ``None`` if it asks for no GPU, or only for administrative access to GPUs of others."""
     alternatives = [
         (alternative, driver)
         for alternative in request.alternatives
@@ -156,7 +156,7 @@ def _asked(
 
 
 def _count(alternative: ExactRequest) -> int:
-    """0 where it is open."""
+    """Returns the number of devices; 0 where it is open."""
     if alternative.allocation_mode == ALL:
         return 0
     return 1 if alternative.count is None else max(0, alternative.count)
@@ -172,9 +172,9 @@ def _part(request: str, alternative: ExactRequest, driver: ClaimDriver) -> Messa
 
 
 def sharing_configuration(configurations: Iterable[DeviceConfiguration], request: str, drivers: Iterable[str]) -> str:
-    """How the claim has its GPUs shared, such as ``TimeSlicing``; empty if it does not.
+    """Returns the way in which a claim shares its GPUs, such as ``TimeSlicing``; empty if it does not.
 
-    github.com/kubernetes-sigs/dra-driver-nvidia-gpu, api/nvidia.com/resource/v1beta1/sharing.go.
+    Source: github.com/kubernetes-sigs/dra-driver-nvidia-gpu, api/nvidia.com/resource/v1beta1/sharing.go.
     """
     for configuration in configurations:
         opaque, meant = configuration.opaque, configuration.requests

@@ -1,8 +1,8 @@
-"""The devices that drivers publish in ResourceSlices, found again by the names that allocations give them.
+"""The devices that drivers publish in ResourceSlices, found by the names that allocations use.
 
-An allocation names a device by driver, pool and name. A pool may be spread over several slices, and while a driver
-publishes it anew, slices of two generations exist: only the newest counts, and only when all of its slices are there
-(k8s.io/api resource/v1, ResourcePool).
+An allocation names a device by driver, pool and name. A pool may be spread over several slices. While a driver
+publishes a pool anew, slices of two generations exist. Only the newest generation counts, and only when all of its
+slices exist (k8s.io/api resource/v1, ResourcePool).
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,27 +21,27 @@ TYPE = "type"
 
 
 class PublishedDevice(msgspec.Struct, frozen=True, gc=False):
-    """A device of a GPU driver."""
+    """A device that a GPU driver publishes."""
 
     uuid: str
-    """Of the whole GPU; empty where the driver does not say."""
+    """The UUID of the whole GPU; empty where the driver does not say it."""
     is_whole: bool
-    """Whether it is a whole GPU, and not an instance of it."""
+    """Whether the device is a whole GPU, and not an instance of one."""
     capacity: Mapping[str, Quantity]
 
 
 class SlicePart(msgspec.Struct, frozen=True, kw_only=True):
-    """What one ResourceSlice says of the GPUs of a pool."""
+    """The GPUs of a pool that one ResourceSlice publishes."""
 
     driver: str
     pool: str
     generation: int
     slices: int
-    """Of how many slices this generation of the pool is made."""
+    """The number of slices of this generation of the pool."""
     node: str
-    """On which the devices are; empty if more than one node reaches them."""
+    """The node of the devices; empty if more than one node reaches them."""
     devices: Mapping[str, PublishedDevice]
-    """By their names."""
+    """The devices, by their names."""
 
 
 class MissingDevice(Exception):
@@ -56,12 +56,12 @@ class Pools:
     """All devices that are published now.
 
     Args:
-        parts: Of all slices, in any order.
+        parts: The parts of all slices, in any order.
     """
 
     def __init__(self, parts: Iterable[SlicePart] = ()) -> None:
         self._pools: dict[tuple[str, str], dict[str, list[SlicePart]]] = {}
-        """By driver and pool, then by the node of the devices."""
+        """The parts of each pool, by driver and pool, then by the node of the devices."""
         for part in parts:
             found = self._pools.setdefault((part.driver, part.pool), {}).setdefault(part.node, [])
             if found and found[0].generation < part.generation:
@@ -70,16 +70,16 @@ class Pools:
                 found.append(part)
 
     def device(self, driver: str, pool: str, name: str, *, node: str = "") -> PublishedDevice:
-        """The device of this name.
+        """Returns the device with a name.
 
         Args:
             driver: The DRA driver.
             pool: The pool.
-            name: Of the device.
-            node: From which it has to be reached; empty: from any.
+            name: The name of the device.
+            node: The node that has to reach the device; empty: any node.
 
         Raises:
-            MissingDevice: it is not published, or not all of its pool is.
+            MissingDevice: the device is not published, or its pool is incomplete.
         """
         by_node = self._pools.get((driver, pool), {})
         parts = next((parts for where, parts in by_node.items() if not node or where in ("", node)), None)
@@ -95,7 +95,7 @@ class Pools:
 
 
 def slice_part(published: ResourceSlice, settings: ClaimSettings) -> SlicePart | None:
-    """What a ResourceSlice says of GPUs; ``None`` if its driver publishes none, as far as is known."""
+    """Returns the GPUs that a ResourceSlice publishes; ``None`` if its driver is not known to publish any."""
     spec = published.spec
     driver = settings.driver(spec.driver)
     if driver is None:

@@ -1,1 +1,1 @@
-"""Which cards pods get before HAMi chooses: decisions of the planner, from values alone."""
+"""The decisions of the planner, from values alone: the cards that pods get before HAMi chooses."""

@@ -1,4 +1,4 @@
-"""What a pod asks of its cards, as the planner needs it."""
+"""The request of a pod to its cards, as the planner needs it."""
 
 from dataclasses import dataclass
 
@@ -17,27 +17,30 @@ from webhook.words.choices import Colocate, NodePolicy, OnViolation, Profile
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CardsAsked:
-    """The cards of one pod."""
+    """The cards that one pod asks for."""
 
     count: int
-    """Of all its containers together."""
+    """The number of cards of all its containers together."""
     linked: bool
-    """Whether it matters how they are linked: one container has several, or containers share theirs."""
+    """Whether the links between the cards matter: one container has several cards, or containers share theirs."""
     constraints: Constraints
-    """What the set should meet."""
+    """The requirements for the set of cards."""
     policy: Policy
-    """How the set is chosen on a node."""
+    """The policy that chooses the set on a node."""
     node_policy: NodePolicy
-    """How nodes with equally good sets are ranked."""
+    """The policy that ranks nodes with equally good sets."""
     one_numa_node: bool
-    """Whether HAMi gives no cards of two NUMA nodes: ``nvidia.com/numa-bind``."""
+    """Whether HAMi gives cards of a single NUMA node only: ``nvidia.com/numa-bind``."""
     types: tuple[str, ...]
-    """Words of which the name of each card must have one; empty: any name will do."""
+    """Words of which the name of each card must have one; empty: any name is allowed."""
     not_types: tuple[str, ...]
     """Words that the name of no card may have."""
 
     def takes(self, name: str) -> bool:
-        """Whether a card with that name will do. HAMi compares without case: pkg/device/nvidia/device.go, checkType."""
+        """Returns whether the pod accepts a card with this name.
+
+        HAMi compares without case: pkg/device/nvidia/device.go, checkType.
+        """
         full = f"NVIDIA-{name}".upper()
         if self.types and not any(word in full for word in self.types):
             return False
@@ -46,34 +49,34 @@ class CardsAsked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What a pod asks of the planner."""
+    """The request of a pod to the planner."""
 
     cards: CardsAsked
     waits: bool
-    """Whether it rather waits than run with cards that do not meet its requirements."""
+    """Whether the pod waits rather than run with cards that do not meet its requirements."""
     wait: float
-    """Seconds for which it waits for better cards than those that are free."""
+    """Seconds for which the pod waits for better cards than those that are free."""
     group_size: int
-    """Pods of its group that are placed together; 1: it is placed alone."""
+    """The number of pods of its group that are placed together; 1: the pod is placed alone."""
     on_one_node: bool
     """Whether all pods of its group have to be on one node."""
     options: Options
     profile: Profile
-    """As applied to it."""
+    """The profile that applies to the pod."""
 
     @property
     def most_seconds(self) -> float:
-        """For how long better cards may be waited for."""
+        """The longest wait for better cards, in seconds."""
         return float("inf") if self.waits else self.wait
 
 
 def read_asked(pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy) -> Asked:
-    """What a pod asks.
+    """Reads the request of a pod.
 
     Args:
-        pod: With the mark of injection.
-        namespace: Its namespace.
-        requests: What its containers request.
+        pod: A pod with the mark of injection.
+        namespace: The namespace of the pod.
+        requests: The requests of its containers.
         policy: The configuration.
 
     Raises:
@@ -116,7 +119,7 @@ def _constraints(requirements: Requirements) -> Constraints:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Of a comma list; more than HAMi's users write are not looked at."""
+    """Returns the words of a comma list, in capitals; text beyond the length that HAMi's users write is ignored."""
     return tuple(word.strip().upper() for word in text[:_MOST_CHARACTERS].split(",") if word.strip())
 
 

@@ -1,4 +1,4 @@
-"""Which node and which of its free cards a pod gets."""
+"""The choice of the node and of the free cards for a pod."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from webhook.hardware.topology.selection.score import LINK_VALUES
 from webhook.words.choices import NodePolicy
 
 SIZES = (2, 4, 8)
-"""Of the sets that a choice should leave to others."""
+"""Sizes of the sets of cards that a choice should leave to other pods."""
 LOOKS = 4096
-"""At so many stocks, at most, is looked anew in a round, for all pods together: about a second."""
+"""The most stocks that are ranked anew in one round, for all pods together: about a second of work."""
 _ASKED_KEPT = 128
 _GONE_KEPT = 1024
 
@@ -32,24 +32,24 @@ class Chosen:
 
     @property
     def uuids(self) -> tuple[str, ...]:
-        """Of the cards, in the order of their indices."""
+        """The UUIDs of the cards, in the order of their indices."""
         return tuple(self.node.uuids[index] for index in self.choice.gpus)
 
     @property
     def share(self) -> float:
-        """Of the ring bandwidth that the best set of this size has on such a node if all is free."""
+        """The ring bandwidth, as a share of what the best set of this size has on such a node if all cards are free."""
         return 1.0 - self.choice.loss
 
     @property
     def given_up(self) -> float:
-        """GB/s per direction that the rings of that set have more."""
+        """The ring bandwidth in GB/s per direction that the best set has more than the chosen one."""
         ring = self.choice.chosen.ring_bandwidth
         return ring / self.share - ring if self.share else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """What one stock has for a pod."""
+    """The best cards of one stock for a pod."""
 
     rank: tuple[float, ...]
     """The greater, the better."""
@@ -61,23 +61,23 @@ _by_rank = attrgetter("rank")
 
 
 class Chooser:
-    """Chooses among what is free; it changes nothing.
+    """Chooses among the free cards of a world; it changes nothing.
 
     Args:
-        world: What there is.
-        not_counted: Resources that the device plugin's scheduler reckons with, and kube-scheduler does not.
+        world: The pods and nodes of the cluster.
+        not_counted: Resources that the device plugin's scheduler counts, and kube-scheduler does not.
     """
 
     def __init__(self, world: World, not_counted: frozenset[str]) -> None:
         self._world = world
         self._not_counted = not_counted
         self._known: dict[CardsAsked, dict[Stock, Ranked | None]] = {}
-        """What each stock has for pods that ask the same. Stocks come and go with single pods; most stay."""
+        """The best cards of each stock, by request. Single pods change the stocks of few nodes; most stocks stay."""
         self.looks = 0
-        """At so many stocks it was looked anew; whoever counts begins with 0."""
+        """The number of stocks that were ranked anew. The caller sets it to 0 before a round."""
 
     def is_known(self, asked: CardsAsked) -> bool:
-        """Whether pods that ask the same were looked at not long ago, so that little is left to be worked out."""
+        """Returns whether cards for this request were looked for not long ago, so that few stocks are left to rank."""
         return asked in self._known
 
     def best(
@@ -88,13 +88,13 @@ class Chooser:
         closed: Collection[str] = (),
         only: Collection[str] | None = None,
     ) -> Chosen | None:
-        """The best cards for a pod; None if no node on which it can run has enough.
+        """Returns the best cards for a pod; None if no node on which it can run has enough.
 
         Args:
-            pod: Without a node.
-            asked: What it asks of its cards.
-            closed: Names of nodes that it does not get.
-            only: Names of the nodes that it may get; None: all others.
+            pod: A pod without a node.
+            asked: What the pod asks of its cards.
+            closed: Names of nodes that the pod does not get.
+            only: Names of the nodes that the pod may get; None: all others.
         """
         self._world.refresh()
         stocks = self._world.stocks if only is None else self._world.stocks_of(only)
@@ -106,7 +106,7 @@ class Chooser:
         return None
 
     def ranked_nodes(self, pod: PodRecord, asked: CardsAsked) -> Iterator[PlaceNode]:
-        """All nodes on which a pod can run and that have enough free cards, the best first."""
+        """Yields all nodes on which a pod can run and that have enough free cards, the best first."""
         self._world.refresh()
         for ranked in self._ranked(asked, self._world.stocks):
             for name in self._world.stocks[ranked.stock]:
@@ -115,13 +115,13 @@ class Chooser:
                     yield node
 
     def refusal(self, node: PlaceNode, pod: PodRecord) -> str:
-        """Why a pod cannot run on a node, in a clause about it; empty if it can."""
+        """Returns why a pod cannot run on a node, in a clause about the node; empty if it can."""
         if pod.unbound is None:
             return "has it already"
         return node.refusal(pod.unbound.needs) or node.shortage(pod, self._not_counted)
 
     def ideal(self, pod: PodRecord, asked: CardsAsked) -> Grade | None:
-        """The best class and bandwidth that a set could have if all cards were free; None if no node has so many."""
+        """Returns the best class and bandwidth of a set if all cards were free; None if no node has enough cards."""
         found: dict[tuple[Build, frozenset[int]], Grade | None] = {}
         for node in self._world.known_nodes():
             if node.build is None or self.refusal(node, pod):
@@ -133,7 +133,7 @@ class Chooser:
         return max((grade for grade in found.values() if grade), default=None)
 
     def _ranked(self, asked: CardsAsked, stocks: Iterable[Stock]) -> list[Ranked]:
-        """What these stocks have for pods that ask this, the best first."""
+        """Returns the best cards of these stocks for a request, the best stock first."""
         known, found = self._known_for(asked), []
         for stock in stocks:
             try:
@@ -149,7 +149,7 @@ class Chooser:
     def _known_for(self, asked: CardsAsked) -> dict[Stock, Ranked | None]:
         known = self._known.pop(asked, {})
         if len(self._known) >= _ASKED_KEPT:
-            del self._known[next(iter(self._known))]  # the one that was not asked for the longest time
+            del self._known[next(iter(self._known))]  # the request that was not used for the longest time
         self._known[asked] = known
         if len(known) > 2 * len(self._world.stocks) + _GONE_KEPT:
             known.clear()
@@ -157,17 +157,17 @@ class Chooser:
 
 
 def is_satisfying(chosen: Chosen) -> bool:
-    """Whether the cards meet all that the pod requires of them."""
+    """Returns whether the cards meet all that the pod requires of them."""
     return not chosen.choice.unmet
 
 
 def grade_of(chosen: Chosen, asked: CardsAsked) -> Grade:
-    """The class and bandwidth of the set, as far as they matter to the pod."""
+    """Returns the class and bandwidth of the set, as far as they matter to the pod."""
     return _grade(chosen.choice, asked)
 
 
 def rank_of(stock: Stock, asked: CardsAsked) -> Ranked | None:
-    """What a stock has for a pod; None if that is too little."""
+    """Returns the best cards of a stock for a request; None if the stock has too few."""
     usable = _usable(stock, asked)
     if len(usable) < asked.count:
         return None
@@ -180,11 +180,11 @@ def rank_of(stock: Stock, asked: CardsAsked) -> Ranked | None:
 
 
 def preference(policy: NodePolicy, *, damage: float, left: int) -> tuple[float, float]:
-    """How nodes with equally good sets are ranked; the greater, the better.
+    """Returns the rank of a node among nodes with equally good sets; the greater, the better.
 
     Args:
-        policy: Of the pod.
-        damage: GB/s that others lose.
+        policy: The node policy of the pod.
+        damage: GB/s that other pods lose.
         left: Cards that stay free on the node.
     """
     match policy:
@@ -204,7 +204,7 @@ def _constraints(asked: CardsAsked) -> Constraints:
 
 
 def _usable(stock: Stock, asked: CardsAsked) -> frozenset[int]:
-    """The free cards with a name that will do."""
+    """Returns the free cards whose names the request allows."""
     if not asked.types and not asked.not_types:
         return stock.free
     return stock.free & _named(stock.build, asked)
@@ -222,11 +222,11 @@ def _grade(choice: Choice, asked: CardsAsked) -> Grade:
 
 
 def _damage(stock: Stock, gpus: tuple[int, ...]) -> float:
-    """GB/s that the best pair, four and eight of the free cards lose with these, each times its size."""
+    """Returns the GB/s that the best pair, four and eight of the free cards lose with these, each times its size."""
     left = stock.free.difference(gpus)
     return sum(size * (_worth(stock.build, stock.free, size) - _worth(stock.build, left, size)) for size in SIZES)
 
 
 def _worth(build: Build, free: frozenset[int], size: int) -> float:
-    """GB/s per direction of the weakest pair of the best set of that size; 0 if there is none."""
+    """Returns the GB/s per direction of the weakest pair of the best set of a size; 0 if there is no such set."""
     return build.choice(free, size).chosen.bandwidth if len(free) >= size else 0.0

@@ -1,4 +1,4 @@
-"""Whether a waiting pod has waited long enough for a planner that does not come."""
+"""The deadline after which a waiting pod no longer waits for a planner that does not come."""
 
 from datetime import datetime, timedelta
 
@@ -14,14 +14,14 @@ _KEY = names.PREFIX + _OPTION
 
 
 def is_overdue(pod: Pod, namespace: Namespace, defaults: Options, *, at: datetime, seconds: float) -> bool:
-    """Whether the pod only warns, still waits for a node, and was created so many ``seconds`` before ``at``.
+    """Returns whether a pod that only warns still waits for a node ``seconds`` after it was created.
 
     Args:
-        pod: With its creationTimestamp.
-        namespace: Its namespace.
-        defaults: Of the configuration.
-        at: Now, by the clock that also set the creationTimestamp.
-        seconds: For which it waits for a planner.
+        pod: The pod, with its creationTimestamp.
+        namespace: The namespace of the pod.
+        defaults: The default options of the configuration.
+        at: The present time, by the clock that also set the creationTimestamp.
+        seconds: The time for which a pod waits for a planner.
     """
     if not pod.is_pending or _denies(pod, namespace, defaults):
         return False
@@ -30,9 +30,9 @@ def is_overdue(pod: Pod, namespace: Namespace, defaults: Options, *, at: datetim
 
 
 def _denies(pod: Pod, namespace: Namespace, defaults: Options) -> bool:
-    """Whether the pod rather waits than run below its requirements.
+    """Returns whether the pod waits rather than run below its requirements.
 
-    Only this option is read: another one that was spoiled after admission keeps no pod waiting.
+    Only this option is read, so that another option that was spoiled after admission keeps no pod waiting.
     """
     for annotations in (pod.annotations, namespace.annotations):
         text = annotations.get(_KEY)

@@ -1,4 +1,4 @@
-"""Why no cards can be chosen for a pod: in words, with the nodes that come nearest."""
+"""The reasons why no cards can be chosen for a pod, in words, with the nodes that come nearest."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ from webhook.hardware.topology.selection.request import Constraint
 from webhook.words.listing import counted
 
 NAMED = 3
-"""Nodes that a message names."""
+"""The most nodes that a message names."""
 
 
 def most_cards(world: World) -> int:
-    """The most cards that one node has, whatever their state."""
+    """Returns the most cards that one node has, whatever their state."""
     return max((node.record.most for node in world.nodes.values() if node.record), default=0)
 
 
 def free_cards(world: World, chooser: Chooser, pod: PodRecord) -> str:
-    """What is free on the nodes on which a pod can run: ``a has GPU0, GPU2; b is full; and 3 more``."""
+    """Returns the free cards of the nodes on which a pod can run: ``a has GPU0, GPU2; b is full; and 3 more``."""
     nodes = [(node, _free(world, node)) for node in world.known_nodes() if not chooser.refusal(node, pod)]
     nodes.sort(key=lambda entry: (-len(entry[1]), entry[0].name))
     said = [f"{node.name} has {', '.join(free)}" if free else f"{node.name} is full" for node, free in nodes[:NAMED]]
@@ -28,14 +28,14 @@ def free_cards(world: World, chooser: Chooser, pod: PodRecord) -> str:
 
 
 def closed_nodes(world: World, chooser: Chooser, pod: PodRecord) -> str:
-    """Why a pod can run on none of the nodes with cards, the most frequent cause first."""
+    """Returns why a pod can run on none of the nodes with cards, the most frequent cause first."""
     causes = Counter(cause for node in world.known_nodes() if (cause := chooser.refusal(node, pod)))
     said = [f"{counted(count, 'node')} {cause}" for cause, count in causes.most_common(NAMED)]
     return _list(said, len(causes)) or "HAMi has registered no cards, or their links are not known"
 
 
 def wanted(asked: CardsAsked) -> str:
-    """What the cards should be, as a phrase: ``with NVLink between every pair and 100 GB/s between every pair``."""
+    """Returns the requirements as a phrase: ``with NVLink between every pair and 100 GB/s between every pair``."""
     return " and ".join(_phrases(asked))
 
 
@@ -61,7 +61,7 @@ def _list(said: list[str], every: int) -> str:
 
 
 def nearest(world: World, pod: PodRecord, count: int) -> str:
-    """The node with the most free cards of those that have enough for a pod in all; empty if there is none."""
+    """Returns the node with the most free cards among those with enough cards for a pod; empty if there is none."""
     fitting = (
         node
         for node in world.known_nodes()

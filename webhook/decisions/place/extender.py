@@ -1,10 +1,11 @@
-"""Which nodes kube-scheduler may give to a pod, and how good their cards are: the answers of the scheduler extender.
+"""The answers of the scheduler extender: the nodes that a pod may get, and the scores of their cards.
 
-A node passes unless it is known that it cannot do: what is not known is the scheduler's to decide, and HAMi's. Nothing
-is held for a pod, and nothing is remembered from one question to the next.
+A node passes unless its cards are known not to fit. The scheduler and HAMi decide about what is not known. No cards are
+held for a pod, and nothing is remembered from one question to the next.
 
-On nodes that HAMi has registered, the free cards are known. On those of a plain device plugin only their number is: the
-kubelet does not say which ones a pod has. There a node passes if some set of so many of its cards would do.
+On nodes that HAMi has registered, the free cards are known. On nodes of a plain device plugin only the number of free
+cards is known, because the kubelet does not say which cards a pod has. Such a node passes if some set of its cards with
+the right size fits.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -32,61 +33,61 @@ from webhook.words.errors import FormatError
 from webhook.words.outcome import Refused
 
 BEST, WORST = 10, 1
-"""Scores: the extender protocol goes from 0 to 10 (kube-scheduler extender/v1/types.go, MaxExtenderPriority). Nodes of
-which nothing is known have 0."""
+"""The greatest and the least score of a known node. The extender protocol goes from 0 to 10 (kube-scheduler
+extender/v1/types.go, MaxExtenderPriority). Nodes of which nothing is known have 0."""
 _FAMILY = "hami"
 _INIT = "/spec/initContainers/"
 _DIGITS = 3
 
 
 class LeftAlone(Exception):
-    """A pod that is none of ours to judge; the text says why."""
+    """The pod is not one that the extender judges; the text says why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """What a pod asks of a node's cards."""
+    """The request of a pod to the cards of a node."""
 
     pod: PodRecord
     cards: CardsAsked
     denies: bool
-    """Whether it may only run where its requirements are met."""
+    """Whether the pod may run only where its requirements are met."""
     resource: str
-    """The name under which it asks for cards."""
+    """The name of the resource by which the pod asks for cards."""
     listed: frozenset[str] | None
-    """UUIDs of the only cards that HAMi may give it; None: any."""
+    """UUIDs of the only cards that HAMi may give the pod; None: any."""
     not_listed: frozenset[str]
-    """UUIDs of cards that HAMi may not give it."""
+    """UUIDs of cards that HAMi may not give the pod."""
 
     def may_have(self, uuid: str) -> bool:
-        """Whether HAMi may give it this card."""
+        """Returns whether HAMi may give the pod a card."""
         return (self.listed is None or uuid in self.listed) and uuid not in self.not_listed
 
 
 class Verdict(NamedTuple):
-    """What is known of one node for one pod."""
+    """The judgement of one node for one pod."""
 
     refusal: Message | None = None
-    """Why the pod cannot run there; None: it passes."""
+    """Why the pod cannot run on the node; None: the node passes."""
     lasts: bool = False
-    """Whether no pod that goes would change that."""
+    """Whether the refusal holds even if other pods leave the node."""
     rank: tuple[float, ...] | None = None
-    """How good its cards are, the greater the better; None: not known."""
+    """The rank of the cards of the node, the greater the better; None: not known."""
 
 
 UNKNOWN = Verdict()
 
 
 def read_question(record: PodRecord, policy: AdmitPolicy, namespaces: Callable[[str], Namespace]) -> Question:
-    """What a pod asks.
+    """Reads the request of a pod.
 
     Args:
-        record: Without a node.
+        record: A pod without a node.
         policy: The configuration.
-        namespaces: Gives what is known of a namespace.
+        namespaces: Returns the namespace of a name.
 
     Raises:
-        LeftAlone: it was not injected, asks for no whole cards of HAMi's, or what it asks cannot be read.
+        LeftAlone: the pod was not injected, asks for no whole cards of HAMi's, or its request cannot be read.
     """
     if record.unbound is None or names.INJECTED not in record.unbound.pod.annotations:
         raise LeftAlone("the pod has a node, or was not injected")
@@ -108,13 +109,13 @@ def read_question(record: PodRecord, policy: AdmitPolicy, namespaces: Callable[[
 
 
 def judge(world: World, question: Question, nodes: Iterable[str], late: Callable[[], bool]) -> dict[str, Verdict]:
-    """What is known of these nodes for a pod.
+    """Judges nodes for a pod.
 
     Args:
-        world: What there is. What the pod itself holds in it counts as free.
-        question: What the pod asks.
-        nodes: Their names.
-        late: Says that there is no time for more choices; the nodes that need one pass then.
+        world: The pods and nodes of the cluster. Cards that the pod itself holds count as free.
+        question: The request of the pod.
+        nodes: The names of the nodes.
+        late: Returns whether there is no time for more choices; nodes that need a choice pass then.
     """
     judging = _Judging(world, question, late)
     found = world.pods.get(question.pod.key)
@@ -125,7 +126,10 @@ def judge(world: World, question: Question, nodes: Iterable[str], late: Callable
 
 
 def scores(verdicts: Mapping[str, Verdict]) -> dict[str, int]:
-    """A score for each node: :data:`BEST` for the best cards, :data:`WORST` for the worst, the same for equal ones."""
+    """Returns a score for each node: :data:`BEST` for the best cards, :data:`WORST` for the worst.
+
+    Nodes with equally good cards have the same score.
+    """
     ranks = sorted({verdict.rank for verdict in verdicts.values() if verdict.rank is not None}, reverse=True)
     steps = max(len(ranks) - 1, 1)
     score_of = {rank: BEST - round((BEST - WORST) * place / steps) for place, rank in enumerate(ranks)}
@@ -133,13 +137,13 @@ def scores(verdicts: Mapping[str, Verdict]) -> dict[str, int]:
 
 
 class _Judging:
-    """Answers one question; nodes that are alike are looked at once."""
+    """Judges the nodes for one question; nodes that are alike are judged once."""
 
     def __init__(self, world: World, question: Question, late: Callable[[], bool]) -> None:
         self._world = world
         self._question = question
         self._plain = replace(question.cards, one_numa_node=False, types=(), not_types=())
-        """What the pod asks where no HAMi reads its annotations."""
+        """The request of the pod on nodes without HAMi, where HAMi's annotations have no effect."""
         self._late = late
         self._known: dict[tuple[object, ...], Verdict] = {}
 
@@ -217,10 +221,10 @@ class _Judging:
 
 
 def _resource(requests: PodRequests) -> str:
-    """The name under which all containers of a pod ask for whole cards.
+    """Returns the name under which all containers of a pod ask for whole cards.
 
     Raises:
-        LeftAlone: they do not.
+        LeftAlone: the containers do not ask for whole cards under one name.
     """
     asking = [container for container in requests.containers if container.request and container.request.count]
     if not asking or requests.mig or not all(map(_is_whole, asking)):
@@ -239,7 +243,7 @@ def _is_whole(container: ContainerRequest) -> bool:
 
 
 def _listed(pod: Pod, key: str) -> frozenset[str]:
-    """UUIDs in a list of HAMi's; blanks are passed over, as HAMi 2.10 does it (pkg/device/devices.go)."""
+    """Returns the UUIDs in one of HAMi's lists. Blanks are skipped, as HAMi 2.10 does it (pkg/device/devices.go)."""
     return frozenset(filter(None, (uuid.strip() for uuid in pod.annotations.get(key, "").split(","))))
 
 
@@ -248,9 +252,9 @@ def _cards(topology: NodeTopology) -> frozenset[int]:
 
 
 def _least(build: Build, cards: CardsAsked, left: int) -> tuple[float, ...]:
-    """How good so many cards of a node are at least, as in :class:`webhook.decisions.place.choice.Ranked`.
+    """Returns the least rank that a set of cards of a node can have (:class:`webhook.decisions.place.choice.Ranked`).
 
-    What others lose is not known, and counts as nothing.
+    The bandwidth that other pods lose is not known, and counts as 0.
     """
     rest = preference(cards.node_policy, damage=0.0, left=left)
     if not cards.linked:
@@ -266,5 +270,5 @@ def _least(build: Build, cards: CardsAsked, left: int) -> tuple[float, ...]:
 
 
 def _rounded(rank: tuple[float, ...]) -> tuple[float, ...]:
-    """Sums of the same numbers in another order are the same."""
+    """Rounds a rank, so that sums of the same numbers in another order are equal."""
     return tuple(round(part, _DIGITS) for part in rank)

@@ -1,8 +1,9 @@
 """The scheduling gate that keeps schedulers from a pod until its cards are chosen, and the JSON patch that opens it.
 
-A gate can be removed by its position only (RFC 6902), and other programs remove theirs meanwhile, so each patch tests
-the name at that position, and the uid: a StatefulSet gives the name of a deleted pod to the next one. The API server
-answers a failed test like any other patch that it cannot apply, with 422 (apiserver pkg/endpoints/handlers/patch.go).
+A gate can be removed only by its position (RFC 6902), and other programs remove their gates meanwhile. So each patch
+tests the name at that position. It also tests the uid, because a StatefulSet gives the name of a deleted pod to the
+next one. The API server answers a failed test like any other patch that it cannot apply, with 422 (apiserver
+pkg/endpoints/handlers/patch.go).
 """
 
 from typing import NamedTuple
@@ -16,28 +17,28 @@ _GATES = ("spec", "schedulingGates")
 
 
 class Gate(NamedTuple):
-    """Our gate on a pod, with what a patch of that pod has to know."""
+    """The planner's gate on a pod, with the values that a patch of that pod needs."""
 
     uid: str
-    """Of the pod."""
+    """The uid of the pod."""
     version: str
-    """Its resourceVersion."""
+    """The resourceVersion of the pod."""
     position: int
-    """Among the gates of the pod."""
+    """The position of the gate among the gates of the pod."""
     is_last: bool
-    """Whether no other program holds the pod back too."""
+    """Whether the pod has no other gate."""
     has_labels: bool
-    """Whether the pod has labels, to which one can be added."""
+    """Whether the pod has a map of labels, to which a label can be added."""
 
 
 def find_gate(pod: Pod) -> Gate | None:
-    """Our gate on the pod; ``None`` if it has none.
+    """Returns the planner's gate on a pod; ``None`` if the pod has none.
 
     Args:
         pod: As the API server has it, with uid and resourceVersion.
 
     Raises:
-        MalformedPod: its gates have another type than in a pod.
+        MalformedPod: the gates of the pod have another type than in a pod.
     """
     gates = (pod.spec or PodSpec()).scheduling_gates
     if names.PLACE_GATE not in gates:
@@ -53,9 +54,9 @@ def find_gate(pod: Pod) -> Gate | None:
 
 
 def open_gate(gate: Gate, placement: Placement) -> tuple[Operation, ...]:
-    """The JSON patch that removes our gate and says in the label how the pod goes on. Other gates stay.
+    """Returns the JSON patch that removes the planner's gate and sets the label to how the pod goes on.
 
-    Whoever sends it twice does no harm: the second time its tests fail.
+    Other gates stay. A second application of the patch does no harm, because its tests fail.
 
     Args:
         gate: As :func:`find_gate` found it.

@@ -1,4 +1,4 @@
-"""Pods behind the gate: which of them get their cards now, and what the others wait for."""
+"""Decisions about pods behind the gate: the pods that get their cards now, and the reasons why the others wait."""
 
 from collections.abc import Iterator
 
@@ -22,21 +22,21 @@ from webhook.words.catalogue.entry import Message
 from webhook.words.choices import PlacementMode
 
 TELL_SECONDS = 30.0
-"""Between two writes of the condition of a pod that waits for the same reason."""
+"""Seconds between two writes of the condition of a pod that waits for the same reason."""
 _GATES_NAMED = 3
 
 
 class WaitingPods:
-    """Decides about the pods behind our gate."""
+    """Decides about the pods behind the planner's gate."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
 
     def decide(self, this: Round) -> Iterator[Write]:
-        """What is to be done: the most urgent pod first, then the oldest.
+        """Yields the writes of this round: for the most urgent pod first, then for the oldest.
 
-        Pods that all ask something different take long. Those for which a round has no time come first in the next, and
-        of those the ones that had to wait for most rounds.
+        Pods with many different requests take long. Pods for which a round has no time come first in the next round,
+        and among them the pods that had to wait for the most rounds.
         """
         gated = [pod for pod in self._scene.world.unbound.values() if pod.unbound and pod.unbound.is_gated]
         waiting = {pod.uid: self._scene.memory.see(pod, this.now) for pod in gated}
@@ -51,9 +51,9 @@ class WaitingPods:
                 yield from self._decide(pod, pod.unbound.gates, waited, this)
 
     def _is_for_later(self, this: Round) -> bool:
-        """Whether no pod can go on any more, and what the others wait for was looked at a moment ago.
+        """Returns whether no more pods can go on, and the waiting pods were looked at a moment ago.
 
-        In a rush each new pod begins a round, and all that wait would be looked at in each.
+        In a rush each new pod begins a round. Without this check, each round would look at all waiting pods.
         """
         settings = self._scene.settings
         is_full = settings.mode is PlacementMode.ON and this.in_flight >= settings.in_flight
@@ -85,7 +85,10 @@ class WaitingPods:
             yield from self._choose(pod, asked, waited, this)
 
     def _choose_for_group(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
-        """All pods of a group get their cards at once; those whose turn it is go on, and the others hold theirs."""
+        """Yields the writes that give all pods of a group their cards at once.
+
+        The pods whose turn it is go on, and the others hold their cards.
+        """
         world, group = self._scene.world, (pod.namespace, pod.group)
         present = len(world.groups[group])
         if group in this.groups:
@@ -111,7 +114,10 @@ class WaitingPods:
             yield from self._pin(member.pod, member.asked.cards, chosen, this, holds=True, later=what)
 
     def _choose_together(self, group: tuple[str, str], members: list[Member], this: Round) -> Placement | None:
-        """Cards for all of them. Of those that are held for the group there are as many sets as members, if they do."""
+        """Returns cards for all members; None if there are not enough.
+
+        First as many of the sets that are held for the group are released as there are members, then all of them.
+        """
         held = self._scene.later
         for sets in dict.fromkeys((min(len(members), held.sets_for(group)), held.sets_for(group))):
             with held.lifted(group, sets):
@@ -121,14 +127,14 @@ class WaitingPods:
         return None
 
     def _members(self, pod: PodRecord, asked: Asked, this: Round) -> list[Member]:
-        """The pods of a group that wait without cards."""
+        """Returns the waiting pods of a group that have no cards."""
         members = [Member(pod, asked)]
         for mate in self._scene.world.mates(pod):
             if mate.unbound and mate.unbound.is_gated and not pin_of(mate) and mate.key not in this.busy:
                 try:
                     members.append(Member(mate, self._scene.asked(mate)))
                 except NotPlaceable:
-                    continue  # it is released by itself
+                    continue  # this pod is released by itself
         return members
 
     def _group_without_cards(
@@ -155,7 +161,7 @@ class WaitingPods:
         self._keep_a_node(pod, asked, waited, this)
 
     def _let_go(self, pod: PodRecord, pinned: Placed, waited: float, this: Round) -> Iterator[Write]:
-        """Open the gate of a pod that holds its cards, when it is its turn."""
+        """Opens the gate of a pod that holds its cards, when it is its turn."""
         if this.in_flight >= self._scene.settings.in_flight or pinned.node in this.releasing:
             yield from self._queue(pod, waited, this)
             return
@@ -192,7 +198,7 @@ class WaitingPods:
         holds: bool = False,
         later: Later | None = None,
     ) -> Iterator[Write]:
-        """Pin the pod. If it is not its turn yet, its cards are held in this round, or for longer if it ``holds``."""
+        """Pins the pod. If it is not its turn yet, its cards are held in this round, or for longer if it ``holds``."""
         scene, waited = self._scene, self._scene.memory.see(pod, this.now)
         scene.intents.hold(pod, chosen.node, chosen.uuids)
         is_turn = this.in_flight < scene.settings.in_flight and chosen.node.name not in this.releasing
@@ -208,7 +214,7 @@ class WaitingPods:
             yield from self._queue(pod, waited, this)
 
     def _queue(self, pod: PodRecord, waited: float, this: Round) -> Iterator[Write]:
-        """There are cards for the pod, and it is not its turn. Where that takes long, the pod says so."""
+        """Notes that a pod with cards waits for its turn. If that takes long, the pod says so."""
         if waited < TELL_SECONDS:
             this.count(PlaceReason.SOON, waited)
         else:
@@ -216,7 +222,7 @@ class WaitingPods:
             yield from self._wait(pod, PlaceReason.SOON, message, waited, this)
 
     def _without_cards(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
-        """No node on which the pod can run has enough free cards."""
+        """Yields the write for a pod without enough free cards on any node on which it can run."""
         scene, count = self._scene, asked.cards.count
         if not asked.waits and waited >= max(scene.settings.full_seconds, asked.wait):
             free = scene.free_cards(pod)
@@ -251,7 +257,7 @@ class WaitingPods:
         return said.NO_SUCH_SET.say(count=asked.cards.count, wanted=evidence.wanted(asked.cards), evidence=free)
 
     def _better(self, pod: PodRecord, asked: Asked, chosen: Chosen, this: Round) -> Message | None:
-        """What better cards there would be if all were free; None if there are none."""
+        """Returns a message about the better cards that would exist if all were free; None if there are none better."""
         scene, found = self._scene, grade_of(chosen, asked.cards)
         ideal = this.once_for(scene.world, "ideal", pod, asked.cards, lambda: scene.chooser.ideal(pod, asked.cards))
         if ideal is None or ideal <= found:
@@ -260,9 +266,9 @@ class WaitingPods:
         return said.BETTER_LATER.say(found=here, best=better, seconds=round(asked.wait))
 
     def _keep_a_node(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> None:
-        """For the first pod that has waited for long, the node nearest to having enough takes no others.
+        """Reserves the node that is nearest to having enough cards for the first pod that has waited for long.
 
-        So in every second period of ``reserveSeconds``: a node that never gets free is not kept for ever.
+        The node is reserved in every second period of ``reserveSeconds`` only, because some nodes never become free.
         """
         if not this.closed and int(waited // self._scene.settings.reserve_seconds) % 2:
             world, count = self._scene.world, asked.cards.count
@@ -278,14 +284,14 @@ class WaitingPods:
             yield write
 
     def _may_tell(self, pod: PodRecord, reason: PlaceReason, this: Round) -> bool:
-        """Whether the condition may be written: at once when the reason is another, else every half minute."""
+        """Returns whether the condition may be written: at once for a new reason, else every half minute."""
         told = self._scene.memory.told.get(pod.uid)
         is_new = pod.unbound is not None and pod.unbound.placed.reason != reason
         return told is None or is_new or this.now - told >= TELL_SECONDS
 
 
 def _told(unbound: UnboundPod) -> PlaceReason:
-    """For what a pod waits, as the planner has told it."""
+    """Returns the reason why a pod waits, as the planner has written it to the pod."""
     try:
         return PlaceReason(unbound.placed.reason)
     except ValueError:
@@ -293,7 +299,7 @@ def _told(unbound: UnboundPod) -> PlaceReason:
 
 
 def _absent(first: Member, count: int) -> list[Member]:
-    """The pods of a group that are not there yet, as far as cards can be held for them: like the first one."""
+    """Returns stand-ins, like the first pod, for the missing pods of a group, as far as cards can be held for them."""
     most = MOST_CARDS // max(1, first.asked.cards.count)
     absent = [f"{first.pod.name}/later-{number}" for number in range(min(count, most))]
     pods = [msgspec.structs.replace(first.pod, name=name) for name in absent]
@@ -312,6 +318,6 @@ def _released(pod: PodRecord, reason: PlaceReason, message: Message, waited: flo
 
 
 def _order(pod: PodRecord, waited: float) -> tuple[int, str, float, str]:
-    """A creationTimestamp has whole seconds: of pods with the same, the one that was seen first comes first."""
+    """Returns the sort key of a pod. Of pods created in the same second, the pod that was seen first comes first."""
     unbound = pod.unbound
     return (-unbound.priority, unbound.created, -waited, pod.uid) if unbound else (0, "", -waited, pod.uid)

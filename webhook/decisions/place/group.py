@@ -1,4 +1,4 @@
-"""Pods that work together: what they say of it, and where their nodes stand in the network."""
+"""The groups of pods that work together: their labels and sizes, and the network labels of their nodes."""
 
 from collections.abc import Mapping
 
@@ -29,16 +29,16 @@ NETWORK_LABELS = (
 
 
 def group_of(labels: Mapping[str, str]) -> str:
-    """The group of a pod with these labels, as ``label=value``; empty: it works alone."""
+    """Returns the group of a pod with these labels, as ``label=value``; empty: the pod works alone."""
     return next((f"{label}={labels[label]}" for label in _GROUP_LABELS if labels.get(label)), "")
 
 
 def group_size(asked: int, annotations: Mapping[str, str]) -> int:
-    """How many pods are placed together.
+    """Returns the number of pods that are placed together.
 
     Args:
         asked: ``gpu.topology/group-size``; 1: the pod does not say it.
-        annotations: Of the pod. A LeaderWorkerSet writes the size of its groups there.
+        annotations: The annotations of the pod. A LeaderWorkerSet writes the size of its groups there.
     """
     text = annotations.get(_SIZE_ANNOTATION, "")
     if asked > 1 or not (text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_PODS))):

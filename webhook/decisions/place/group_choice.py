@@ -1,4 +1,4 @@
-"""Cards for pods that work together: all of them or none, on one node, or on nodes that are near each other."""
+"""The choice of cards for pods that work together: for all of them or none, on one node or on nodes near each other."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ class Member:
     pod: PodRecord
     asked: Asked
     holder: str = ""
-    """The key of the pod on which its cards are written; empty: the pod itself."""
+    """The key of the pod on which the cards are written; empty: the pod itself."""
 
 
 Placement = dict[str, Chosen]
-"""By the keys of the pods."""
+"""The chosen cards, by the keys of the pods."""
 
 
 class GroupChooser:
-    """Chooses for the pods of one group, and leaves what it chose held.
+    """Chooses cards for the pods of one group, and leaves the chosen cards held.
 
     Args:
-        scene: What there is.
+        scene: The world, the memory and the configuration.
         this: The round.
         members: Pods that need cards, at least one.
     """
@@ -42,13 +42,13 @@ class GroupChooser:
         self._count = sum(member.asked.cards.count for member in members)
         self._options = self._first.asked.options
         self._present = scene.world.nodes_of_mates(self._first.pod)
-        """Nodes on which pods of the group are already."""
+        """The nodes on which pods of the group run already."""
 
     def choose(self) -> Placement | None:
-        """Cards for all members, near each other; None if there are not enough.
+        """Returns cards for all members, near each other; None if there are not enough.
 
-        What is nearest comes first: one node if all have to be on one, else each level of the network, and in the
-        end the whole cluster.
+        If all pods have to be on one node, only single nodes are tried. Otherwise single nodes come first, then each
+        level of the network, and in the end the whole cluster.
         """
         if self._first.asked.on_one_node:
             return self._best_of([frozenset({name}) for name in self._single_nodes()])
@@ -59,13 +59,13 @@ class GroupChooser:
         return None
 
     def _single_nodes(self) -> Iterator[str]:
-        """The nodes that have enough for all."""
+        """Yields the nodes that have enough free cards for all members."""
         for node in self._scene.world.known_nodes():
             if self._free(node.name) >= self._count and self._present <= {node.name}:
                 yield node.name
 
     def _levels(self) -> Iterator[list[frozenset[str]]]:
-        """The nodes, in groups that are near each other: those that have one value of a label."""
+        """Yields for each level the sets of nodes that are near each other, because they have one value of a label."""
         nodes = [node for node in self._scene.world.known_nodes() if node.record]
         levels = {level.label: level for level in self._scene.settings.network}
         least = self._options.min_network_bandwidth or 0.0
@@ -83,7 +83,7 @@ class GroupChooser:
             yield [frozenset(node.name for node in nodes)]
 
     def _best_of(self, domains: Sequence[frozenset[str]]) -> Placement | None:
-        """The best placement that lies in one of these sets of nodes; it is held."""
+        """Returns the best placement within one of these sets of nodes, and holds its cards."""
         best: tuple[tuple[float, ...], Placement] | None = None
         for domain in domains:
             if sum(self._free(name) for name in domain) < self._count:
@@ -99,7 +99,7 @@ class GroupChooser:
         return best[1]
 
     def _within(self, domain: frozenset[str]) -> Placement | None:
-        """Cards for one member after the other."""
+        """Returns cards within a set of nodes, chosen for one member after the other; None if a member gets none."""
         found: Placement = {}
         for member in self._members:
             chosen = self._next(member, domain, found)
@@ -110,7 +110,11 @@ class GroupChooser:
         return found if self._is_allowed(found) else None
 
     def _next(self, member: Member, domain: frozenset[str], found: Placement) -> Chosen | None:
-        """The best cards for one more: of equally good ones those of a node that the group has, or has not."""
+        """Returns the best cards for one more member.
+
+        Of equally good cards those win whose node the group uses already; with the policy ``spread``, those whose
+        node it does not use.
+        """
         used = self._present | {chosen.node.name for chosen in found.values()}
         most = self._options.max_nodes
         is_full = most is not None and len(used) >= most
@@ -127,7 +131,7 @@ class GroupChooser:
         return self._scene.chooser.best(member.pod, member.asked.cards, closed=self._this.closed, only=only)
 
     def _is_allowed(self, found: Placement) -> bool:
-        """Whether each node gives as much as the group asks of each, and the network between them carries enough."""
+        """Returns whether each node gives enough GPUs, and the network between the nodes is fast enough."""
         given: dict[str, int] = {}
         for chosen in found.values():
             given[chosen.node.name] = given.get(chosen.node.name, 0) + len(chosen.choice.gpus)
@@ -139,7 +143,7 @@ class GroupChooser:
         return all(_network(chosen) >= least for chosen in found.values())
 
     def _rank(self, found: Placement) -> tuple[float, ...]:
-        """The worst set first, then how few nodes there are, then how few cards stay free on them."""
+        """Returns the rank of a placement: its worst set, the number of its nodes, then their cards that stay free."""
         worst = min(
             (grade_of(found[member.pod.key], member.asked.cards) for member in self._members), default=(0.0, 0.0)
         )
@@ -166,5 +170,5 @@ def _carries(level: NetworkLevel | None, least: float) -> bool:
 
 
 def _network(chosen: Chosen) -> float:
-    """GB/s per direction between the cards and other nodes, by their NICs."""
+    """Returns the GB/s per direction between the cards and other nodes, by their NICs."""
     return chosen.node.build.network(chosen.choice) if chosen.node.build else 0.0

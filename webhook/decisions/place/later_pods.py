@@ -1,7 +1,7 @@
-"""Cards that are held for the pods of a group that are created only when its first pod is ready.
+"""The cards that are held for pods of a group that are created only when the first pod of the group is ready.
 
-They stand in ``gpu.topology/placed`` of that pod, so the next leader knows them, and they are free when it ends. A set
-is held while no pod has one of its cards and pods of the group have none, for ``reserveSeconds``.
+They stand in ``gpu.topology/placed`` of the first pod. So the next leader knows them, and they are free when that pod
+ends. A set is held for ``reserveSeconds``, while no pod has one of its cards and the group has pods without cards.
 """
 
 from collections.abc import Collection, Iterator
@@ -14,30 +14,30 @@ from webhook.decisions.place.world import World
 
 
 class HeldForLater:
-    """Keeps these cards from the pods of others.
+    """Keeps the cards for later pods from the pods of others.
 
     Args:
-        world: What there is.
+        world: The pods and nodes of the cluster.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._since: dict[str, float] = {}
-        """By the uid of a pod that names such cards: when it was seen first."""
+        """The time at which each pod that names such cards was seen first, by its uid."""
         self._held: dict[tuple[str, str], dict[str, PodRecord]] = {}
-        """By group what stands for its later pods in the world, by names that no pod has."""
+        """The stand-ins for the later pods of each group in the world, by names that belong to no pod."""
 
     @property
     def cards(self) -> int:
-        """How many are held in all."""
+        """The number of cards that are held in all."""
         return sum(len(stand_in.held) for found in self._held.values() for stand_in in found.values())
 
     def look(self, now: float, seconds: float) -> None:
-        """Bring what is held up to date.
+        """Brings the held cards up to date.
 
         Args:
-            now: Of a clock that never goes back.
-            seconds: For which cards are held, from the first look on.
+            now: Seconds of a clock that never goes back.
+            seconds: The time for which cards are held, from the first look on.
         """
         named = self._world.holding
         present = {pod.uid for pod in named.values()}
@@ -50,9 +50,9 @@ class HeldForLater:
 
     @contextmanager
     def lifted(self, group: tuple[str, str], sets: int) -> Iterator[None]:
-        """The same as if so many sets were not held for a group: its own pods may have them.
+        """Releases so many sets that are held for a group while the context lasts, so that its pods may have them.
 
-        Those of which no card was taken meanwhile are held again in the end.
+        In the end the sets of which no card was taken meanwhile are held again.
         """
         lifted = dict(list(self._held.get(group, {}).items())[:sets])
         for name, stand_in in lifted.items():
@@ -67,11 +67,11 @@ class HeldForLater:
                     del self._held[group][name]
 
     def sets_for(self, group: tuple[str, str]) -> int:
-        """How many sets are held for a group."""
+        """Returns the number of sets that are held for a group."""
         return len(self._held.get(group, ()))
 
     def _hold(self, key: str, pod: PodRecord) -> None:
-        """Hold what is still free of what a pod names, for as many pods as have no cards yet."""
+        """Holds the still free sets that a pod names, for as many pods as have no cards yet."""
         world, group = self._world, (pod.namespace, pod.group)
         held = self._held.setdefault(group, {})
         most = pod.later.size - world.groups[group].with_cards if pod.later else 0
@@ -96,5 +96,5 @@ class HeldForLater:
 
 
 def stand_in(pod: PodRecord, node: str, cards: tuple[str, ...]) -> PodRecord:
-    """What takes as much of a node as a pod would, and these cards."""
+    """Returns a stand-in that takes as much of a node as the pod would, and holds these cards."""
     return msgspec.structs.replace(pod, node=node, held=cards, held_on=node, group="", later=None, unbound=None)

@@ -1,4 +1,4 @@
-"""Limiting a pod behind a gate to some nodes, by its node affinity.
+"""The limitation of a pod behind a gate to some nodes, by its node affinity.
 
 While a pod is gated, expressions may be added to the terms of its required node affinity, and terms where there are
 none (KEP-3838; kubernetes pkg/apis/core/validation, validateNodeAffinityMutation). Terms of the user stay as they are.
@@ -21,11 +21,11 @@ _EXPRESSIONS = "matchExpressions"
 
 
 def narrow(pod: Pod, nodes: Sequence[str]) -> tuple[Operation, ...]:
-    """The operations that leave a pod only these nodes, by their label ``kubernetes.io/hostname``.
+    """Returns the operations that leave a pod only these nodes, by their label ``kubernetes.io/hostname``.
 
     Args:
-        pod: Behind a gate.
-        nodes: Their names, at least one.
+        pod: A pod behind a gate.
+        nodes: The host names of the nodes, at least one.
     """
     expression = {"key": names.HOSTNAME_TOPOLOGY, "operator": "In", "values": list(nodes)}
     affinity = _affinity(pod)

@@ -1,4 +1,4 @@
-"""What the planner would have chosen for a pod that HAMi has chosen for: the mode ``observe``."""
+"""The mode ``observe``: the planner's choice for a pod, compared with the cards that HAMi chose."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,10 +17,12 @@ from webhook.words.catalogue import waiting as said
 
 
 def compare(scene: Scene, before: PodRecord, after: PodRecord) -> Iterator[Write]:
-    """Whether better cards were free when a pod got its own; nothing where its cards have no pairs or are not known.
+    """Yields a write that says whether better cards were free when a pod got its cards.
+
+    It yields nothing where the cards have no pairs or are not known.
 
     Args:
-        scene: What there is; the pod is in it with its cards.
+        scene: The world, the memory and the configuration; the pod is in the world with its cards.
         before: The pod without a node.
         after: The pod with it.
     """
@@ -33,19 +35,19 @@ def compare(scene: Scene, before: PodRecord, after: PodRecord) -> Iterator[Write
 
 
 class Judged(NamedTuple):
-    """The cards of a pod, and better ones that are free."""
+    """The cards of a pod, compared with the best free ones."""
 
     node: PlaceNode
     given: GpuSet
     better: Chosen | None
-    """None if there are none."""
+    """Better cards that are free; None if there are none."""
 
 
 def judge(scene: Scene, before: PodRecord, after: PodRecord) -> Judged | None:
-    """Whether better cards are free for a pod; None where its cards have no pairs or are not known.
+    """Compares the cards of a pod with the best free ones; None where they have no pairs or are not known.
 
     Args:
-        scene: What there is; the pod is in it with its cards.
+        scene: The world, the memory and the configuration; the pod is in the world with its cards.
         before: The pod without a node.
         after: The pod with it.
     """
@@ -64,7 +66,7 @@ def judge(scene: Scene, before: PodRecord, after: PodRecord) -> Judged | None:
 
 
 def _given(scene: Scene, pod: PodRecord) -> tuple[PlaceNode, GpuSet] | None:
-    """The node and the set of the cards that HAMi gave; None if they are not known."""
+    """Returns the node and the set of the cards that HAMi gave; None if they are not known."""
     node = scene.world.node_with(pod.held)
     if node is None or node.build is None:
         return None
@@ -111,10 +113,10 @@ def _write(pod: PodRecord, node: PlaceNode, given: GpuSet, better: Chosen | None
 
 
 def card_labels(gpus: tuple[int, ...]) -> str:
-    """``GPU0, GPU1``."""
+    """Returns the labels of GPUs: ``GPU0, GPU1``."""
     return ", ".join(f"GPU{index}" for index in gpus)
 
 
 def link_of(gpu_set: GpuSet) -> str:
-    """``NVLink, 200 GB/s``."""
+    """Returns the link class and bandwidth of a set: ``NVLink, 200 GB/s``."""
     return f"{gpu_set.link}, {gpu_set.bandwidth:.4g} GB/s"

@@ -1,4 +1,4 @@
-"""Which pod holds which card whole: what traffic of a card may be attributed to a pod, and how good its use is."""
+"""The pods that hold whole cards, for which traffic of a card can be attributed to a pod and its use judged."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -23,14 +23,14 @@ from webhook.words.timestamp import parse_timestamp
 
 
 class HeldCard(NamedTuple):
-    """One whole card of one container of a pod, which no other pod has."""
+    """One whole card of one container of a pod, which no other pod holds."""
 
     container: str
     uuid: str
 
 
 class Occupied(NamedTuple):
-    """A pod and its cards."""
+    """A pod and the whole cards that it holds."""
 
     pod: PodRecord
     occupant: Occupant
@@ -39,7 +39,7 @@ class Occupied(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """:class:`webhook.decisions.allocation.assignment.AsksForGpus`."""
+    """A container as :class:`webhook.decisions.allocation.assignment.AsksForGpus` describes it."""
 
     name: str
     is_init: bool
@@ -47,11 +47,11 @@ class _Asking:
 
 
 def occupied(pods: Iterable[PodRecord], node: NodeRecord, counts: Collection[str]) -> list[Occupied]:
-    """The pods of a node that hold whole cards for themselves, each with these cards.
+    """Returns the pods of a node that hold whole cards for themselves, each with these cards.
 
     Args:
-        pods: All pods of the node, with what they hold.
-        node: Its node. Whether an allocation is of a whole card shows in its memory, which HAMi registered.
+        pods: All pods of the node, with the cards that they hold.
+        node: The node. HAMi registered the memory of its cards, which shows whether an allocation is of a whole card.
         counts: Names of the resources by which pods ask for numbers of HAMi's GPUs.
     """
     pods = list(pods)
@@ -68,7 +68,7 @@ def occupied(pods: Iterable[PodRecord], node: NodeRecord, counts: Collection[str
 
 
 def _given(occupant: Occupant, counts: Collection[str]) -> list[tuple[str, Device]]:
-    """The devices of each container; none where HAMi's list is not of these containers."""
+    """Returns the devices of each container; empty where HAMi's list does not match the containers."""
     asking = [
         _Asking(name, is_init, max((amounts.get(count, 0) for count in counts), default=0))
         for name, is_init, amounts in occupant.asked
@@ -86,7 +86,10 @@ def _is_whole(device: Device, memory: dict[str, int], holders: Counter[str]) -> 
 
 
 def sets_of(found: Occupied) -> list[tuple[str, ...]]:
-    """UUIDs of the cards that work together: those of the pod where containers exchange memory, else of a container."""
+    """Returns the UUIDs of the cards that work together.
+
+    These are all cards of the pod if its containers exchange memory, else the cards of each container.
+    """
     try:
         together = Mark.parse(found.occupant.mark).profile is Profile.POD_PEERS
     except FormatError:
@@ -98,7 +101,7 @@ def sets_of(found: Occupied) -> list[tuple[str, ...]]:
 
 
 def unused_nvlink(found: Occupied, traffic: Traffic, node: KnownNode) -> tuple[Unused, tuple[str, ...]] | None:
-    """The first set of cards of a pod over whose NVLinks nothing moves, strong signs first; None if there is none."""
+    """Returns the first set of cards of a pod over whose NVLinks nothing moves, strong signs first; None if none is."""
     started = parse_timestamp(found.occupant.started)
     judged = [(unused(traffic, uuids, started), uuids) for uuids in sets_of(found)]
     suspects = [(hint, uuids) for hint, uuids in judged if hint and is_linked(node, uuids)]
@@ -106,7 +109,7 @@ def unused_nvlink(found: Occupied, traffic: Traffic, node: KnownNode) -> tuple[U
 
 
 def is_linked(node: KnownNode, uuids: Sequence[str]) -> bool:
-    """Whether each pair of these cards has NVLink, as far as the topology knows them."""
+    """Returns whether each pair of these cards has NVLink, as far as the topology knows them."""
     gpus = [node.gpu(uuid, None) for uuid in uuids]
     indices = sorted(gpu.index for gpu in gpus if gpu)
     if len(indices) < len(uuids) or len(indices) < 2:
@@ -116,7 +119,7 @@ def is_linked(node: KnownNode, uuids: Sequence[str]) -> bool:
 
 
 def hint_message(hint: Unused, labels: str) -> Message:
-    """What is said of it.
+    """Returns the message for a hint.
 
     Args:
         hint: The hint.

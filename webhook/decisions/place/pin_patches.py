@@ -1,7 +1,7 @@
 """The JSON patches that pin a pod to cards, pin it anew, and take a pin back.
 
-Each holds only for the very state of the pod that it was decided on. Without that a user's own list, which the pod gets
-in between, would be overwritten.
+Each patch applies only to the very state of the pod that it was decided on. Otherwise it would overwrite a list that a
+user gives the pod in between.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from webhook.words.patch import Operation, pointer
 
 
 def pin(pod: PodRecord, placed: Placed, *, opens: bool, narrowed: Sequence[str] = ()) -> tuple[Operation, ...]:
-    """Limit HAMi's choice to cards.
+    """Returns the patch that limits HAMi's choice to cards.
 
     Args:
-        pod: Without a node.
-        placed: What was chosen.
-        opens: Whether our gate, if the pod has it, is opened by the same patch.
+        pod: A pod without a node.
+        placed: The choice.
+        opens: Whether the same patch opens the planner's gate, if the pod has it.
         narrowed: Names of the only nodes that the scheduler may look at; empty: all. Only for a pod behind a gate.
     """
     unbound = _unbound(pod)
@@ -36,15 +36,15 @@ def pin(pod: PodRecord, placed: Placed, *, opens: bool, narrowed: Sequence[str] 
 
 
 def let_go(pod: PodRecord) -> tuple[Operation, ...]:
-    """Open the gate of a pod that is pinned already."""
+    """Returns the patch that opens the gate of a pod that is pinned already."""
     unbound = _unbound(pod)
     return (*_unchanged(pod, unbound), *_pass(unbound, Placement.PINNED))
 
 
 def release(pod: PodRecord) -> tuple[Operation, ...]:
-    """Leave the choice to HAMi: our gate is opened, and a pin of ours goes.
+    """Returns the patch that leaves the choice to HAMi: it opens the planner's gate and removes the planner's pin.
 
-    What was chosen stays on record, and with it how often the planner has chosen for the pod.
+    The choice stays on record, and with it how often the planner has chosen for the pod.
     """
     unbound = _unbound(pod)
     return (
@@ -55,7 +55,7 @@ def release(pod: PodRecord) -> tuple[Operation, ...]:
 
 
 def rest(pod: PodRecord) -> tuple[Operation, ...]:
-    """Keep the pin, and hold the cards no longer: others may get them."""
+    """Returns the patch that keeps the pin but no longer holds the cards, so that other pods may get them."""
     unbound = _unbound(pod)
     return (*_unchanged(pod, unbound), *_label(unbound, Placement.RELEASED))
 
@@ -81,7 +81,7 @@ def _annotations(unbound: UnboundPod, values: dict[str, str]) -> tuple[Operation
 
 
 def _pass(unbound: UnboundPod, placement: Placement) -> tuple[Operation, ...]:
-    """The pod goes on like that: its gate, if it has ours, is opened."""
+    """Returns the operations that open the planner's gate, if the pod has it, and set the placement label."""
     gate = find_gate(unbound.pod)
     return open_gate(gate, placement) if gate else _label(unbound, placement)
 

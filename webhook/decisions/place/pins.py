@@ -7,18 +7,19 @@ from webhook.words.choices import Placement
 
 
 def pin_of(pod: PodRecord) -> Placed | None:
-    """The planner's choice for a pod without a node, as long as its cards are held for it; else None.
+    """Returns the planner's choice for a pod without a node while its cards are held for it; else None.
 
-    The label says that they are. Users cannot set it, where they might write the annotations of a choice.
+    The placement label says that the cards are held. Users can write the annotations of a choice, but cannot set that
+    label.
     """
     placed = written_pin(pod)
     return placed if placed and placement_of(pod) in (Placement.WAITING, Placement.PINNED) else None
 
 
 def written_pin(pod: PodRecord) -> Placed | None:
-    """The planner's choice for a pod without a node, if HAMi has to keep to it; else None.
+    """Returns the planner's choice for a pod without a node, if HAMi has to keep to it; else None.
 
-    Where a user has changed the list, it is the user's.
+    HAMi does not have to keep to it where a user has changed the list of cards: the list is then the user's.
     """
     if pod.unbound is None:
         return None
@@ -28,11 +29,11 @@ def written_pin(pod: PodRecord) -> Placed | None:
 
 
 def pinned_cards(pod: PodRecord) -> tuple[str, ...]:
-    """UUIDs that are held for a pod without a node."""
+    """Returns the UUIDs of the cards that are held for a pod without a node."""
     pin = pin_of(pod)
     return pin.cards if pin else ()
 
 
 def placement_of(pod: PodRecord) -> str:
-    """How far the placement of a pod without a node is, as its label says; empty without the label."""
+    """Returns the stage of the placement of a pod without a node, as its label says; empty without the label."""
     return pod.unbound.pod.labels.get(names.PLACEMENT, "") if pod.unbound else ""

@@ -1,4 +1,4 @@
-"""The annotation ``gpu.topology/placed``: what the planner chose for a pod, as compact JSON."""
+"""The annotation ``gpu.topology/placed``: the planner's choice for a pod, as compact JSON."""
 
 from collections.abc import Mapping
 
@@ -12,56 +12,56 @@ MOST_CARDS = 256
 
 
 class CardsHeld(msgspec.Struct, frozen=True, rename="camel"):
-    """Cards for one pod that is not there yet."""
+    """The cards for one pod that does not exist yet."""
 
     node: str
     cards: tuple[str, ...]
-    """UUIDs."""
+    """The UUIDs of the cards."""
 
 
 class Later(msgspec.Struct, frozen=True, rename="camel"):
-    """What is held for the pods of a group that are created later."""
+    """The cards that are held for pods of a group that are created later."""
 
     size: int
-    """How many pods the group has when all are there."""
+    """The number of pods of the group when all exist."""
     sets: tuple[CardsHeld, ...]
-    """For each of the later pods, as far as one annotation has room for them."""
+    """The cards of each later pod, as far as one annotation has room for them."""
 
 
 class Placed(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What was chosen."""
+    """The planner's choice for a pod."""
 
     node: str
     cards: tuple[str, ...]
-    """UUIDs, in the order of their indices on the node."""
+    """The UUIDs of the cards, in the order of their indices on the node."""
     link: str
     """The link class of the set."""
     bandwidth: float
-    """GB/s per direction of its weakest pair; 0 for a single card."""
+    """The bandwidth of the weakest pair of the set, in GB/s per direction; 0 for a single card."""
     share: float
-    """Of the ring bandwidth that the best set of this size has on such a node if all is free: 0 to 1."""
+    """The ring bandwidth as a share of what the best set of this size has on such a node if all is free: 0 to 1."""
     attempt: int
-    """1 for the first choice."""
+    """The number of the choice; 1 for the first."""
     at: str
-    """When, in RFC 3339."""
+    """The time of the choice, in RFC 3339."""
     gave_up: tuple[str, ...] = ()
-    """What the pod requires and the set does not have, in sentences."""
+    """The requirements of the pod that the set does not meet, in sentences."""
     refused: tuple[str, ...] = ()
     """The nodes that the scheduler refused with earlier choices."""
     later: Later | None = None
-    """What is held for other pods of the group, as long as this one is there."""
+    """The cards held for other pods of the group, as long as this pod exists."""
 
 
 _DECODER = msgspec.json.Decoder(Placed)
 
 
 def format_placed(placed: Placed) -> str:
-    """The text of the annotation, in one line."""
+    """Returns the text of the annotation, in one line."""
     return msgspec.json.encode(placed).decode()
 
 
 def fitted(placed: Placed) -> Placed:
-    """The same without the last sets of later pods that would make the annotation too long to be read again."""
+    """Returns the choice without the last sets of later pods, if the annotation would be too long to be read again."""
     later, excess = placed.later, len(format_placed(placed)) - MOST_CHARACTERS
     if later is None or excess <= 0:
         return placed
@@ -73,7 +73,7 @@ def fitted(placed: Placed) -> Placed:
 
 
 def read_placed(annotations: Mapping[str, str]) -> Placed | None:
-    """What the planner chose; None if it chose nothing, or another program changed it to what it cannot be."""
+    """Reads the planner's choice; None if there is none, or another program made it invalid."""
     text = annotations.get(names.PLACED)
     if text is None or len(text) > MOST_CHARACTERS:
         return None
@@ -85,7 +85,7 @@ def read_placed(annotations: Mapping[str, str]) -> Placed | None:
 
 
 def _is_possible(placed: Placed) -> bool:
-    """Whether the planner can have chosen that: later pods get as many cards as the one that is there."""
+    """Returns whether the planner can have chosen this: each later pod has as many cards as the first one."""
     count, later = len(placed.cards), placed.later.sets if placed.later else ()
     is_alike = all(len(held.cards) == count for held in later)
     return 0 < count <= MOST_CARDS and placed.attempt > 0 and is_alike and count * len(later) <= MOST_CARDS

@@ -1,4 +1,4 @@
-"""The rounds of the planner: what is to be done about each pod at this moment."""
+"""The rounds of the planner, each of which decides about all pods at one moment."""
 
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
@@ -16,12 +16,12 @@ from webhook.words.choices import PlacementMode
 
 
 class Planner:
-    """Decides what is to be done, from what is known; it changes nothing but its own memory.
+    """Decides which pods are changed and how. It changes nothing but its own memory.
 
     Args:
-        world: What there is.
+        world: The pods and nodes of the cluster.
         policy: The configuration.
-        namespaces: Gives what is known of a namespace.
+        namespaces: Returns the namespace of a name.
     """
 
     def __init__(self, world: World, policy: AdmitPolicy, *, namespaces: Callable[[str], Namespace]) -> None:
@@ -29,15 +29,15 @@ class Planner:
         self._followed = FollowedPods(self._scene)
         self._waiting = WaitingPods(self._scene)
         self.report = PlannerReport()
-        """Of the last round."""
+        """The report of the last round."""
 
     def decide(self, now: float, at: datetime, busy: Collection[str] = ()) -> list[Write]:
-        """What is to be done now.
+        """Returns the writes that are to be made now.
 
         Args:
             now: Seconds of a clock that never goes back.
             at: The time, for people.
-            busy: Keys of the pods whose last write is not done, or not known to be. Nothing is decided about them.
+            busy: The keys of the pods whose last write is not known to be done. Nothing is decided about them.
         """
         scene = self._scene
         scene.intents.settle(busy)

@@ -1,4 +1,4 @@
-"""Pods as the planner keeps them: of each what it takes, and of those without a node what they ask for."""
+"""The pods in the planner's memory: the resources that each takes, and the requests of those without a node."""
 
 from functools import lru_cache
 from sys import intern
@@ -28,53 +28,54 @@ from webhook.words.nesting import Document
 from webhook.words.shape import shape_problem
 
 MOST_ALLOCATION, LONGEST_VALUE = 16 * 1024, 128
-"""Characters: of HAMi's list, in which a card has about 60, and of values of ours."""
+"""The most characters of HAMi's list, in which a card has about 60, and of values that this project writes."""
 _AMOUNTS_KEPT = 4096
 _POD_LEVEL = ("cpu", "memory")
-"""Besides huge pages: k8s.io/component-helpers resource/helpers.go, IsSupportedPodLevelResource."""
+"""The resources that a pod may request as a whole, besides huge pages: k8s.io/component-helpers resource/helpers.go,
+IsSupportedPodLevelResource."""
 
 
 class UnboundPod(msgspec.Struct, frozen=True):
-    """What is known of a pod without a node that carries the mark of injection or a gate of ours."""
+    """A pod without a node that carries the mark of injection or the planner's gate."""
 
     pod: Pod
-    """As admission reads it."""
+    """The pod as admission reads it."""
     version: str
-    """Its resourceVersion."""
+    """The resourceVersion of the pod."""
     gates: tuple[str, ...]
-    """Its scheduling gates, by name, in their order."""
+    """The names of its scheduling gates, in their order."""
     priority: int
     created: str
-    """Its creationTimestamp."""
+    """The creationTimestamp of the pod."""
     needs: NodeNeeds
     scheduled: PodCondition
-    """``PodScheduled``, of the scheduler."""
+    """The condition ``PodScheduled``, of the scheduler."""
     placed: PodCondition
-    """``gpu.topology/Placed``, of the planner."""
+    """The condition ``gpu.topology/Placed``, of the planner."""
     is_ending: bool
-    """Whether it is being deleted."""
+    """Whether the pod is being deleted."""
 
     @property
     def is_gated(self) -> bool:
-        """Whether it has our scheduling gate."""
+        """Whether the pod has the planner's scheduling gate."""
         return names.PLACE_GATE in self.gates
 
 
 class Occupant(msgspec.Struct, frozen=True):
-    """What a pod with cards says that runs on its node."""
+    """A pod with cards that runs on its node."""
 
     allocation: str
-    """HAMi's list of its devices."""
+    """HAMi's list of the devices of the pod."""
     asked: tuple[tuple[str, bool, Amounts], ...]
-    """Of each container name, whether it is an init container, and what it asks for; init containers first."""
+    """For each container: its name, whether it is an init container, and its requests; init containers first."""
     started: str
-    """When the kubelet took it on, by the clock of the node."""
+    """The time when the kubelet took the pod on, by the clock of the node."""
     mark: str
-    """``gpu.topology/injected``; empty without."""
+    """The annotation ``gpu.topology/injected``; empty without it."""
     link: str
-    """``gpu.topology/link``; empty without."""
+    """The annotation ``gpu.topology/link``; empty without it."""
     expects_nvlink: str
-    """``gpu.topology/expect-nvlink``; empty without."""
+    """The annotation ``gpu.topology/expect-nvlink``; empty without it."""
 
 
 class PodRecord(msgspec.Struct, frozen=True):
@@ -84,42 +85,42 @@ class PodRecord(msgspec.Struct, frozen=True):
     name: str
     uid: str
     node: str
-    """The node that it is on, or that HAMi has chosen for it; empty: none yet."""
+    """The node of the pod, or the node that HAMi has chosen for it; empty: none yet."""
     is_bound: bool
-    """Whether it has its node for good."""
+    """Whether the pod is bound to its node."""
     amounts: Amounts
     held: tuple[str, ...]
-    """UUIDs of the GPUs that HAMi counts as its own, whole or in part: HAMi counts every pod that has not ended and
-    carries a node and a list of devices (pkg/scheduler/scheduler.go, onAddPod)."""
+    """The UUIDs of the GPUs that HAMi counts as the pod's own, whole or in part. HAMi counts every pod that has not
+    ended and carries a node and a list of devices (pkg/scheduler/scheduler.go, onAddPod)."""
     held_on: str
-    """The node on which HAMi counts them. The list of a pod that names GPUs of another node takes none of those."""
+    """The node on which HAMi counts these GPUs. A list that names GPUs of another node takes none of those."""
     group: str
-    """The pods that work together, as ``label=value``; empty: it works alone."""
+    """The group of pods that work together, as ``label=value``; empty: the pod works alone."""
     later: Later | None
-    """What is held for others of its group; None: nothing, or it has no cards itself."""
+    """The cards held for other pods of the group; None: there are none, or the pod has no cards itself."""
     unbound: UnboundPod | None
     occupant: Occupant | None = None
-    """None while it does not run, or has no cards."""
+    """The running pod with its cards; None while the pod does not run, or has no cards."""
 
     @property
     def key(self) -> str:
-        """Namespace and name."""
+        """The namespace and name of the pod."""
         return f"{self.namespace}/{self.name}"
 
 
 def read_pod(document: Document, name: str, before: PodRecord | None) -> PodRecord:
-    """What is kept of a pod of the API server.
+    """Reads the record of a pod of the API server.
 
     Args:
-        document: JSON.
-        name: Of the pod, for errors.
-        before: What was kept of it.
+        document: The pod as JSON.
+        name: The name of the pod, for errors.
+        before: The record that was kept of the pod.
 
     Returns:
-        The value from before, if nothing of that changed.
+        The record from before, if nothing in it changed.
 
     Raises:
-        ManifestError: it is no pod.
+        ManifestError: the document is no pod.
     """
     try:
         pod = decode_stored_pod(bytes(document))
@@ -132,14 +133,14 @@ def read_pod(document: Document, name: str, before: PodRecord | None) -> PodReco
 
 
 def _check(pod: Pod) -> None:
-    """Raises MalformedPod if it lacks what every pod of the API server has."""
+    """Raises MalformedPod if the pod lacks what every pod of the API server has."""
     metadata = pod.metadata or Metadata()
     if pod.spec is None or not (metadata.name and metadata.uid and metadata.resource_version):
         raise MalformedPod("expected metadata with name, uid and resourceVersion, and a spec, found a pod without")
 
 
 def record_of(pod: Pod) -> PodRecord:
-    """What is kept of a pod. One of a file may lack what the API server gives to each: its uid and its version.
+    """Returns the record of a pod. A pod from a file may lack the uid and version that the API server gives each pod.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -183,7 +184,7 @@ def _occupant(pod: Pod, spec: PodSpec) -> Occupant | None:
 
 
 def _short(annotations: dict[str, str], key: str) -> str:
-    """A value of ours is short; longer ones are somebody else's and mean nothing."""
+    """Returns the value of an annotation of this project. Longer values come from other programs and count as empty."""
     value = annotations.get(key, "")
     return intern(value) if len(value) <= LONGEST_VALUE else ""
 
@@ -209,7 +210,10 @@ def _unbound(pod: Pod, metadata: Metadata, spec: PodSpec) -> UnboundPod:
 
 
 def _later(pod: Pod) -> Later | None:
-    """The label says that the planner wrote it, and that the pod was not let go since."""
+    """Returns the cards that a pod holds for later pods of its group.
+
+    The label says that the planner wrote them, and has not let the pod go since.
+    """
     if pod.labels.get(names.PLACEMENT) not in (Placement.WAITING, Placement.PINNED):
         return None
     placed = read_placed(pod.annotations)
@@ -221,9 +225,9 @@ def _held(annotations: dict[str, str]) -> tuple[str, ...]:
 
 
 def _amounts(spec: PodSpec) -> Amounts:
-    """What kube-scheduler reckons with: k8s.io/component-helpers resource/helpers.go, PodRequests.
+    """Returns the amounts that kube-scheduler counts: k8s.io/component-helpers resource/helpers.go, PodRequests.
 
-    Init containers run one after the other, beside the restartable ones before them.
+    Init containers run one after the other, beside the restartable init containers before them.
     """
     restartable: list[Amounts] = []
     peaks: list[Amounts] = []
@@ -238,19 +242,22 @@ def _amounts(spec: PodSpec) -> Amounts:
 
 
 def _of_the_whole_pod(resources: Resources | None) -> Amounts:
-    """Requests that the pod makes for all its containers, from Kubernetes 1.34 on."""
+    """Returns the requests of the pod as a whole, from Kubernetes 1.34 on."""
     asked = read_amounts(resources.requests if resources else None)
     return {name: amount for name, amount in asked.items() if name in _POD_LEVEL or name.startswith("hugepages-")}
 
 
 @lru_cache(_AMOUNTS_KEPT)
 def _shared(amounts: tuple[tuple[str, int], ...]) -> Amounts:
-    """One value for all pods of a template."""
+    """Returns one shared value for all pods of a template."""
     return {intern(name): amount for name, amount in amounts}
 
 
 def _asked(container: Container) -> Amounts:
-    """The requests; limits stand for requests that are not there (the API server writes them, but not always)."""
+    """Returns the requests of a container.
+
+    A limit stands for a request that is missing: the API server writes such requests, but not always.
+    """
     resources = container.resources
     if resources is None:
         return {}

@@ -4,14 +4,14 @@ from enum import StrEnum
 
 
 class PlaceReason(StrEnum):
-    """Why a pod waits, or how it went on."""
+    """The reason why a pod waits, or the way in which it went on."""
 
     PINNED = "Pinned"
     LET_GO = "LetGo"
-    """Its gate is opened: it was pinned before, with its group."""
+    """The gate of the pod is opened: the pod was pinned before, with its group."""
     TAKEN = "Taken"
     SOON = "Soon"
-    """Its cards are chosen; another pod of the node, or too many others, are on their way."""
+    """The cards of the pod are chosen; another pod of the node, or too many other pods, are on their way."""
     OTHER_GATES = "OtherGates"
     NO_FREE_CARDS = "NoFreeCards"
     NO_NODE = "NoNode"

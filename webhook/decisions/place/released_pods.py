@@ -1,4 +1,4 @@
-"""Pods past the gate that have no node yet: whether HAMi takes what was chosen, and what is chosen instead."""
+"""Decisions about pods past the gate without a node: whether HAMi takes the chosen cards, and else the next choice."""
 
 from collections.abc import Iterator
 
@@ -21,17 +21,17 @@ from webhook.words.choices import Placement, PlacementMode
 from webhook.words.errors import shorten
 
 _UNSCHEDULABLE = "Unschedulable"
-"""Of the condition ``PodScheduled``: a scheduling cycle found no node (k8s.io/api core/v1, types.go)."""
+"""The reason of the condition ``PodScheduled`` when a scheduling cycle found no node (k8s.io/api core/v1, types.go)."""
 
 
 class FollowedPods:
-    """Decides about the pods past our gate."""
+    """Decides about the pods past the planner's gate."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
 
     def decide(self, this: Round) -> Iterator[Write]:
-        """What is to be done; it also finds out which nodes and how much of ``inFlight`` are in use."""
+        """Yields the writes of this round, and notes the nodes in use and the pods that count for ``inFlight``."""
         followed, resting = [], []
         for pod in list(self._scene.world.unbound.values()):
             unbound = pod.unbound
@@ -55,7 +55,7 @@ class FollowedPods:
             yield from self._wake(pod, unbound, this)
 
     def bound(self, before: PodRecord, after: PodRecord, this: Round) -> Iterator[Write]:
-        """A pod has got its node: whether HAMi gave what it was pinned to."""
+        """Yields a write that says whether HAMi gave a pod, which has just got its node, the cards it was pinned to."""
         pin = pin_of(before)
         found = self._scene.memory.followed.pop(after.uid, None)
         if found:
@@ -70,11 +70,12 @@ class FollowedPods:
         return True
 
     def _is_refused(self, pod: PodRecord, scheduled: PodCondition, found: Followed, now: float) -> bool:
-        """Whether the scheduler does not take what was chosen.
+        """Returns whether the scheduler refuses the chosen cards.
 
-        A second refusal in the same words changes nothing on the pod, and HAMi's allocation of an earlier attempt stays
-        on it after a refusal. Both count when the planner has been patient. A scheduler that finds neither a node nor
-        none, because HAMi or its lock is in the way, refuses the pod only if it binds others meanwhile.
+        Two states of a pod count as a refusal only after ``pinSeconds``: a second refusal in the same words, which
+        changes nothing on the pod, and HAMi's allocation of an earlier attempt, which stays on the pod after a refusal.
+        A scheduler may also report no result, because HAMi or its lock is in the way. That counts as a refusal only
+        after ``pinSeconds``, and only if a pod that was pinned later has got its node.
         """
         is_late = now - found.since >= self._scene.settings.pin_seconds
         if scheduled.reason != _UNSCHEDULABLE:
@@ -84,9 +85,10 @@ class FollowedPods:
     def _choose_again(
         self, pod: PodRecord, unbound: UnboundPod, found: Followed, this: Round, *, others_move: bool
     ) -> Iterator[Write]:
-        """The scheduler did not take what was chosen. A node is tried again only if others had got its cards.
+        """Yields the write for a pod whose cards the scheduler did not take.
 
-        Where ``others_move`` in this round, the cards that they had are free in the next.
+        A node is tried again only if other pods had got its cards. Where ``others_move`` in this round, the cards that
+        these pods had are free in the next round.
         """
         scene, placed = self._scene, found.placed
         waited = scene.memory.see(pod, this.now)
@@ -123,7 +125,7 @@ class FollowedPods:
             yield changed_write(pod, PlaceReason.CARDS_LOST, message, rest(pod), result="refused", waited=waited)
 
     def _wake(self, pod: PodRecord, unbound: UnboundPod, this: Round) -> Iterator[Write]:
-        """A pod that holds no cards: perhaps there are some for it now. Looked for once in ``pinSeconds``."""
+        """Yields a new pin for a pod that holds no cards, if there are cards for it; tried once in ``pinSeconds``."""
         scene = self._scene
         since = scene.memory.rested.setdefault(pod.uid, this.now)
         before = read_placed(unbound.pod.annotations)
@@ -165,6 +167,6 @@ def _will_do(chosen: Chosen, asked: Asked) -> bool:
 
 
 def _stays(found: Followed, this: Round) -> None:
-    """A pod is on its way to the node that was chosen."""
+    """Counts a pod as on its way to the node that was chosen."""
     this.in_flight += 1
     this.releasing.add(found.placed.node)

@@ -1,4 +1,4 @@
-"""What the decisions of one round share."""
+"""The values that all decisions of one round of the planner share."""
 
 from collections import Counter
 from collections.abc import Callable, Collection
@@ -28,10 +28,10 @@ from webhook.words.outcome import Refused
 from webhook.words.timestamp import format_timestamp
 
 SAMPLED_FROM = 100
-"""Nodes that kube-scheduler looks at in any case: pkg/scheduler/schedule_one.go, minFeasibleNodesToFind."""
+"""The number of nodes that kube-scheduler always looks at: pkg/scheduler/schedule_one.go, minFeasibleNodesToFind."""
 SEARCHES = 4096
-"""For so many members of groups, at most, a round looks for cards before it leaves other groups to the next: about a
-second with 1,000 nodes."""
+"""The most members of groups for which one round looks for cards; the other groups wait for the next round. The work
+takes about a second with 1,000 nodes."""
 _FAMILY = "hami"
 _NOTHING_DETECTED = ClusterFacts()
 _Same = tuple[CardsAsked, NodeNeeds, frozenset[tuple[str, int]], frozenset[str]]
@@ -39,26 +39,26 @@ _T = TypeVar("_T")
 
 
 class NotPlaceable(Exception):
-    """The planner does not choose cards for a pod; the text is a clause that says why."""
+    """The planner chooses no cards for a pod; the text is a clause that says why."""
 
 
 @dataclass(slots=True)
 class PlannerReport:
-    """How it stands, for metrics."""
+    """The pods that wait, for metrics."""
 
     waiting: Counter[str] = field(default_factory=Counter)
-    """Pods that wait behind the gate, by reason."""
+    """The number of pods that wait behind the gate, by reason."""
     oldest: float = 0.0
-    """Seconds that the oldest of them has waited."""
+    """Seconds that the oldest of these pods has waited."""
 
 
 class Scene:
-    """What there is, what is remembered, and what is configured.
+    """The world, the memory and the configuration of the planner.
 
     Args:
-        world: What there is.
+        world: The pods and nodes of the cluster.
         policy: The configuration.
-        namespaces: Gives what is known of a namespace.
+        namespaces: Returns the namespace of a name.
     """
 
     def __init__(self, world: World, policy: AdmitPolicy, namespaces: Callable[[str], Namespace]) -> None:
@@ -69,16 +69,16 @@ class Scene:
         self.later = HeldForLater(world)
         self.chooser = Chooser(world, _resources_of_hami(policy))
         self.searches = 0
-        """Cards were looked for so often for a member of a group; whoever counts begins with 0."""
+        """The number of searches for cards of members of groups. The caller sets it to 0 before a round."""
         self._policy = policy
         self._namespaces = namespaces
 
     def narrowed(self, pod: PodRecord, chosen: Chosen, cards: CardsAsked) -> list[str]:
-        """The host names to which a pod is to be limited while it waits; empty: it stays as it is.
+        """Returns the host names to which a pod is to be limited while it waits; empty: the pod stays as it is.
 
-        From 100 nodes on kube-scheduler stops its search when it has found enough, and HAMi may never be asked about
-        the right one (pkg/scheduler/schedule_one.go, numFeasibleNodesToFind). A limit can be set only while the pod is
-        gated, and never be widened, so it leaves as many other nodes as the search takes.
+        From 100 nodes on kube-scheduler stops its search when it has found enough nodes, and may never ask HAMi about
+        the right node (pkg/scheduler/schedule_one.go, numFeasibleNodesToFind). A limit can be set only while the pod is
+        gated, and can never be widened. So the limit leaves as many other nodes as the search takes.
         """
         unbound, nodes = pod.unbound, self.world.nodes.values()
         if unbound is None or not unbound.is_gated or len(self.world.nodes) <= SAMPLED_FROM:
@@ -91,15 +91,16 @@ class Scene:
         return [host for host in hosts if host] if hosts[0] else []
 
     def free_cards(self, pod: PodRecord) -> str:
-        """What is free on the nodes on which a pod can run, and how many cards wait for the pods of groups."""
+        """Returns the free cards of the nodes on which a pod can run, and how many cards are held for later pods."""
         free, held = evidence.free_cards(self.world, self.chooser, pod), self.later.cards
         return f"{free}; cards held for pods of groups that come later: {held}" if held else free
 
     def asked(self, pod: PodRecord) -> Asked:
-        """What a pod without a node asks of its cards.
+        """Reads what a pod without a node asks of its cards.
 
         Raises:
-            NotPlaceable: HAMi does not give it whole cards, it chooses them itself, or what it asks cannot be read.
+            NotPlaceable: HAMi does not give the pod whole cards, the pod chooses its cards itself, or its request
+                cannot be read.
         """
         if pod.unbound is None:
             raise NotPlaceable("it has a node")
@@ -125,9 +126,10 @@ class Scene:
         return asked
 
     def has_time_for(self, asked: Asked) -> bool:
-        """Whether cards for a pod are looked for in this round.
+        """Returns whether cards for a pod are looked for in this round.
 
-        A group that will not fit is searched for member by member before that shows, and a tenant may create many.
+        A group that does not fit is searched for member by member before that shows, and a tenant may create many such
+        groups.
         """
         if asked.group_size > 1 and self.searches >= SEARCHES:
             return False
@@ -136,36 +138,36 @@ class Scene:
 
 @dataclass(slots=True)
 class Round:
-    """One round."""
+    """The state of one round."""
 
     now: float
     """Seconds of a clock that never goes back."""
     at: datetime
     busy: Collection[str]
-    """Keys of the pods whose last write is not done."""
+    """The keys of the pods whose last write is not done."""
     is_thorough: bool = True
-    """Whether pods are looked at that could not go on now, because too many are on their way."""
+    """Whether the round also looks at pods that cannot go on now, because too many are on their way."""
     in_flight: int = 0
-    """Pods that are pinned and that the scheduler has not looked at yet."""
+    """The number of pods that are pinned and that the scheduler has not looked at yet."""
     releasing: set[str] = field(default_factory=set)
-    """Nodes of which one is on its way: HAMi locks a node from Bind to Allocate, and others would wait in its queue."""
+    """Nodes to which a pod is on its way: HAMi locks a node from Bind to Allocate, so other pods would wait for it."""
     closed: set[str] = field(default_factory=set)
-    """Nodes that are kept for a pod that has waited for long."""
+    """Nodes that are reserved for a pod that has waited for long."""
     groups: set[tuple[str, str]] = field(default_factory=set)
-    """Groups that had their turn."""
+    """Groups that had their turn in this round."""
     in_vain: set[_Same] = field(default_factory=set)
-    """What was looked for already without success: no card gets free in a round."""
+    """Requests for which no cards were found in this round: no card becomes free during a round."""
     answers: dict[tuple[object, ...], tuple[int, object]] = field(default_factory=dict)
-    """What was found for pods that ask the same, and after how many changes of the world."""
+    """The answers for pods with the same request, each with the number of changes of the world at that time."""
     report: PlannerReport = field(default_factory=PlannerReport)
 
     def count(self, reason: PlaceReason, waited: float) -> None:
-        """A pod waits for that reason."""
+        """Counts a pod that waits for a reason."""
         self.report.waiting[reason] += 1
         self.report.oldest = max(self.report.oldest, waited)
 
     def best(self, scene: Scene, pod: PodRecord, asked: Asked) -> Chosen | None:
-        """The best cards for a pod; None if no node on which it can run has enough."""
+        """Returns the best cards for a pod; None if no node on which it can run has enough."""
         if pod.unbound is None:
             return None
         cards, closed = asked.cards, self.closed
@@ -181,7 +183,7 @@ class Round:
         return chosen
 
     def once(self, world: World, question: tuple[object, ...], answer: Callable[[], _T]) -> _T:
-        """The answer to a question of many pods; asked again only where the world has changed since."""
+        """Returns the answer to a question of many pods, and works it out again only after a change of the world."""
         changes, found = self.answers.get(question, (-1, None))
         if changes != world.changes:
             found = answer()
@@ -189,20 +191,20 @@ class Round:
         return cast("_T", found)
 
     def once_for(self, world: World, what: str, pod: PodRecord, cards: CardsAsked, answer: Callable[[], _T]) -> _T:
-        """The same for a question about a pod, to which all have one answer that ask for the same."""
+        """Returns the answer to a question about a pod, worked out :meth:`once` for all pods with the same request."""
         needs = pod.unbound.needs if pod.unbound else None
         return self.once(world, (what, cards, needs, frozenset(pod.amounts.items())), answer)
 
     def placed(
         self, chosen: Chosen, attempt: int = 1, refused: tuple[str, ...] = (), later: Later | None = None
     ) -> Placed:
-        """What is written of a choice.
+        """Returns the value of the annotation ``gpu.topology/placed`` for a choice.
 
         Args:
             chosen: The cards.
             attempt: 1 for the first choice.
-            refused: Nodes that the scheduler did not take before.
-            later: What is held for others of its group; fewer sets where the annotation has no room for all.
+            refused: The nodes that the scheduler refused before.
+            later: The cards held for other pods of the group; fewer sets where the annotation has no room for all.
         """
         gpu_set = chosen.choice.chosen
         placed = Placed(
@@ -221,7 +223,7 @@ class Round:
 
 
 def _resources_of_hami(policy: AdmitPolicy) -> frozenset[str]:
-    """The resources that HAMi reckons with instead of kube-scheduler (``ignoredByScheduler`` in its configuration)."""
+    """Returns the resources that HAMi counts instead of kube-scheduler (HAMi's setting ``ignoredByScheduler``)."""
     return frozenset(
         name
         for family in policy.resources

@@ -1,7 +1,7 @@
-"""What a pod asks of the node itself: labels, taints and amounts, as kube-scheduler's own filters judge them.
+"""The requirements of a pod to its node: labels, taints and amounts, as kube-scheduler's own filters judge them.
 
-Volumes, ports, other pods (affinity, topology spread) and plugins of others are not looked at: where one of those keeps
-the scheduler from a node, its refusal says so, and the planner chooses another.
+Volumes, ports, other pods (affinity, topology spread) and third-party plugins are not looked at. Where one of those
+keeps the scheduler from a node, its refusal says so, and the planner chooses another node.
 Sources: k8s.io/component-helpers scheduling/corev1 (nodeaffinity, helpers.go); pkg/scheduler/framework/plugins.
 """
 
@@ -20,7 +20,7 @@ from webhook.words.nesting import decode
 _T = TypeVar("_T")
 _SHAPES_KEPT = 4096
 MOST_EXPRESSIONS = 512
-"""Of the node affinity of a pod; one with more is taken for one that matches no node."""
+"""The most terms and expressions of the node affinity of a pod; an affinity with more matches no node."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,64}")
 _SCHEDULED_OFF = ("NoSchedule", "NoExecute")
 
@@ -55,7 +55,7 @@ class _Toleration(msgspec.Struct, frozen=True, rename="camel", gc=False):
     effect: str | None = None
 
     def covers(self, taint: Taint) -> bool:
-        """Whether it tolerates the taint: k8s.io/component-helpers scheduling/corev1/helpers.go."""
+        """Returns whether the toleration covers a taint: k8s.io/component-helpers scheduling/corev1/helpers.go."""
         if (self.effect and self.effect != taint.effect) or (self.key and self.key != taint.key):
             return False
         if self.operator == "Exists":
@@ -69,12 +69,12 @@ _TOLERATIONS = msgspec.json.Decoder(tuple[_Toleration, ...])
 
 
 class NodeNeeds:
-    """What a pod asks of a node. Pods of one template have one value, so that answers about it can be kept.
+    """The requirements of a pod to a node. Pods of one template share one value, so that answers about it can be kept.
 
     Args:
         selector: ``nodeSelector``.
-        terms: Of the required node affinity, of which one must match; None: there is none.
-        tolerations: Of taints.
+        terms: The terms of the required node affinity, of which one must match; None: there is none.
+        tolerations: The tolerations of taints.
     """
 
     __slots__ = ("selector", "terms", "tolerations")
@@ -85,7 +85,7 @@ class NodeNeeds:
         self.selector, self.terms, self.tolerations = selector, terms, tolerations
 
     def refusal(self, name: str, labels: Mapping[str, str], taints: tuple[Taint, ...], *, unschedulable: bool) -> str:
-        """Why the pod may not run on such a node, in a clause about it; empty if it may."""
+        """Returns why the pod may not run on such a node, in a clause about the node; empty if it may."""
         for taint in taints:
             if taint.effect in _SCHEDULED_OFF and not any(each.covers(taint) for each in self.tolerations):
                 return f"has the taint {taint.key}"
@@ -103,7 +103,7 @@ ANY_NODE = NodeNeeds({}, None, ())
 
 
 def node_needs(selector: msgspec.Raw, affinity: msgspec.Raw, tolerations: msgspec.Raw) -> NodeNeeds:
-    """What a pod with these fields, as JSON, asks; a field that cannot be read asks for what no node has."""
+    """Reads the requirements of a pod with these JSON fields; if one cannot be read, no node meets them."""
     return _node_needs(bytes(selector), bytes(affinity), bytes(tolerations))
 
 
@@ -132,7 +132,7 @@ def _bounded(terms: tuple[_Term, ...]) -> tuple[_Term, ...]:
 
 
 def _matches(term: _Term, name: str, labels: Mapping[str, str]) -> bool:
-    """A term without expressions and fields matches no node."""
+    """Returns whether a term matches a node. A term without expressions and fields matches no node."""
     expressions, fields = term.match_expressions or (), term.match_fields or ()
     if not expressions and not fields:
         return False
@@ -165,7 +165,7 @@ def _compares(operator: str, value: str | None, values: frozenset[str]) -> bool:
 
 
 def _integer(text: str) -> int | None:
-    """As Go reads it: strconv.ParseInt with base 10 and 64 bits."""
+    """Reads an integer as Go does: strconv.ParseInt with base 10 and 64 bits."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -180,13 +180,15 @@ class Shortage(NamedTuple):
 
 
 def shortage(needed: Amounts, allocatable: Amounts, used: Amounts, pods: int) -> Shortage | None:
-    """What a node lacks for a pod; None if it has room: pkg/scheduler/framework/plugins/noderesources, fitsRequest.
+    """Returns a resource that a node lacks for a pod; None if it has room.
+
+    Source: pkg/scheduler/framework/plugins/noderesources, fitsRequest.
 
     Args:
-        needed: By the pod.
-        allocatable: Of the node.
-        used: By its pods together.
-        pods: How many they are.
+        needed: The amounts that the pod needs.
+        allocatable: The amounts that the node has.
+        used: The amounts that the pods of the node use together.
+        pods: The number of these pods.
     """
     if pods >= allocatable.get(PODS, 0):
         return Shortage(PODS, 0)

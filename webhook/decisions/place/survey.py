@@ -1,4 +1,4 @@
-"""What a job would get at this moment, by the decisions of the planner, and what stands in its way on each node."""
+"""The survey of a job: the GPUs it would get at this moment from the planner, and the hindrances on each node."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,85 +19,86 @@ from webhook.objects.pod import NO_CONDITION, Pod
 from webhook.words import names
 
 MOST_NODES = 20
-"""Nodes of which something is said."""
+"""The most nodes that a survey describes."""
 _RESOURCE = "nvidia.com/gpu"
 _JOB = "a job"
 _BUSY = "busy"
 _TOLERATIONS = msgspec.Raw(f'[{{"key": "{_RESOURCE}", "operator": "Exists"}}]'.encode())
-"""Of the taint that keeps pods without GPUs away: admission plugin ExtendedResourceToleration of kube-apiserver."""
+"""The toleration of the taint that keeps pods without GPUs away: admission plugin ExtendedResourceToleration of
+kube-apiserver."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A job that does not exist yet, with no other wishes than those for its GPUs."""
+    """A job that does not exist yet, and that asks only for GPUs."""
 
     request: PlanRequest
     policy: Policy = Policy.BEST_FIT
-    """How the set is chosen on a node."""
+    """The policy that chooses the set on a node."""
     node: str = ""
-    """The only node that it may have; empty: any."""
+    """The only node that the job may use; empty: any."""
 
     @property
     def may_spread(self) -> bool:
-        """Whether several nodes may serve it."""
+        """Whether several nodes may serve the job."""
         return not self.node and self.request.max_nodes != 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeView:
-    """A node with GPUs, as the job finds it."""
+    """A node with GPUs, from the point of view of the job."""
 
     name: str
     cards: int
-    """GPUs that HAMi may hand out whole, and whose links are known."""
+    """The number of GPUs that HAMi may hand out whole, and whose links are known."""
     free: tuple[int, ...]
-    """Indices of those that no pod holds."""
+    """The indices of the GPUs that no pod holds."""
     holders: tuple[str, ...]
-    """The pods that hold the others, as ``namespace/name``."""
+    """The pods that hold the other GPUs, as ``namespace/name``."""
     offer: GpuSet | None
-    """The best that the free ones give the job; ``None``: they are too few."""
+    """The best set of free GPUs for the job; ``None``: too few are free."""
     hindrance: str
-    """Why the job cannot have that, in a clause about the node; empty: it could."""
+    """Why the job cannot have this offer, in a clause about the node; empty: it could."""
     is_chosen: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Survey:
-    """The answer."""
+    """The answer to the question which GPUs a job would get."""
 
     plan: Plan | None
-    """What the job would get."""
+    """The GPUs that the job would get; None: it would get none."""
     reason: str
-    """Why it would get nothing; empty if it would."""
+    """Why the job would get no GPUs; empty if it would get some."""
     nodes: tuple[NodeView, ...]
-    """Those that are chosen, then those with the most free GPUs."""
+    """The chosen nodes, then the nodes with the most free GPUs."""
     more_nodes: int
-    """With GPUs, and not among ``nodes``."""
+    """The number of nodes with GPUs that are not among ``nodes``."""
     waiting: tuple[str, ...]
     """Pods that wait for their cards already, as ``namespace/name``, in the order of their turns."""
     topologies: Mapping[str, NodeTopology]
-    """Of the nodes of the plan."""
+    """The topologies of the nodes of the plan."""
 
 
 def survey(world: World, job: Job) -> Survey:
-    """What a job would get now.
+    """Returns the GPUs that a job would get now.
 
-    A job that one node can serve gets what the planner would give to a pod with so many GPUs. Otherwise it gets GPUs of
-    several nodes, as a plan over what is free.
+    A job that one node can serve gets the cards that the planner would give a pod with so many GPUs. Otherwise it gets
+    GPUs of several nodes, from a plan over the free GPUs.
 
     Args:
-        world: What there is.
-        job: What is asked for.
+        world: The pods and nodes of the cluster.
+        job: The job.
     """
     return _Surveyor(world, job).answer()
 
 
 def take(world: World, busy: Mapping[str, Sequence[str]]) -> None:
-    """Take GPUs for in use that are free.
+    """Marks free GPUs as in use.
 
     Args:
-        world: Where they are.
-        busy: By the names of nodes the UUIDs.
+        world: The pods and nodes of the cluster.
+        busy: The UUIDs of the GPUs, by the names of their nodes.
     """
     for node, uuids in busy.items():
         held = PodRecord(
@@ -148,14 +149,14 @@ class _Surveyor:
         return plan(list(self._fleet()), job.request)
 
     def _fleet(self) -> Iterator[NodeFree]:
-        """The nodes on which the job may run, with all that is not free as busy."""
+        """Yields the nodes on which the job may run, with all GPUs that are not free as busy."""
         for node in self._nodes():
             if node.topology and not self._chooser.refusal(node, self._pod):
                 free = set(self._free(node))
                 yield NodeFree(node.topology, frozenset(gpu.index for gpu in node.topology.gpus) - free)
 
     def _nodes(self) -> Iterator[PlaceNode]:
-        """The nodes with GPUs of HAMi's that the job may have."""
+        """Yields the nodes that the job may use and whose GPUs HAMi has registered."""
         for node in self._world.nodes.values():
             if node.record and node.record.most and self._job.node in ("", node.name):
                 yield node
@@ -180,7 +181,7 @@ class _Surveyor:
         )
 
     def _holders(self, node: PlaceNode, free: tuple[int, ...]) -> set[str]:
-        """The pods because of which cards are not free."""
+        """Returns the keys of the pods that hold the cards which are not free."""
         taken = (uuid for index, uuid in node.uuids.items() if index not in free)
         return {key for uuid in taken for key in self._world.holders(uuid, node.name)}
 
@@ -201,7 +202,7 @@ class _Surveyor:
 
 
 def _alone(chosen: Chosen) -> Plan:
-    """One node as a plan."""
+    """Returns the plan that uses one node."""
     node, choice = chosen.node, chosen.choice
     if node.build is None:
         raise TypeError(f"node {node.name} has no topology")
@@ -215,7 +216,7 @@ def _alone(chosen: Chosen) -> Plan:
 
 
 def _turn(pod: PodRecord) -> tuple[int, str, str]:
-    """The most urgent first, then the oldest, as far as the pods say it."""
+    """Returns the sort key of a pod for its turn: the most urgent first, then the oldest, as far as the pods say it."""
     unbound = pod.unbound
     return (-unbound.priority, unbound.created, pod.uid) if unbound else (0, "", pod.uid)
 
@@ -235,7 +236,7 @@ def _asked(job: Job) -> CardsAsked:
 
 
 def _pod() -> PodRecord:
-    """A pod that asks for nothing of its node but GPUs."""
+    """Returns a pod that asks its node for nothing but GPUs."""
     unbound = UnboundPod(
         pod=Pod(),
         version="",

@@ -1,4 +1,4 @@
-"""Decisions about a pod as what is written: the patch, and what users, the log and metrics are told of it."""
+"""The writes that carry out a decision about a pod: the patch, the condition, the Event, the log and the counters."""
 
 from collections.abc import Sequence
 
@@ -24,15 +24,15 @@ def chosen_write(  # noqa: PLR0913 - what there is to say
     refused: Message | None = None,
     narrowed: Sequence[str] = (),
 ) -> Write:
-    """Pin a pod.
+    """Returns the write that pins a pod.
 
     Args:
-        pod: Without a node.
-        chosen: Its cards.
-        placed: What is written of them.
-        waited: Seconds.
-        opens: Whether it goes on at once, or holds its cards behind the gate.
-        refused: Why an earlier choice was not taken; None: this is the first.
+        pod: A pod without a node.
+        chosen: The cards of the pod.
+        placed: The value of the annotation ``gpu.topology/placed``.
+        waited: Seconds that the pod has waited.
+        opens: Whether the gate is opened at once. Otherwise the pod holds its cards behind the gate.
+        refused: Why an earlier choice was not taken; None: this is the first choice.
         narrowed: Host names of the only nodes that the scheduler may look at from now on; empty: all.
     """
     cards = ", ".join(f"GPU{index}" for index in chosen.choice.gpus)
@@ -72,7 +72,7 @@ def _chosen(placed: Placed, cards: str, link: str) -> Message:
 
 
 def gate_write(pod: PodRecord, placed: Placed, waited: float) -> Write:
-    """Open the gate of a pod that holds its cards."""
+    """Returns the write that opens the gate of a pod which holds its cards."""
     return Write(
         namespace=pod.namespace,
         name=pod.name,
@@ -85,15 +85,15 @@ def gate_write(pod: PodRecord, placed: Placed, waited: float) -> Write:
 def changed_write(
     pod: PodRecord, reason: PlaceReason, message: Message, patch: tuple[Operation, ...], *, result: str, waited: float
 ) -> Write:
-    """Change a pod to something worse than a pin, and say why.
+    """Returns the write that changes a pod to something worse than a pin, and says why.
 
     Args:
-        pod: Without a node.
-        reason: In the condition, the Event and the log.
-        message: Why.
-        patch: Of the pod.
-        result: For the counter.
-        waited: Seconds.
+        pod: A pod without a node.
+        reason: The reason in the condition, the Event and the log.
+        message: The explanation of the reason.
+        patch: The patch of the pod.
+        result: The result for the counter.
+        waited: Seconds that the pod has waited.
     """
     return Write(
         namespace=pod.namespace,
@@ -108,9 +108,9 @@ def changed_write(
 
 
 def waiting_write(pod: PodRecord, reason: PlaceReason, message: Message, waited: float) -> Write | None:
-    """Say why a pod waits; None if the pod says it already.
+    """Returns the write that says why a pod waits; None if the pod says it already.
 
-    The Event and the line of the log are only for a reason that is new.
+    The Event and the line of the log are written only for a reason that is new.
     """
     present = pod.unbound.placed if pod.unbound else None
     if present and (present.reason, present.message) == (reason, str(message)):
@@ -127,7 +127,7 @@ def waiting_write(pod: PodRecord, reason: PlaceReason, message: Message, waited:
 
 
 def bound_write(pod: PodRecord, placed: Placed, waited: float) -> Write:
-    """Say whether HAMi gave what was chosen."""
+    """Returns the write that says whether HAMi gave the chosen cards."""
     taken = set(pod.held) == set(placed.cards)
     message = said.OTHER_CARDS.say(chosen=", ".join(placed.cards), given=", ".join(pod.held) or "none")
     reason = PlaceReason.TAKEN if taken else PlaceReason.OTHER_CARDS

@@ -1,7 +1,7 @@
-"""What is free in the cluster at the moment, kept up to date pod by pod and node by node.
+"""The free cards of the cluster at the moment, kept up to date pod by pod and node by node.
 
-A card is free if HAMi may hand it out whole, the topology of its node is known to have it, and no pod holds it: by
-HAMi's allocation, or by a pin of ours. What is not certain is not free.
+A card is free if HAMi may hand it out whole, the topology of its node is known to have it, and no pod holds it. A pod
+holds a card by HAMi's allocation or by a pin of the planner. A card about which this is not certain is not free.
 """
 
 from bisect import bisect_left, insort
@@ -20,19 +20,17 @@ from webhook.hardware.topology.planning.fleet import Build, Builds
 from webhook.words import names
 
 _ANSWERS_KEPT = 512
-"""Of each node, to the question whether pods of a template may run there."""
-
-
+"""Answers kept for each node to the question whether pods of a template may run there."""
 _BOUND_KEPT = 4096
-"""A planner that does not lead reads none."""
+"""Newly bound pods that are kept. A planner that does not lead reads none of them."""
 
 
 class Stock(NamedTuple):
-    """What nodes that are built alike have free: those with the same are one choice."""
+    """The free cards of nodes that are built alike. Nodes with the same stock are one choice."""
 
     build: Build
     free: frozenset[int]
-    """Indices."""
+    """The indices of the free cards."""
 
 
 class PlaceNode:
@@ -48,14 +46,14 @@ class PlaceNode:
         self.topology: NodeTopology | None = None
         self.build: Build | None = None
         self.uuids: dict[int, str] = {}
-        """By index: the cards that HAMi may hand out whole."""
+        """The UUIDs of the cards that HAMi may hand out whole, by index."""
         self.used: dict[str, int] = {}
-        """Of each resource, by the pods on it."""
+        """The amount of each resource that the pods on the node use."""
         self.pods = 0
         self._refusals: dict[NodeNeeds, str] = {}
 
     def changed(self, record: NodeRecord | None, topology: NodeTopology | None, builds: Builds) -> None:
-        """The node is like that now."""
+        """Takes over the present state of the node."""
         if record is not self.record:
             self._refusals.clear()
         self.record = record
@@ -67,11 +65,11 @@ class PlaceNode:
 
     @property
     def host_name(self) -> str:
-        """The label by which pods can be limited to it; empty if it has none."""
+        """The value of the label ``kubernetes.io/hostname``, by which pods can be limited to the node; else empty."""
         return self.record.labels.get(names.HOSTNAME_TOPOLOGY, "") if self.record else ""
 
     def refusal(self, needs: NodeNeeds) -> str:
-        """Why a pod may not run here, whatever else runs here; empty if it may."""
+        """Returns why a pod may not run on the node, regardless of the pods that run there; empty if it may."""
         record = self.record
         if record is None:
             return "is unknown"
@@ -84,10 +82,10 @@ class PlaceNode:
         return found
 
     def shortage(self, pod: PodRecord, not_counted: frozenset[str]) -> str:
-        """Of which resource too little is left for a pod; empty if there is room.
+        """Returns which resource is too scarce for a pod, in a clause about the node; empty if there is room.
 
         Args:
-            pod: Without a node.
+            pod: A pod without a node.
             not_counted: Resources that kube-scheduler leaves to HAMi.
         """
         record = self.record
@@ -98,7 +96,7 @@ class PlaceNode:
         return f"has {lack.left} of {lack.resource} left" if lack else ""
 
     def count(self, amounts: Mapping[str, int], sign: int) -> None:
-        """A pod came (1) or went (-1)."""
+        """Counts a pod that came (1) or went (-1)."""
         self.pods += sign
         for name, amount in amounts.items():
             used = self.used.get(name, 0) + sign * amount
@@ -114,20 +112,20 @@ class GroupOfPods:
 
     keys: set[str] = field(default_factory=set)
     nodes: Counter[str] = field(default_factory=Counter)
-    """How many of them are on each node."""
+    """The number of pods of the group on each node."""
     pinned: int = 0
-    """How many are pinned and have no node yet."""
+    """The number of pods of the group that are pinned and have no node yet."""
 
     @property
     def with_cards(self) -> int:
-        """How many have cards, or a node."""
+        """The number of pods that have cards, or a node."""
         return self.pinned + self.nodes.total()
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def count(self, key: str, pod: PodRecord, sign: int) -> None:
-        """A pod came (1) or went (-1)."""
+        """Counts a pod that came (1) or went (-1)."""
         if sign > 0:
             self.keys.add(key)
         else:
@@ -141,36 +139,36 @@ class GroupOfPods:
 
 
 class World:
-    """Pods and nodes, and what follows from them."""
+    """The pods and nodes of a cluster, and the free cards that follow from them."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, PlaceNode] = {}
         self.pods: dict[str, PodRecord] = {}
         self.unbound: dict[str, PodRecord] = {}
-        """Those of interest without a node, by their keys."""
+        """The pods of interest without a node, by their keys."""
         self.groups: dict[tuple[str, str], GroupOfPods] = {}
-        """By namespace and group."""
+        """The groups of pods, by namespace and group."""
         self.holding: dict[str, PodRecord] = {}
-        """Those that name cards for later pods of their group, by their keys."""
+        """The pods that name cards for later pods of their group, by their keys."""
         self.newly_bound: deque[tuple[PodRecord, PodRecord]] = deque(maxlen=_BOUND_KEPT)
-        """Pods of interest that got their node, as they were without it and with it. Whoever reads one removes it."""
+        """Pods of interest that got their node: before it and with it. The reader removes each entry that it reads."""
         self.stocks: dict[Stock, list[str]] = {}
-        """The names of the nodes with each, sorted."""
+        """The names of the nodes with each stock, sorted."""
         self._builds = Builds()
         self._holders: dict[str, set[str]] = {}
-        """By UUID the keys of the pods that hold it."""
+        """The keys of the pods that hold each card, by UUID."""
         self._on: dict[str, set[str]] = {}
-        """By UUID the names of the nodes that have it."""
+        """The names of the nodes that have each card, by UUID."""
         self._stock_of: dict[str, Stock] = {}
         self._counted: dict[str, str] = {}
-        """By the keys of pods the nodes whose resources they take."""
+        """The node whose resources each pod takes, by the key of the pod."""
         self._stale: set[str] = set()
         """Names of the nodes whose stock has to be found anew."""
         self.changes = 0
-        """So far: what was worked out holds as long as there are no more."""
+        """The number of changes so far. A result holds as long as this number stays the same."""
 
     def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
-        """A pod is like that now; ``None``: it is not there, or no longer."""
+        """Replaces the state of a pod; ``None`` means that the pod did not exist before, or no longer exists."""
         self.changes += 1
         if before is not None:
             self._discount(key, before)
@@ -194,7 +192,7 @@ class World:
 
     @contextmanager
     def without(self, pod: PodRecord) -> Iterator[None]:
-        """The same as if a pod were not there."""
+        """Leaves a pod out of the world while the context lasts."""
         self.pod_changed(pod.key, pod, None)
         try:
             yield
@@ -202,7 +200,7 @@ class World:
             self.pod_changed(pod.key, None, pod)
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
-        """A node is like that now, and has that topology as far as it is known."""
+        """Replaces the state of a node and its topology, as far as that is known."""
         self.changes += 1
         node = self.nodes.get(name)
         if node is None:
@@ -217,7 +215,7 @@ class World:
             self.nodes.pop(name, None)
 
     def _moved(self, name: str, before: set[str], after: set[str]) -> None:
-        """A node has other cards: pods that are pinned to these take room of the node that has them now."""
+        """Counts pods that are pinned to cards which a node lost or got on the node that has these cards now."""
         for uuid in before - after:
             nodes = self._on[uuid]
             nodes.discard(name)
@@ -232,45 +230,48 @@ class World:
                 self._count(key, pod)
 
     def mates(self, pod: PodRecord) -> list[PodRecord]:
-        """The pods of the group of a pod, without itself."""
+        """Returns the other pods in the group of a pod."""
         group = self.groups.get((pod.namespace, pod.group))
         return [self.pods[key] for key in sorted(group.keys) if key != pod.key] if group else []
 
     def nodes_of_mates(self, pod: PodRecord) -> set[str]:
-        """The nodes on which pods of the group of a pod are, without itself."""
+        """Returns the nodes of the other pods in the group of a pod."""
         group = self.groups.get((pod.namespace, pod.group))
         if group is None:
             return set()
         return {name for name, pods in group.nodes.items() if name != pod.node or pods > 1}
 
     def has_begun(self, pod: PodRecord) -> bool:
-        """Whether the group of a pod without a pin has pods that are pinned, or on a node."""
+        """Returns whether the group of a pod without a pin has pods that are pinned, or on a node."""
         group = self.groups.get((pod.namespace, pod.group))
         return group is not None and bool(group.pinned or self.nodes_of_mates(pod))
 
     def holders(self, uuid: str, node: str) -> frozenset[str]:
-        """The keys of the pods that hold a card of a node."""
+        """Returns the keys of the pods that hold a card of a node."""
         return frozenset(key for key in self._holders.get(uuid, ()) if self._holds(self.pods[key], uuid, node))
 
     def is_held(self, uuid: str, node: str) -> bool:
-        """Whether any pod holds a card of a node. Forged allocations may name one card for thousands of pods."""
+        """Returns whether any pod holds a card of a node.
+
+        It stops at the first holder, because forged allocations may name one card for thousands of pods.
+        """
         return any(self._holds(self.pods[key], uuid, node) for key in self._holders.get(uuid, ()))
 
     def _holds(self, pod: PodRecord, uuid: str, node: str) -> bool:
         return pod.held_on in ("", node) or uuid in pinned_cards(pod)
 
     def node_with(self, uuids: tuple[str, ...]) -> PlaceNode | None:
-        """The node that has all of these cards, free or not; None if there is none."""
+        """Returns the node that has all of these cards, free or not; None if there is none."""
         found = set.intersection(*(self._on.get(uuid, set()) for uuid in uuids)) if uuids else set()
         return self.nodes[min(found)] if found else None
 
     def free_of(self, name: str) -> Stock | None:
-        """What a node has free; None if nothing is known of its cards."""
+        """Returns the stock of a node; None if nothing is known of its cards."""
         self.refresh()
         return self._stock_of.get(name)
 
     def stocks_of(self, nodes: Collection[str]) -> dict[Stock, list[str]]:
-        """The same as ``stocks``, of these nodes alone; to be asked when the stocks are up to date."""
+        """Returns the stocks of these nodes, like ``stocks``. The caller calls ``refresh`` first."""
         found: dict[Stock, list[str]] = {}
         for name in sorted(nodes):
             stock = self._stock_of.get(name)
@@ -279,7 +280,7 @@ class World:
         return found
 
     def refresh(self) -> None:
-        """Bring the stocks up to date."""
+        """Brings the stocks up to date."""
         for name in self._stale:
             before, after = self._stock_of.get(name), self._stock(name)
             if before == after:
@@ -292,7 +293,7 @@ class World:
         self._stale.clear()
 
     def known_nodes(self) -> Iterator[PlaceNode]:
-        """The nodes of which cards are known."""
+        """Returns the nodes whose cards are known."""
         return (node for node in self.nodes.values() if node.uuids)
 
     def _stock(self, name: str) -> Stock | None:
@@ -309,7 +310,7 @@ class World:
         del self._stock_of[name]
 
     def _count(self, key: str, pod: PodRecord) -> None:
-        """Count what a pod takes of its node, or of the node that it is pinned to."""
+        """Counts the resources that a pod takes of its node, or of the node that it is pinned to."""
         pinned = "" if pod.node else getattr(self.node_with(pinned_cards(pod)), "name", "")
         name = pod.node or pinned
         if name:
@@ -350,5 +351,5 @@ class World:
 
 
 def cards_of(pod: PodRecord) -> frozenset[str]:
-    """UUIDs of the cards that a pod holds: by HAMi's allocation, or by a pin that is still on its way."""
+    """Returns the UUIDs of the cards that a pod holds: by HAMi's allocation, or by a pin of a pod without a node."""
     return frozenset((*pod.held, *pinned_cards(pod)))

@@ -1,1 +1,1 @@
-"""Kubernetes manifests as people write them: YAML documents and the pod templates inside."""
+"""Kubernetes manifests as people write them: YAML and JSON documents, and the pod templates inside."""

@@ -11,10 +11,10 @@ from webhook.words.errors import ManifestError
 
 
 def read_yaml(path: Path) -> list[Any]:
-    """The documents of a file as plain values, empty documents left out.
+    """Returns the documents of a file as plain values, without empty documents.
 
     Raises:
-        ManifestError: it cannot be read, or is neither YAML nor JSON within the limits of a ``Manifest``.
+        ManifestError: the file cannot be read, or is neither YAML nor JSON within the limits of a ``Manifest``.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -24,7 +24,7 @@ def read_yaml(path: Path) -> list[Any]:
 
 
 def format_yaml(document: Any) -> str:
-    """One document of plain values."""
+    """Returns one document of plain values as YAML."""
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # ruamel annotates it as None
@@ -35,5 +35,5 @@ def format_yaml(document: Any) -> str:
 
 
 def reason(error: OSError | UnicodeDecodeError) -> str:
-    """Why a file cannot be read, without repeating its name."""
+    """Returns why a file cannot be read, without repeating its name."""
     return (error.strerror or str(error)) if isinstance(error, OSError) else f"it is not UTF-8: {error.reason}"

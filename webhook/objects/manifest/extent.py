@@ -1,4 +1,4 @@
-"""How much a text may hold: its length, its depth, and what its aliases stand for once they are written out."""
+"""The limits of a text: its length, its depth, and the size of what its aliases stand for."""
 
 from itertools import chain
 from typing import Any
@@ -6,20 +6,21 @@ from typing import Any
 from webhook.words.errors import ManifestError
 
 MAX_COPIES = 50_000
-"""Lists and mappings, and 64 of their entries or characters of a text each, that aliases may add to what is written."""
+"""The most lists and mappings that aliases may add to the written text. 64 entries of a list or mapping, or 64
+characters of a text, count as one more."""
 MAX_DEPTH = 200
-"""Lists and mappings in one another. The deepest manifests of Kubernetes have about 40."""
+"""The most lists and mappings in one another. The deepest manifests of Kubernetes have about 40."""
 MAX_YAML = 8 * 1024 * 1024
-"""Characters of YAML in one text. They take two minutes; JSON of that size takes less than a second."""
+"""The most characters of YAML in one text. They take two minutes; JSON of that size takes less than a second."""
 _UNIT = 64
 _NESTED = (dict, list)
 
 
 def check_length(characters: int, source: str) -> None:
-    """Refuse more YAML than can be read in a reasonable time.
+    """Refuses more YAML than can be read in a reasonable time.
 
     Raises:
-        ManifestError: it is.
+        ManifestError: the text is too long.
     """
     if characters > MAX_YAML:
         raise ManifestError(
@@ -29,7 +30,7 @@ def check_length(characters: int, source: str) -> None:
 
 
 def check_extent(document: Any, source: str) -> None:
-    """Refuse a document that is small as text and huge as a value. The work is linear in the text.
+    """Refuses a document that is small as text and huge as a value. The work is linear in the text.
 
     Raises:
         ManifestError: its aliases stand for too much, it contains itself, or it is nested too deep.
@@ -45,10 +46,10 @@ def check_extent(document: Any, source: str) -> None:
 
 
 def check_depth(document: Any, source: str) -> None:
-    """Refuse a document of JSON, which has no aliases, that is nested too deep.
+    """Refuses a JSON document that is nested too deep. JSON has no aliases.
 
     Raises:
-        ManifestError: it is.
+        ManifestError: the document is nested too deep.
     """
     level = [document] if isinstance(document, _NESTED) else []
     for _ in range(MAX_DEPTH):

@@ -1,4 +1,4 @@
-"""JSON documents as people and programs write them: read one after the other, and written."""
+"""JSON documents as people and programs write them: the reading of one after the other, and the writing."""
 
 import json
 import re
@@ -13,19 +13,19 @@ _FIRST_INDENT = re.compile(r"[{\[]\r?\n([ \t]*)")
 
 
 class _Duplicate(Exception):
-    """A key stands twice in one object."""
+    """A key occurs twice in one object."""
 
 
 def read_json(text: str, source: str, line: int) -> Iterator[tuple[Any, int, int, int]]:
-    """Each document of a text with the positions where it begins and ends, and the line of its beginning.
+    """Yields each document of a text with the positions of its begin and end, and the line of its begin.
 
     Args:
         text: Documents with nothing but blanks between them.
-        source: How messages call it.
+        source: The name of the text in messages.
         line: The number of its first line.
 
     Raises:
-        ManifestError: it is not JSON; the text says where.
+        ManifestError: the text is not JSON; the message says where.
     """
     decoder = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_refuse, parse_float=_number)
     end, first = 0, line
@@ -49,7 +49,7 @@ def read_json(text: str, source: str, line: int) -> Iterator[tuple[Any, int, int
 
 
 def format_json(value: Any, *, like: str) -> str:
-    """``value`` as JSON, indented as ``like`` is, and without blanks where ``like`` has none."""
+    """Returns ``value`` as JSON, indented as ``like`` is, and without blanks where ``like`` has none."""
     match = _FIRST_INDENT.match(like)
     separators = (",", ":") if match is None and '": ' not in like else None
     out = json.dumps(value, indent=match[1] if match else None, ensure_ascii=like.isascii(), separators=separators)

@@ -1,4 +1,4 @@
-"""A text of YAML or JSON documents, which can be changed and written back."""
+"""A text of YAML or JSON documents that can be changed and written back."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,23 +16,23 @@ Change = Callable[[Any], None]
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One document of a manifest; documents that are empty do not count."""
+    """One document of a manifest that is not empty."""
 
     value: Any
-    """Plain values; two places that a YAML alias joins share theirs."""
+    """The document as plain values; two places that a YAML alias joins share their value."""
     text: str
-    """As it was written."""
+    """The document as it was written."""
     is_json: bool
     source: str
-    """How messages call it."""
+    """The name of the text in messages."""
     line: int
-    """Where it begins, from 1."""
+    """The line on which the document begins, from 1."""
 
     def changed(self, change: Change) -> str:
-        """The text after ``change``.
+        """Returns the text of the document after ``change``.
 
         Raises:
-            ManifestError: it cannot be written so that every value stays.
+            ManifestError: the change cannot be written so that every value stays.
         """
         if not self.is_json:
             return rewrite_yaml(self.text, change, f"{self.source} line {self.line}")
@@ -45,19 +45,19 @@ class Manifest:
     """The documents of a text."""
 
     def __init__(self, text: str, source: str, *, ignores_tags: bool = True) -> None:
-        """Read ``text``.
+        """Reads ``text``.
 
         Args:
-            text: From an untrusted author.
-            source: What messages call it.
-            ignores_tags: Whether YAML tags of the author's own are passed over, as kubectl does, instead of refused.
+            text: A text from an untrusted author.
+            source: The name of the text in messages.
+            ignores_tags: Whether the author's own YAML tags are ignored, as kubectl does, instead of refused.
 
         Raises:
-            ManifestError: it is neither YAML nor JSON; the text says where.
+            ManifestError: the text is neither YAML nor JSON; the message says where.
         """
         self._pieces: list[str | Document] = []
         self.source = source
-        """What messages call it."""
+        """The name of the text in messages."""
         self._parser = YamlParser(source, ignores_tags=ignores_tags)
         for part in split(text):
             self._pieces.append(part.lead)
@@ -65,15 +65,15 @@ class Manifest:
                 self._read(part)
             self._pieces.append(part.tail)
         self.documents = [piece for piece in self._pieces if isinstance(piece, Document)]
-        """Those that are not empty, in order."""
+        """The documents that are not empty, in order."""
 
     @property
     def is_json(self) -> bool:
-        """Whether it is a stream of JSON documents, with nothing of YAML between them."""
+        """Whether the text is a stream of JSON documents, with nothing of YAML between them."""
         return all(piece.is_json if isinstance(piece, Document) else not piece.strip() for piece in self._pieces)
 
     def text(self, changes: Mapping[int, Change]) -> str:
-        """The text after some documents, by their number, were changed; the others stay byte for byte."""
+        """Returns the text after changes of some documents, by their number; the others stay byte for byte."""
         pieces = []
         number = 0
         for piece in self._pieces:

@@ -1,4 +1,4 @@
-"""Pods from manifests."""
+"""Conversion of parsed manifests to pods."""
 
 import json
 from typing import Any
@@ -14,14 +14,14 @@ _POD = msgspec.json.Decoder(Pod)
 
 
 def to_json(document: Any, source: str = "the manifest") -> bytes:
-    """Parsed YAML as the JSON that the API server would send.
+    """Returns parsed YAML as the JSON that the API server would send.
 
     Args:
         document: Plain values, perhaps of the subclasses of str and int that carry YAML's comments.
-        source: How messages call it.
+        source: The name of the manifest in messages.
 
     Raises:
-        ManifestError: it contains itself.
+        ManifestError: the document contains itself, or has keys that are not texts.
     """
     try:
         return json.dumps(document, default=str).encode()  # what is left, dates, are strings in Kubernetes
@@ -32,14 +32,14 @@ def to_json(document: Any, source: str = "the manifest") -> bytes:
 
 
 def decode_pod(document: bytes, source: str) -> Pod:
-    """The fields of a pod that we read.
+    """Returns the fields of a pod that this project reads.
 
     Args:
-        document: JSON.
-        source: How messages call it.
+        document: The pod as JSON.
+        source: The name of the manifest in messages.
 
     Raises:
-        ManifestError: a field has another type than in a pod, or a text is none.
+        ManifestError: a field has another type than in a pod, or a text is not valid UTF-8.
     """
     try:
         return decode(_POD, document)
@@ -48,7 +48,7 @@ def decode_pod(document: bytes, source: str) -> Pod:
 
 
 def in_namespace(pod: Pod, default: str) -> Pod:
-    """The pod, with that namespace if it names none."""
+    """Returns the pod with a default namespace if it names none."""
     metadata = pod.metadata or Metadata()
     named = msgspec.structs.replace(metadata, namespace=metadata.namespace or default)
     return msgspec.structs.replace(pod, metadata=named)

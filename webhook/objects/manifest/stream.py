@@ -1,4 +1,4 @@
-"""A text of several documents, cut into the documents and what stands between them; nothing of it is lost."""
+"""A text of several documents, cut into the documents and the text between them, without loss."""
 
 import re
 from collections.abc import Iterator
@@ -15,22 +15,22 @@ _KEEPS_BLANK_LINES = re.compile(r"[|>][0-9]?\+")
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One document with what belongs to it. ``lead + body + tail`` is the text as it was written."""
+    """One document with the text around it. ``lead + body + tail`` is the text as it was written."""
 
     lead: str
-    """Byte order mark, the separator ``---`` and comments before the document."""
+    """The byte order mark, the separator ``---`` and comments before the document."""
     body: str
     """The document; empty if there is none."""
     tail: str
-    """Comments after it, and the end marker ``...``."""
+    """The comments after the document, and the end marker ``...``."""
     line: int
     """The line of the whole text on which ``body`` begins, from 1."""
 
 
 def split(text: str) -> Iterator[Part]:
-    """The parts of a text in order; put together again they are the text.
+    """Yields the parts of a text in order; joined, they are the text again.
 
-    A line that begins with ``---`` or ``...`` and a blank always separates documents, whatever it stands in: YAML 1.2,
+    A line that begins with ``---`` or ``...`` and a blank always separates documents, regardless of context: YAML 1.2,
     9.1.2 (``c-forbidden``).
     """
     line = 1
@@ -59,12 +59,12 @@ def _cut(text: str) -> Iterator[str]:
 
 
 def _may_have_markers(text: str) -> bool:
-    """Whether the slow search for markers is worth its time: lists in JSON may have many MiB and none of them."""
+    """Returns whether a text needs the slow search for markers: lists in JSON may have many MiB and no marker."""
     return any(text.startswith(marker) or f"\n{marker}" in text for marker in ("---", "..."))
 
 
 def _is_only_directives(text: str) -> bool:
-    """Whether the document that these lines belong to is still to come: ``%YAML 1.2`` stands before its ``---``."""
+    """Returns whether lines are only directives such as ``%YAML 1.2``, which precede the ``---`` of their document."""
     lines = text.splitlines()
     return any(line.startswith("%") for line in lines) and all(
         line.startswith(("%", "#")) or not line for line in lines
@@ -82,7 +82,7 @@ def _part(text: str, line: int) -> Part:
 
 
 def _tail(body: str) -> str:
-    """The last lines that are no part of any value."""
+    """Returns the last lines of a document that belong to no value."""
     end = _end_of_values(body, blank_lines_count=False)
     if end < len(body) and _KEEPS_BLANK_LINES.search(body):
         end = _end_of_values(body, blank_lines_count=True)

@@ -1,4 +1,4 @@
-"""The objects of a manifest, and the pod templates in them, found by structure in whatever kind holds them."""
+"""The objects of a manifest and the pod templates in them, found by structure in any kind."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,46 +14,46 @@ class ManifestObject(msgspec.Struct, frozen=True):
     """One Kubernetes object: a document, or an item of a List."""
 
     keys: Keys
-    """The way from the document to it."""
+    """The path from the document to the object."""
     value: Any
     kind: str
-    """``object`` if it says none."""
+    """The kind of the object; ``object`` if it has none."""
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Its metadata, empty if it has none."""
+        """The metadata of the object, empty if it has none."""
         metadata = self.value.get("metadata") if isinstance(self.value, Mapping) else None
         return metadata if isinstance(metadata, Mapping) else {}
 
     @property
     def name(self) -> str:
-        """Its name, or the beginning of the name that it will get; ``pod`` if it has neither."""
+        """The name of the object, or the beginning of the name that it will get; ``pod`` if it has neither."""
         return str(self.metadata.get("name") or self.metadata.get("generateName") or "pod").rstrip("-")
 
     @property
     def namespace(self) -> str:
-        """The namespace that it names, or nothing."""
+        """The namespace that the object names; empty if it names none."""
         return str(self.metadata.get("namespace") or "")
 
 
 class Template(msgspec.Struct, frozen=True):
-    """A pod, or the template of one, inside a document."""
+    """A pod, or a pod template, inside a document."""
 
     keys: Keys
-    """The way from the document to it; empty for a Pod."""
+    """The path from the document to the template; empty for a Pod."""
     value: Any
-    """The mapping itself, with ``metadata`` and ``spec``."""
+    """The mapping of the template, with ``metadata`` and ``spec``."""
     owner: ManifestObject
-    """The object that it is in, or that it is."""
+    """The object that contains the template, or that is the pod itself."""
 
     @property
     def path(self) -> str:
-        """JSON pointer from the document to it; empty for a Pod."""
+        """The JSON pointer from the document to the template; empty for a Pod."""
         return pointer(*self.keys)
 
 
 def find_objects(document: Any, keys: Keys = ()) -> Iterator[ManifestObject]:
-    """The document itself, or the items of a List, in order."""
+    """Yields the document as one object, or the items of a List, in order."""
     kind = document.get("kind") if isinstance(document, Mapping) else None
     items = document.get("items") if isinstance(document, Mapping) else None
     if not isinstance(kind, str):
@@ -71,22 +71,22 @@ def find_objects(document: Any, keys: Keys = ()) -> Iterator[ManifestObject]:
 
 
 def find_templates(document: Any) -> list[Template]:
-    """Every pod template of a document, in order.
+    """Returns every pod template of a document, in order.
 
-    A template is a mapping whose ``spec`` has a list ``containers`` of named mappings. That holds for a Pod and, at
-    whatever depth, for Deployments, Jobs, CronJobs, the kinds of Kubeflow, Ray, JobSet, LeaderWorkerSet and Volcano,
-    Lists of them, and kinds that this program does not know. An object of another kind than Pod is no template itself,
-    such as KServe's ServingRuntime: what stands in its metadata is no pod's.
+    A template is a mapping whose ``spec`` has a list ``containers`` of named mappings. That holds for a Pod and, at any
+    depth, for Deployments, Jobs, CronJobs, the kinds of Kubeflow, Ray, JobSet, LeaderWorkerSet and Volcano, Lists of
+    them, and kinds that this program does not know. An object of another kind than Pod, such as KServe's
+    ServingRuntime, is no template itself, because its metadata is not that of a pod.
     """
     return [template for found in find_objects(document) for template in _walk(found.value, found.keys, found)]
 
 
 def find_bare_containers(found: ManifestObject) -> Iterator[Keys]:
-    """Where an object has containers without being, or having there, a pod template; the ways from the document.
+    """Yields the paths from the document to containers of an object that are in no pod template.
 
-    Found by structure: a list ``containers`` of mappings outside templates, as in KServe's InferenceService, or a
-    mapping ``mainContainer``, as in Dynamo's DynamoGraphDeployment; and limits or requests of GPUs, which both also
-    have without naming a container.
+    They are found by structure: a list ``containers`` of mappings outside templates, as in KServe's InferenceService; a
+    mapping ``mainContainer``, as in Dynamo's DynamoGraphDeployment; and limits or requests of GPUs, which both kinds
+    also have without naming a container.
     """
     yield from _bare(found.value, found.keys)
 
@@ -110,7 +110,7 @@ def _bare(value: Any, keys: Keys) -> Iterator[Keys]:
 
 
 def _children(value: Any) -> Iterable[tuple[str | int, Any]]:
-    """What is directly in a mapping or a list, with the key or the position."""
+    """Returns the direct children of a mapping or a list, with their keys or positions."""
     if isinstance(value, Mapping):
         return value.items()
     return enumerate(value) if isinstance(value, list) else ()
@@ -127,7 +127,7 @@ def _is_bare(value: Any) -> bool:
 
 
 def _asks(resources: Mapping[str, Any]) -> bool:
-    """Whether that asks for GPUs: by a resource of a vendor, or Dynamo's own word ``gpu``."""
+    """Returns whether resources ask for GPUs: by a resource of a vendor, or by Dynamo's own word ``gpu``."""
     lists = [resources.get("limits"), resources.get("requests")]
     keys = [key for amounts in lists if isinstance(amounts, Mapping) for key in amounts if isinstance(key, str)]
     return any(key == "gpu" or "gpu" in key.partition("/")[2] for key in keys)

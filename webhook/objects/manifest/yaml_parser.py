@@ -1,4 +1,4 @@
-"""The one parser of YAML of others: plain values within limits of size, depth and aliases."""
+"""The only parser of foreign YAML: it returns plain values within limits of size, depth and aliases."""
 
 from typing import Any
 
@@ -13,24 +13,24 @@ from webhook.words.errors import ManifestError
 from webhook.words.printable import fitted
 
 MAX_MERGED = 10_000
-"""Keys of one mapping with those that merge keys (``<<``) give it."""
+"""The most keys of one mapping, including those that merge keys (``<<``) give it."""
 MAX_MERGED_TOGETHER = 10 * MAX_MERGED
-"""Keys that merge keys give to all mappings of a text."""
+"""The most keys that merge keys give to all mappings of a text."""
 _PROBLEM_LIMIT = 200
 
 
 class _Constructor(SafeConstructor):
-    """Makes plain values, and as many of them as the text could have written out."""
+    """Makes plain values, and no more of them than the text could have written out."""
 
     merged = 0
-    """Keys that merge keys have given so far."""
+    """The number of keys that merge keys have given so far."""
 
     def flatten_mapping(self, node: Any) -> Any:
         written = len(node.value)
         merged = super().flatten_mapping(node)
         self.merged += max(len(node.value) - written, 0)
         for found, most in ((len(node.value), MAX_MERGED), (self.merged, MAX_MERGED_TOGETHER)):
-            if found > most:  # merge keys of merge keys double it again and again
+            if found > most:  # merge keys of merge keys double the number again and again
                 problem = f"found merge keys that stand for more than {most} keys"
                 raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return merged
@@ -45,7 +45,7 @@ class _Constructor(SafeConstructor):
 
 
 class _TagBlindConstructor(_Constructor):
-    """Takes a value as if it had no tag of its author's own, such as ``!Ref``, as kubectl does."""
+    """Makes values without regard to the author's own tags, such as ``!Ref``, as kubectl does."""
 
     def construct_untagged(self, node: Any) -> Any:
         if isinstance(node, MappingNode):
@@ -62,8 +62,8 @@ class YamlParser:
     """Reads the YAML of one source, perhaps in several pieces, as plain values.
 
     Args:
-        source: How messages call it.
-        ignores_tags: Whether tags of the author's own are passed over instead of refused.
+        source: The name of the source in messages.
+        ignores_tags: Whether the author's own tags are ignored instead of refused.
     """
 
     def __init__(self, source: str, *, ignores_tags: bool = False) -> None:
@@ -72,15 +72,15 @@ class YamlParser:
         self._length = self._merged = 0
 
     def parse(self, text: str, line: int = 1) -> list[Any]:
-        """The documents of a text, empty ones left out.
+        """Returns the documents of a text, without empty ones.
 
         Args:
-            text: From an untrusted author: only values of plain types come out of it.
+            text: A text from an untrusted author. Only values of plain types come out of it.
             line: The number of its first line.
 
         Raises:
-            ManifestError: it is not YAML, the pieces are too long together, it is nested too deep, or its aliases stand
-                for more than a text of its size could say.
+            ManifestError: the text is not YAML, the pieces together are too long, a document is nested too deep, or its
+                aliases stand for more than a text of its size could say.
         """
         self._length += len(text)
         check_length(self._length, self._source)
@@ -95,21 +95,21 @@ class YamlParser:
 
 
 def parse_yaml(text: str, source: str, *, ignores_tags: bool = False) -> list[Any]:
-    """The documents of a whole text as plain values; see ``YamlParser``."""
+    """Returns the documents of a whole text as plain values; see ``YamlParser``."""
     return YamlParser(source, ignores_tags=ignores_tags).parse(text)
 
 
 def load_yaml(yaml: YAML, text: str, source: str, *, line: int = 1) -> list[Any]:
-    """The documents of a text as ``yaml`` makes them.
+    """Returns the documents of a text as ``yaml`` loads them.
 
     Args:
-        yaml: How to load.
-        text: From an untrusted author.
-        source: How messages call it.
+        yaml: The loader.
+        text: A text from an untrusted author.
+        source: The name of the text in messages.
         line: The number of its first line.
 
     Raises:
-        ManifestError: it is not YAML; the text says where.
+        ManifestError: the text is not YAML; the message says where.
     """
     try:
         return list(yaml.load_all(text))
@@ -136,7 +136,10 @@ def load_yaml(yaml: YAML, text: str, source: str, *, line: int = 1) -> list[Any]
 
 
 def _said(problem: str | None) -> str:
-    """What ruamel says, for a message: it repeats keys as they are and, of one that stands there twice, both values."""
+    """Returns ruamel's problem for a message.
+
+    ruamel repeats keys as they are. For a key that stands there twice it also repeats both values, which are cut off.
+    """
     return fitted(" ".join((problem or "something else").partition(" with value ")[0].split()), _PROBLEM_LIMIT)
 
 

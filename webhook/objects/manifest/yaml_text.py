@@ -1,4 +1,4 @@
-"""One YAML document, changed and written back as its author would have written it."""
+"""The change of one YAML document, written back as its author would have written it."""
 
 import copy
 import io
@@ -20,15 +20,15 @@ _OPEN_END = "\n...\n"
 
 
 def rewrite_yaml(text: str, change: Callable[[Any], None], source: str) -> str:
-    """``text`` after ``change``, with the comments, the order and the quotes of what stays.
+    """Returns ``text`` after ``change``, with the comments, the order and the quotes of what stays.
 
     Args:
         text: One document.
-        change: Changes the document that it gets in place.
-        source: How messages call it.
+        change: A function that changes its document in place.
+        source: The name of the text in messages.
 
     Raises:
-        ManifestError: it cannot be written so that every value stays.
+        ManifestError: the change cannot be written so that every value stays.
     """
     plain_text = text.replace("\r\n", "\n")
     yaml = _as_written(plain_text)
@@ -55,7 +55,7 @@ def _as_written(text: str) -> YAML:
 
 
 def _check(written: str, text: str, change: Callable[[Any], None], source: str) -> None:
-    """Hold what was written against the document as plain values, changed in the same way."""
+    """Compares the written text with the document as plain values, changed in the same way."""
     (expected,) = parse_yaml(text, source, ignores_tags=True)
     expected = json_copy(expected)
     change(expected)
@@ -68,14 +68,14 @@ def _check(written: str, text: str, change: Callable[[Any], None], source: str) 
 
 
 def json_copy(document: Any) -> Any:
-    """A copy in which no two places share a value, as if it had been written out."""
+    """Returns a copy in which no two places share a value, as if all aliases had been written out."""
     if isinstance(document, dict):
         return {key: json_copy(value) for key, value in document.items()}
     return [json_copy(value) for value in document] if isinstance(document, list) else document
 
 
 def _write_out_aliases(node: Any, seen: set[int]) -> None:
-    """Give every alias and merge key its own copy, so that a change in one place stays there."""
+    """Gives every alias and merge key its own copy, so that a change in one place affects no other."""
     seen.add(id(node))
     if isinstance(node, CommentedMap) and hasattr(node, MergeValue.attrib):
         bases = list(node.merge)
@@ -92,6 +92,6 @@ def _write_out_aliases(node: Any, seen: set[int]) -> None:
 
 
 def _list_offset(text: str) -> int:
-    """How far the author indents list items below their key: 0 or 2."""
+    """Returns by how many blanks the author indents list items below their key: 0 or 2."""
     match = re.search(r"^( *)(?:- )?[\w./-]+:[ ]*\n( *)- ", text, re.MULTILINE)
     return 2 if match and len(match[2]) > len(match[1]) else 0

@@ -1,4 +1,4 @@
-"""GT2: whole cards, and what the versions of HAMi make of a pod."""
+"""GT2: whole cards, and the effects of the versions of HAMi on a pod."""
 
 from webhook.words.catalogue.entry import Entry
 

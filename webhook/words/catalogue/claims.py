@@ -1,4 +1,4 @@
-"""Entries about GPUs that pods get by resource claims."""
+"""GT2: GPUs that pods get by resource claims."""
 
 from webhook.words.catalogue.entry import Entry
 

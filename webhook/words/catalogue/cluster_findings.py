@@ -1,4 +1,4 @@
-"""What ``gpu-topology analyze`` finds that no single pod shows, in the areas 1 to 3 and 6 to 8."""
+"""Findings of ``gpu-topology analyze`` that no single pod shows, in the areas 1 to 3 and 6 to 8."""
 
 from webhook.words.catalogue.entry import Entry
 

@@ -1,4 +1,4 @@
-"""An entry of the catalogue, and the message that it becomes for one pod, Binding or node."""
+"""The entries of the catalogue, and the messages that they become for one pod, Binding or node."""
 
 import re
 from collections.abc import Sequence
@@ -9,48 +9,48 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An entry, filled in."""
+    """An entry with its values filled in."""
 
     code: str
     text: str
     fix: str = ""
-    """What to do about it; empty if there is nothing to do."""
+    """The advice what to do about it; empty if there is nothing to do."""
 
     def __str__(self) -> str:
         return f"{self.code}: {self.text}"
 
     def about(self, holder: str) -> str:
-        """The same, said of an object."""
+        """Returns the message as a text about an object."""
         return f"{self.code}: {holder}: {self.text}"
 
     @property
     def advice(self) -> str:
-        """The text with what to do about it, for answers that are read without the documents at hand."""
+        """The text with its advice, for answers that are read without the documents at hand."""
         return f"{self}. {self.fix}" if self.fix else str(self)
 
 
 def join(messages: Sequence[Message]) -> Message:
-    """Several messages of one code as one; at least one."""
+    """Returns several messages of one code, at least one, as one message."""
     first = messages[0]
     return Message(first.code, "; ".join(message.text for message in messages), first.fix)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that users are told.
+    """A sentence of the catalogue for users.
 
-    ``text`` and ``fix`` are templates of :meth:`str.format`. Values are put in as they are: whoever shows the message
-    escapes it.
+    ``text`` and ``fix`` are templates of :meth:`str.format`. Values are inserted as they are: the code that shows the
+    message escapes it.
     """
 
     code: str
-    """``GT``, the area, and two digits."""
+    """The code: ``GT``, the digit of the area, and two digits."""
     text: str
     """A clause without a full stop, because other text may follow it."""
     fix: str = ""
-    """What to do about it, in the imperative, without a full stop."""
+    """The advice what to do about it, in the imperative, without a full stop."""
     page: str = ""
-    """Where the documents say more: a page of ``docs/``, perhaps with an anchor."""
+    """The page of ``docs/`` that says more, perhaps with an anchor."""
 
     @property
     def sentence(self) -> str:
@@ -68,7 +68,7 @@ class Entry:
         return f"{self.pattern.fix}." if self.fix else "There is nothing to do."
 
     def say(self, **values: object) -> Message:
-        """The message for one case.
+        """Returns the message for one case.
 
         Raises:
             KeyError: a name of the templates has no value.

@@ -1,4 +1,4 @@
-"""GT69: what the scheduler extender says of nodes that a pod does not get. kube-scheduler counts equal texts."""
+"""GT69: reasons of the scheduler extender why a pod does not get a node. kube-scheduler counts equal texts."""
 
 from webhook.words.catalogue.entry import Entry
 

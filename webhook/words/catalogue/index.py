@@ -39,7 +39,7 @@ AREAS: Mapping[str, str] = MappingProxyType(
 
 
 def entries() -> dict[str, Entry]:
-    """Every entry by its code, in the order of the codes.
+    """Returns every entry by its code, in the order of the codes.
 
     Raises:
         ValueError: two entries have one code.

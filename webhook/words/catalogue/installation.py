@@ -1,4 +1,4 @@
-"""GT8: what the installation, and the versions of the cluster, do not allow."""
+"""GT8: features that the installation, or the versions of the cluster, do not allow."""
 
 from webhook.words.catalogue.entry import Entry
 

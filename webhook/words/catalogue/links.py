@@ -1,4 +1,4 @@
-"""GT3: which GPUs a pod was given, how they are linked, and whether that is what it requires."""
+"""GT3: the GPUs that a pod was given, their links, and whether these meet the requirements of the pod."""
 
 from webhook.words.catalogue.entry import Entry
 

@@ -1,4 +1,4 @@
-"""GT7: what the agent tells of the GPUs of a node, in Events on the Node."""
+"""GT7: the agent's messages about the GPUs of a node, in Events on the Node."""
 
 from webhook.words.catalogue.entry import Entry
 

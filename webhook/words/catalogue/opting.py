@@ -1,4 +1,4 @@
-"""GT1: which pods and Bindings the webhook looks at, and what it makes of their options."""
+"""GT1: the pods and Bindings that the webhook looks at, and the options of these pods."""
 
 from webhook.words.catalogue.entry import Entry
 

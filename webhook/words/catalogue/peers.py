@@ -1,4 +1,4 @@
-"""GT5: whether containers, or pods, reach each other's GPU memory."""
+"""GT5: the access of containers, or pods, to each other's GPU memory."""
 
 from webhook.words.catalogue.entry import Entry
 

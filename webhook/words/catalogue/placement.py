@@ -1,4 +1,4 @@
-"""GT6: which pods wait until their cards are chosen, and what becomes of them."""
+"""GT6: the pods that wait until their cards are chosen, and their further way."""
 
 from webhook.words.catalogue.entry import Entry
 

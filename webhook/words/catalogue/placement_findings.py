@@ -1,4 +1,4 @@
-"""GT64: what ``gpu-topology explain`` finds of pods whose cards the planner chooses, beside what the planner says."""
+"""GT64: findings of ``gpu-topology explain`` about pods that the planner places, beside the planner's own messages."""
 
 from webhook.words.catalogue.entry import Entry
 

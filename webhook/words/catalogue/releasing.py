@@ -1,4 +1,4 @@
-"""GT68: what pods are told whose scheduling gate no planner opens."""
+"""GT68: messages about pods whose scheduling gate no planner opens."""
 
 from webhook.words.catalogue.entry import Entry
 

@@ -1,4 +1,4 @@
-"""GT9: what GPUs really moved. Hints: nothing is refused, stopped or counted as failed because of them."""
+"""GT9: the measured traffic of GPUs. These are hints: they cause no refusal, no stop and no failure."""
 
 from webhook.words.catalogue.entry import Entry
 

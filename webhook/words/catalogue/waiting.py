@@ -1,4 +1,4 @@
-"""GT62 to GT65: what the planner says of pods whose cards it chooses."""
+"""GT62 to GT65: the planner's messages about pods whose cards it chooses."""
 
 from webhook.words.catalogue.entry import Entry
 
