@@ -50,7 +50,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     text: str
     """A clause without a full stop."""
     fix: str
-    """What to do, in the imperative; empty if there is nothing to do."""
+    """The remedy, in the imperative; empty if there is none."""
 
     @property
     def page(self) -> str:

@@ -20,7 +20,7 @@ from webhook.words.printable import fitted
 
 _PERMISSIONS = (*HOST_NAMESPACE_LABELS.values(), names.ALLOW_NODE_GPUS)
 _OFF = {names.INJECTION: ("enabled", "disabled"), **dict.fromkeys(_PERMISSIONS, ("true", "false"))}
-"""By label: the value that turns it on, and the value that turns it off."""
+"""The labels that are judged, each with the value that turns it on and the value that turns it off."""
 
 
 def namespaces(snapshot: Snapshot) -> Iterator[Diagnosis]:

@@ -130,7 +130,7 @@ def _narrowest(found: Plan) -> str:
 
 
 def _nodes(names: Sequence[str]) -> str:
-    """``node a``, ``nodes a and b``, ``8 nodes``."""
+    """Returns the nodes in words: ``node a``, ``nodes a and b``, ``8 nodes``."""
     if len(names) > _NAMED:
         return f"{len(names)} nodes"
     return f"node{'s' if len(names) > 1 else ''} {listed(names)}"

@@ -109,7 +109,7 @@ def _numa_node(leaf: Leaf, topology: NodeTopology, tree: PcieTree) -> int | None
 
 
 _Chains = Mapping[str, tuple[str, ...]]
-"""By label of a device, the keys of the branches above it, from the top.
+"""The keys of the branches above each device, from the top, by label of the device.
 
 A key is the bus id of a switch, or a word of the matrix and the label of the first device of the group.
 """

@@ -1,1 +1,1 @@
-"""A cluster at a glance: nodes, their cards and links, who holds them, and what the pods got."""
+"""A cluster at a glance: its nodes, their cards and links, the pods that hold cards, and the links of these pods."""
