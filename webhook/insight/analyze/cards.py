@@ -128,7 +128,7 @@ def _compared(scene: Scene, known: KnownPod, before: PodRecord, record: PodRecor
         return  # the other pods of its group stay on their node
     best = found.better.choice.chosen
     if found.given.every_pair_has_nvlink and _product(found.node) != _product(found.better.node):
-        return  # GPUs of another product are faster; among GPUs of its own product the pod loses nothing
+        return  # every pair has NVLink, and the better cards are only those of another product
     said = BETTER_CARDS_ARE_FREE.say(
         given=card_labels(found.given.gpus),
         given_node=found.node.name,

@@ -48,7 +48,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
     """The code of the message in the catalogue."""
     holder: Holder
     text: str
-    """A clause without a full stop."""
+    """The problem, in a clause without a full stop."""
     fix: str
     """The remedy, in the imperative; empty if there is none."""
 

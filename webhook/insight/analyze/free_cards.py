@@ -1,7 +1,5 @@
 """The planner's view of a snapshot: its nodes, its pods, and the cards that are free."""
 
-from collections.abc import Iterator
-
 import msgspec
 
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
@@ -27,16 +25,11 @@ class FilledWorld:
         max_age = snapshot.policy.binding.topology_max_age_seconds
         for node in snapshot.nodes.values():
             self.world.node_changed(node.name, node.record, node.relied_on(max_age))
-        for known, record in _records(snapshot):
-            self.world.pod_changed(record.key, None, record)
-            self.records.append((known, record))
+        for known in snapshot.pods:
+            if (record := _read(known.pod)) is not None:
+                self.world.pod_changed(record.key, None, record)
+                self.records.append((known, record))
         self.world.refresh()
-
-
-def _records(snapshot: Snapshot) -> Iterator[tuple[KnownPod, PodRecord]]:
-    for known in snapshot.pods:
-        if (record := _read(known.pod)) is not None:
-            yield known, record
 
 
 def before_its_node(known: KnownPod) -> PodRecord | None:

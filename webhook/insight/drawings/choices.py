@@ -7,7 +7,6 @@ from rich.text import Text
 from webhook.hardware.topology.planning.plan import NodeShare, Plan
 from webhook.hardware.topology.selection.choice import Choice
 from webhook.hardware.topology.selection.request import Constraints
-from webhook.hardware.topology.sets import GpuSet
 from webhook.insight.drawings.columns import columns
 from webhook.insight.drawings.terminal import CLASSES, link_class, worth_lines
 from webhook.words.listing import counted, listed, ranges
@@ -101,15 +100,11 @@ def _row(share: NodeShare) -> Sequence[str]:
         share.node,
         ranges(chosen.gpus),
         str(chosen.link),
-        _weakest(chosen),
+        _speed(chosen.bandwidth) if chosen.weakest else "",
         _speed(chosen.ring_bandwidth) if chosen.weakest else "",
         _speed(share.network),
         ", ".join(map(str, chosen.numa_nodes)),
     )
-
-
-def _weakest(chosen: GpuSet) -> str:
-    return _speed(chosen.bandwidth) if chosen.weakest else ""
 
 
 def _speed(bandwidth: float) -> str:

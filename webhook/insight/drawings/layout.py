@@ -32,7 +32,7 @@ class Card:
     box: Box
     gpu: Gpu
     row: int
-    """0 above the middle, 1 below."""
+    """The row: 0 above the middle, 1 below."""
 
     @property
     def edge(self) -> float:
@@ -152,7 +152,7 @@ class _Row:
         self._add(panel.children, self._box.x + (self._box.width - content) / 2, 0)
 
     def _add(self, children: Sequence[Branch | Gpu | Port], x: float, level: int) -> None:
-        """Place children from ``x`` to the right; ``level`` switches are above them."""
+        """Places children from ``x`` to the right; ``level`` switches are above them."""
         parent = PADDING + CPU_HEIGHT + level * (STEM + SWITCH_HEIGHT)
         leaf = PADDING + CPU_HEIGHT + self._levels * (STEM + SWITCH_HEIGHT) + STEM
         for column in stacks(children, CHIPS_IN_COLUMN):

@@ -69,7 +69,11 @@ def draw_middle(found: Middle, layout: Layout) -> list[str]:
         *(_draw_bundles(found, layout) if found.switched else ()),
         *halos,
         *(_draw_edge(edge, paths[edge], width, found) for edge, width in _direct(found)),
-        *(_draw_hop(paths[edge]) for edge in found.edges if not edge.count),
+        *(
+            group([path(paths[edge], "casing"), path(paths[edge], "ring")], "hop")
+            for edge in found.edges
+            if not edge.count
+        ),
         *(_draw_name(found, layout) if found.switched else ()),
     ]
 
@@ -118,10 +122,6 @@ def _draw_edge(edge: Edge, points: str, width: float, found: Middle) -> str:
 def _group(parts: Sequence[str], found: Middle, gpus: Sequence[int], ends: str) -> str:
     aside = bool(found.chosen) and not found.chosen.issuperset(gpus)
     return group(parts, "edge aside" if aside else "edge", data_ends=ends)
-
-
-def _draw_hop(points: str) -> str:
-    return group([path(points, "casing"), path(points, "ring")], "hop")
 
 
 def _draw_bundles(found: Middle, layout: Layout) -> Iterator[str]:

@@ -25,7 +25,7 @@ class Branch:
 
     switch: PciSwitch | None
     word: str
-    """``PIX`` or ``PXB`` where no switch is known, else empty."""
+    """The word of the matrix, ``PIX`` or ``PXB``, where no switch is known; else empty."""
     children: "tuple[Branch | Leaf, ...]"
 
 

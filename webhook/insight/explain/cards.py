@@ -81,7 +81,7 @@ def _slice(container: str, request: GpuRequest) -> Message:
 
 
 def _own_gpus(examined: ExaminedPod, *, preloaded: bool) -> Finding:
-    """Returns whether the containers see their own GPUs and no others.
+    """Returns the finding whether the containers see their own GPUs and no others.
 
     In the profiles of peers the condition ``visibility`` judges this instead.
     """

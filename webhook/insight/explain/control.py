@@ -49,7 +49,7 @@ class _Look(msgspec.Struct, frozen=True):
 
 
 def control(examined: ExaminedPod) -> Finding:
-    """Returns whether HAMi's library stays out of every container with GPUs."""
+    """Returns the finding whether HAMi's library stays out of every container with GPUs."""
     if examined.family == "koordinator":
         return not_needed(CONTROL, "Koordinator preloads nothing where whole GPUs are asked for")
     if examined.claimed_count or examined.family == CLAIM:

@@ -68,7 +68,7 @@ class Report(msgspec.Struct, frozen=True):
     """The node of the pod; empty if it has none."""
     reach: Reach
     conclusion: str
-    """One sentence."""
+    """The conclusion, in one sentence."""
     groups: tuple[Group, ...]
 
     @property

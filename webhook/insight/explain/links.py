@@ -266,7 +266,7 @@ def _requirements(examined: ExaminedPod) -> Finding:
 
 
 def _written_at_binding(examined: ExaminedPod) -> Finding:
-    """Returns whether the values that the webhook wrote at the Binding are those of the GPUs of the pod."""
+    """Returns the finding whether the values that the webhook wrote at the Binding fit the GPUs of the pod."""
     if not examined.injected:
         return not_needed(TOLD, "only pods that the webhook prepared are told")
     pod = examined.evidence.pod

@@ -238,7 +238,7 @@ def _shared_claims(examined: ExaminedPod) -> Iterator[ResourceClaim]:
 
 
 def _by_claims(examined: ExaminedPod, shared: list[ResourceClaim]) -> Finding:
-    """Returns whether other pods use the shared claims: the devices of a claim, and so its pods, are on one node."""
+    """Returns the finding about pods with the same claims, which are on one node like the devices of the claims."""
     titles = listed(claim_title(fitted(claim.metadata.name)) for claim in shared)
     others = dict.fromkeys(fitted(consumer.name) for claim in shared for consumer in other_consumers(examined, claim))
     if not others:
@@ -252,7 +252,11 @@ def _hash_of_node(examined: ExaminedPod) -> Finding:
         without = [container for container in examined.gpu_containers if names.ENV_NCCL_HOSTID not in container.own_env]
         if without:
             return fails(HOST_HASH, NO_HOST_ID.say(containers=says(without, "has", "have")))
-        other = [container for container in examined.gpu_containers if not _names_node(container.own_env)]
+        other = [
+            container
+            for container in examined.gpu_containers
+            if not container.own_env[names.ENV_NCCL_HOSTID].reads(NODE_NAME)
+        ]
         if other:
             return fails(HOST_HASH, HOST_ID_NOT_NODE.say(containers=says(other, "has", "have")))
     others = [
@@ -264,11 +268,6 @@ def _hash_of_node(examined: ExaminedPod) -> Finding:
         return fails(HOST_HASH, HOST_HASHES_DIFFER.say(pods=listed(others)))
     how = "the host network gives it" if examined.spec.host_network else f"{names.ENV_NCCL_HOSTID} is"
     return holds(HOST_HASH, f"{how} the name of the node")
-
-
-def _names_node(env: dict[str, EnvVar]) -> bool:
-    variable = env.get(names.ENV_NCCL_HOSTID)
-    return variable is not None and variable.reads(NODE_NAME)
 
 
 def _hash_kind(pod: Pod) -> object:

@@ -13,7 +13,7 @@ from webhook.decisions.request.placement import PodToPlace, not_waiting, unplace
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.insight.explain.words import HAVE
-from webhook.objects.pod import Metadata, PodCondition
+from webhook.objects.pod import Metadata
 from webhook.words import names
 from webhook.words.catalogue import placement_findings as found
 from webhook.words.catalogue import waiting
@@ -197,10 +197,8 @@ def _to_place(examined: ExaminedPod) -> PodToPlace:
 def _said(examined: ExaminedPod) -> Message | None:
     """Returns what the planner says about the pod, with the remedy; ``None`` if it says nothing that is known here."""
     condition = examined.evidence.pod.placed
-    return _message(condition) if condition else None
-
-
-def _message(condition: PodCondition) -> Message | None:
+    if condition is None:
+        return None
     code, _, text = condition.message.partition(": ")
     entry = _ENTRIES.get(code)
     return Message(entry.code, fitted(text), entry.fix) if entry and text else None

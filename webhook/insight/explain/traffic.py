@@ -29,7 +29,8 @@ def traffic(examined: ExaminedPod) -> Iterator[Finding]:
     own = [gpu for given in resolution.containers for gpu in given.gpus]
     moved = pod_traffic(found, [gpu.uuid for gpu in own], started)
     if moved and (said := _said(moved)):
-        yield holds(TRAFFIC, f"in the {_length(moved)} until {found.at:%H:%M:%S} UTC {gpus(own)} {said}")
+        length = f"last {round(moved.seconds / 60)} min"
+        yield holds(TRAFFIC, f"in the {length} until {found.at:%H:%M:%S} UTC {gpus(own)} {said}")
     if examined.options.expect_nvlink:
         yield from _hints(examined, resolution, found, started)
 
@@ -55,10 +56,6 @@ def _sets(examined: ExaminedPod, resolution: Resolution) -> Sequence[Sequence[Gp
     if examined.profile is Profile.POD_PEERS:
         return [[gpu for given in resolution.containers for gpu in given.gpus]]
     return [given.gpus for given in resolution.containers]
-
-
-def _length(moved: PodTraffic) -> str:
-    return f"last {round(moved.seconds / 60)} min"
 
 
 def _said(moved: PodTraffic) -> str:

@@ -1,1 +1,1 @@
-"""A cluster at a glance: its nodes, their cards and links, the pods that hold cards, and the links of these pods."""
+"""A cluster at a glance: its nodes with their cards and links, and its pods with the cards and links that they got."""

@@ -93,7 +93,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     cards: tuple[Card, ...]
     links: tuple[Link, ...]
     nvlink: str
-    """``healthy``, ``degraded``, ``absent`` (webhook.hardware.topology.health), or ``unknown``."""
+    """The state of NVLink: ``healthy``, ``degraded``, ``absent`` (webhook.hardware.topology.health), or ``unknown``."""
     best: float
     """GB/s per direction of the best pair of GPUs; 0 if the node has no pair."""
     is_schedulable: bool = True
@@ -111,7 +111,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """One pod that asks for GPUs."""
 
     key: str
-    """``namespace/name``."""
+    """The pod as ``namespace/name``."""
     namespace: str
     name: str
     owner: str

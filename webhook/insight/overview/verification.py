@@ -18,11 +18,8 @@ def verified(pod: Pod) -> tuple[Verified, str]:
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
-    return _judged([found for found in (pod.status.init_containers if pod.status else ()) if _is_program(found)])
-
-
-def _is_program(found: ContainerStatus) -> bool:
-    return found.name.startswith(names.REMAP_CONTAINER)
+    every = pod.status.init_containers if pod.status else ()
+    return _judged([found for found in every if found.name.startswith(names.REMAP_CONTAINER)])
 
 
 def _judged(found: Sequence[ContainerStatus]) -> tuple[Verified, str]:

@@ -107,13 +107,10 @@ class Following:
                 await asyncio.sleep(LEAST_SECONDS / 4)
                 continue
             began = perf_counter()
-            self._found = await asyncio.to_thread(self._judge, snapshot)
+            self._found = await asyncio.to_thread(analyze, snapshot, namespace=self._namespace)
             self._of = snapshot
             self._again.set()
             await asyncio.sleep(max(LEAST_SECONDS, FINDINGS_REST * (perf_counter() - began)))
-
-    def _judge(self, snapshot: Snapshot) -> Sequence[Diagnosis]:
-        return analyze(snapshot, namespace=self._namespace)
 
 
 def _same(snapshot: Snapshot) -> Snapshot:

@@ -93,7 +93,8 @@ def picture(node: Node, pods: Mapping[str, Pod], words: Words) -> Picture:
     layout = _layout(node)
     known = [link for link in node.links if {link.one, link.other} - {None} <= layout.places.keys() and link.count > 0]
     switched = [link for link in known if link.other is None]
-    bar = Box(_EDGE, _EDGE + _HEIGHT + _BUNDLE, _bar_width(layout), _BAR) if switched else None
+    bar_width = max((place.x for place in layout.places.values()), default=0.0) + _WIDTH - _EDGE
+    bar = Box(_EDGE, _EDGE + _HEIGHT + _BUNDLE, bar_width, _BAR) if switched else None
     return Picture(
         width=layout.width,
         height=layout.height,
@@ -144,10 +145,6 @@ def _middle(links: Sequence[Link], rows: int) -> float:
     if links:
         return _CROSSING if rows > 1 else _CROSSING / 2
     return _APART if rows > 1 else 0.0
-
-
-def _bar_width(layout: _Layout) -> float:
-    return max(place.x for place in layout.places.values()) + _WIDTH - _EDGE
 
 
 def _bundle(link: Link, layout: _Layout, words: Words) -> Iterator[Stroke]:
