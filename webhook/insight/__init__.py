@@ -1,1 +1,1 @@
-"""What is told: explanations, findings of a whole cluster, overviews, drawings, and the page."""
+"""Everything that people read: explanations of pods, findings of a cluster, overviews, drawings, and the page."""

@@ -1,4 +1,4 @@
-"""What is wrong in a cluster: all that ``explain`` finds of its pods with GPUs, and what only the cluster shows.
+"""The findings of a whole cluster: those of ``explain`` about each pod with GPUs, and those about the cluster itself.
 
-Documents of Kubernetes become a :class:`webhook.cluster.snapshot.model.Snapshot`, and a snapshot becomes findings.
+A :class:`webhook.cluster.snapshot.model.Snapshot` of the objects of Kubernetes becomes findings.
 """

@@ -1,4 +1,4 @@
-"""The list of what is looked for, and the command that goes through it."""
+"""The list of analyzers, and the function that runs them all."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,12 +14,12 @@ from webhook.insight.analyze.pods import pods
 
 
 class Analyzer(msgspec.Struct, frozen=True):
-    """One thing that is looked for."""
+    """A function that looks for one kind of problem in a snapshot."""
 
     name: str
     judge: Callable[[Snapshot], Iterator[Diagnosis]]
     needs_all_pods: bool = False
-    """Whether it can say nothing unless the pods of all namespaces are known."""
+    """Whether the analyzer works only where the pods of all namespaces are known."""
 
 
 ANALYZERS = (
@@ -39,11 +39,11 @@ ANALYZERS = (
 
 
 def analyze(snapshot: Snapshot, *, namespace: str | None = None) -> list[Diagnosis]:
-    """Everything that is wrong, the worst first.
+    """Returns all findings, the worst first.
 
     Args:
         snapshot: The cluster.
-        namespace: Whose pods are looked at, besides what belongs to no namespace; None: those of all.
+        namespace: The namespace whose pods are judged, besides objects outside namespaces; None: all namespaces.
     """
     found = [
         diagnosis

@@ -1,6 +1,6 @@
-"""Cards that no pod can get together any more because slices share them, and pods with worse cards than are free.
+"""Findings about cards: free cards whose NVLink partners have slices, and pods with worse cards than are free.
 
-A slice stays where it is until its pod ends, and HAMi gives a card with a slice to no pod that wants it whole.
+A slice stays on its card until its pod ends. HAMi gives a card with a slice to no pod that wants a whole card.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,21 +28,22 @@ from webhook.words.listing import counted, listed
 from webhook.words.outcome import Refused
 
 _NAMED = 3
+"""Pods that a finding names."""
 _LEAST = 2
-"""GPUs with switches that make a group."""
+"""The number of GPUs of one pair."""
 
 
 class _Cards(msgspec.Struct):
-    """What stands on the cards of one node, by index."""
+    """The use of the cards of one node, by index."""
 
     sliced: dict[int, tuple[str, ...]]
-    """Cards with slices, and the pods that have them."""
+    """The cards with slices, and the pods that have these slices."""
     free: frozenset[int]
-    """Cards that no pod has."""
+    """The cards that no pod has."""
 
 
 def cards(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """Both, where all pods are known."""
+    """Yields the findings about stranded cards and about pods with worse cards. All pods must be known."""
     filled = FilledWorld(snapshot)
     sharing = {record.key for known, record in filled.records if record.held and _has_slices(snapshot, known)}
     for node in filled.world.known_nodes():
@@ -51,7 +52,7 @@ def cards(snapshot: Snapshot) -> Iterator[Diagnosis]:
 
 
 def _has_slices(snapshot: Snapshot, known: KnownPod) -> bool:
-    """Whether a pod has parts of cards only."""
+    """Returns whether a pod asks for parts of cards only."""
     try:
         requests = read_requests(known.pod, snapshot.policy.resources, snapshot.policy.default_count)
     except (Refused, MalformedPod):
@@ -88,7 +89,7 @@ def _stranded(node: PlaceNode, found: _Cards) -> Iterator[Diagnosis]:
 
 
 def _partners(gpus: list[Gpu]) -> Mapping[int, set[int]]:
-    """The GPUs that NVLink joins to each, directly or by switches."""
+    """Returns for each GPU the GPUs that NVLink joins to it, directly or through switches."""
     switched = {gpu.index for gpu in gpus if gpu.switch_links}
     found: dict[int, set[int]] = {}
     for gpu in gpus:
@@ -114,7 +115,7 @@ def _worse(snapshot: Snapshot, filled: FilledWorld, sharing: set[str]) -> Iterat
 
 
 def _chose_itself(known: KnownPod) -> bool:
-    """Whether the cards are those that its author named."""
+    """Returns whether the author of a pod named its cards."""
     annotations = known.pod.annotations
     return names.USE_GPU_UUID in annotations and names.PLACED not in annotations
 
@@ -124,10 +125,10 @@ def _compared(scene: Scene, known: KnownPod, before: PodRecord, record: PodRecor
     if found is None or found.better is None:
         return
     if record.group and found.better.node is not found.node:
-        return  # the pods of its group are where they are
+        return  # the other pods of its group stay on their node
     best = found.better.choice.chosen
     if found.given.every_pair_has_nvlink and _product(found.node) != _product(found.better.node):
-        return  # other GPUs are faster, and these lose nothing of their own
+        return  # every pair has NVLink, and the better cards are only those of another product
     said = BETTER_CARDS_ARE_FREE.say(
         given=card_labels(found.given.gpus),
         given_node=found.node.name,

@@ -1,4 +1,4 @@
-"""What is wrong, and with which object."""
+"""The model of a finding of ``analyze``: its severity, its object, and its text."""
 
 import enum
 
@@ -8,7 +8,7 @@ from webhook.words.catalogue.entry import Message
 
 
 class Severity(enum.StrEnum):
-    """How bad it is, the worst first."""
+    """The severity of a finding, the worst first."""
 
     ERROR = "error"
     """Something does not work: pods are refused or stopped, or use no NVLink at all."""
@@ -21,7 +21,7 @@ class Severity(enum.StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 is the worst."""
+        """The place of the severity in the order; 0 is the worst."""
         return list(Severity).index(self)
 
 
@@ -30,10 +30,10 @@ class Holder(msgspec.Struct, frozen=True):
 
     kind: str
     namespace: str
-    """Empty where it has none."""
+    """The namespace of the object; empty for an object outside namespaces."""
     name: str
     owner: str = ""
-    """The workload that made it, such as ``Deployment train``; objects of one owner are told of together."""
+    """The workload that made the object, such as ``Deployment train``. Findings of one owner are shown together."""
 
     def __str__(self) -> str:
         place = f"{self.namespace}/" if self.namespace else ""
@@ -41,33 +41,33 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """One finding."""
+    """One finding of ``analyze``."""
 
     severity: Severity
     code: str
-    """Of the catalogue."""
+    """The code of the message in the catalogue."""
     holder: Holder
     text: str
-    """A clause without a full stop."""
+    """The problem, in a clause without a full stop."""
     fix: str
-    """What to do, in the imperative; empty if there is nothing to do."""
+    """The remedy, in the imperative; empty if there is none."""
 
     @property
     def page(self) -> str:
-        """Where the documents explain the code."""
+        """The place in the documentation that explains the code."""
         return f"messages.md#{self.code.lower()}"
 
 
 def error(holder: Holder, message: Message) -> Diagnosis:
-    """Something does not work."""
+    """Returns a finding of severity ``error``."""
     return Diagnosis(Severity.ERROR, message.code, holder, message.text, message.fix)
 
 
 def warning(holder: Holder, message: Message) -> Diagnosis:
-    """Something is lost."""
+    """Returns a finding of severity ``warning``."""
     return Diagnosis(Severity.WARNING, message.code, holder, message.text, message.fix)
 
 
 def info(holder: Holder, message: Message) -> Diagnosis:
-    """Something is not known."""
+    """Returns a finding of severity ``info``."""
     return Diagnosis(Severity.INFO, message.code, holder, message.text, message.fix)

@@ -1,6 +1,4 @@
-"""What is free in a snapshot, as the planner reckons it."""
-
-from collections.abc import Iterator
+"""The planner's view of a snapshot: its nodes, its pods, and the cards that are free."""
 
 import msgspec
 
@@ -14,7 +12,7 @@ _HAMIS_CHOICE = (names.HAMI_ALLOCATED_NODE, names.HAMI_DEVICES_ALLOCATED, names.
 
 
 class FilledWorld:
-    """A world with all nodes and pods of a snapshot.
+    """The planner's world, filled with all nodes and pods of a snapshot.
 
     Args:
         snapshot: The cluster.
@@ -23,27 +21,22 @@ class FilledWorld:
     def __init__(self, snapshot: Snapshot) -> None:
         self.world = World()
         self.records: list[tuple[KnownPod, PodRecord]] = []
-        """The pods that the planner can read."""
+        """The pods that the planner can read, each with its record."""
         max_age = snapshot.policy.binding.topology_max_age_seconds
         for node in snapshot.nodes.values():
             self.world.node_changed(node.name, node.record, node.relied_on(max_age))
-        for known, record in _records(snapshot):
-            self.world.pod_changed(record.key, None, record)
-            self.records.append((known, record))
+        for known in snapshot.pods:
+            if (record := _read(known.pod)) is not None:
+                self.world.pod_changed(record.key, None, record)
+                self.records.append((known, record))
         self.world.refresh()
 
 
-def _records(snapshot: Snapshot) -> Iterator[tuple[KnownPod, PodRecord]]:
-    for known in snapshot.pods:
-        if (record := _read(known.pod)) is not None:
-            yield known, record
-
-
 def before_its_node(known: KnownPod) -> PodRecord | None:
-    """The pod as it was before HAMi chose its node and its cards; None if the planner cannot read it."""
+    """Returns the pod as it was before HAMi chose its node and its cards; None if the planner cannot read it."""
     pod = known.pod
     annotations = {key: value for key, value in pod.annotations.items() if key not in _HAMIS_CHOICE}
-    annotations.setdefault(names.INJECTED, "")  # the planner keeps nothing else of a pod without a node
+    annotations.setdefault(names.INJECTED, "")  # else the planner ignores a pod without a node
     metadata = msgspec.structs.replace(pod.metadata or Metadata(), annotations=annotations)
     spec = msgspec.structs.replace(pod.spec or PodSpec(), node_name=None)
     return _read(msgspec.structs.replace(pod, metadata=metadata, spec=spec))

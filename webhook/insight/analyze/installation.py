@@ -1,4 +1,4 @@
-"""Is the webhook asked, trusted and up to date, and do the versions of the cluster go with it?"""
+"""Findings about the installation: registration, order of webhooks, schedulers, certificates, and versions."""
 
 from collections.abc import Iterator, Sequence
 
@@ -19,18 +19,18 @@ _HAMI_WEBHOOK = "vgpu.hami.io"
 _ASKED = {PODS_WEBHOOK: "pods", BINDINGS_WEBHOOK: "Bindings"}
 _FIRST_KUBERNETES, _FIRST_HAMI = Version(1, 28), Version(2, 5)
 _OVERDUE = 5 / 6
-"""Of its life, after which a certificate should have been replaced: certs replaces it after two thirds."""
+"""The part of its life after which a certificate should have been replaced; ``certs`` does it after two thirds."""
 _CLUSTER = Holder("Cluster", "", "cluster")
 
 
 def unread(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """What could not be read."""
+    """Yields a finding for each part of the cluster that could not be read."""
     for each in snapshot.unread:
         yield info(_CLUSTER, found.NOT_READ.say(what=each.what, problem=each.problem))
 
 
 def registration(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """Whether the API server asks the webhook at all."""
+    """Yields a finding for each webhook that is not registered at the API server."""
     ours = snapshot.registration
     holder = _ours(snapshot)
     if ours is None:
@@ -44,7 +44,11 @@ def registration(snapshot: Snapshot) -> Iterator[Diagnosis]:
 
 
 def order(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """Whether webhooks that change pods are asked in an order in which all of them see what they need."""
+    """Yields findings where the API server calls webhooks that change pods in a harmful order.
+
+    HAMi's check of quotas must see the whole cards that this webhook asks for, so this webhook has to come first.
+    Webhooks that come later may change pods, so this webhook has to be asked again.
+    """
     ours = snapshot.registration
     if ours is None:
         return
@@ -78,7 +82,7 @@ def _changes_pods(webhook: Object) -> bool:
 
 
 def schedulers(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """Whether the webhook sees the Bindings of HAMi's schedulers."""
+    """Yields findings where the API server may not ask the webhook about the Bindings of HAMi's schedulers."""
     ours, holder = snapshot.registration, _ours(snapshot)
     if ours is None or not any(webhook.get("name") == BINDINGS_WEBHOOK for webhook in ours["webhooks"]):
         return
@@ -97,7 +101,7 @@ def schedulers(snapshot: Snapshot) -> Iterator[Diagnosis]:
 
 
 def certificates(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """Whether API servers trust the webhook, and for how long."""
+    """Yields findings about the authorities that API servers trust, and about the dates of certificates."""
     ours, secrets = _trusted(snapshot), [each for each in snapshot.certificates if each.kind == "Secret"]
     holder = _ours(snapshot)
     for webhook in ours.places if ours else ():
@@ -117,7 +121,7 @@ def certificates(snapshot: Snapshot) -> Iterator[Diagnosis]:
 
 
 def _dates(snapshot: Snapshot, certificates: Sequence[Certificate], holder: Holder) -> Iterator[Diagnosis]:
-    """Each certificate once, wherever it stands."""
+    """Yields findings about the dates of certificates; a certificate that stands in several places is judged once."""
     at = snapshot.at
     for each in {each.fingerprint: each for each in certificates}.values():
         if at is None or each.begins is None or each.ends is None:
@@ -135,7 +139,7 @@ def _trusted(snapshot: Snapshot) -> Certificates | None:
 
 
 def versions(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """Versions that do not go with the webhook."""
+    """Yields findings about versions of Kubernetes and HAMi with which the webhook does not work well."""
     facts = snapshot.facts.overruled_by(snapshot.policy.versions)
     if facts.kubernetes and facts.kubernetes < _FIRST_KUBERNETES:
         yield error(_CLUSTER, found.KUBERNETES_TOO_OLD.say(kubernetes=facts.kubernetes))

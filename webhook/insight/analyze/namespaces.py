@@ -1,4 +1,4 @@
-"""Namespaces that ask for what they are not allowed, or say what has no effect."""
+"""Findings about namespaces: options that they are not allowed, and labels without effect."""
 
 from collections.abc import Iterator
 
@@ -20,11 +20,11 @@ from webhook.words.printable import fitted
 
 _PERMISSIONS = (*HOST_NAMESPACE_LABELS.values(), names.ALLOW_NODE_GPUS)
 _OFF = {names.INJECTION: ("enabled", "disabled"), **dict.fromkeys(_PERMISSIONS, ("true", "false"))}
-"""The value of each label that counts, and the one that says openly that it does not."""
+"""The labels that are judged, each with the value that turns it on and the value that turns it off."""
 
 
 def namespaces(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """Of each namespace that was read."""
+    """Yields the findings about each namespace that was read."""
     for namespace in snapshot.namespaces.values():
         holder = Holder("Namespace", "", namespace.name)
         yield from _labels(namespace, holder)
@@ -42,7 +42,7 @@ def _labels(namespace: Namespace, holder: Holder) -> Iterator[Diagnosis]:
 
 
 def _options(snapshot: Snapshot, namespace: Namespace, holder: Holder) -> Iterator[Diagnosis]:
-    """What its annotations ask for, for all of its pods."""
+    """Yields findings about the options that the annotations of a namespace set for all of its pods."""
     try:
         options = resolve_options(snapshot.policy.defaults, Pod(), namespace)
     except FormatError as problem:
@@ -57,7 +57,7 @@ def _options(snapshot: Snapshot, namespace: Namespace, holder: Holder) -> Iterat
 
 
 def _needs(options: Options) -> dict[str, str]:
-    """The labels that pods need which say nothing themselves, and what for."""
+    """Returns the labels that pods without options of their own need, and the option that needs each label."""
     needs = {}
     fields = {"hostIPC": options.host_ipc, "hostPID": options.host_pid, "hostNetwork": options.host_network}
     for field, asked in fields.items():

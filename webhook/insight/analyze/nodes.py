@@ -1,4 +1,4 @@
-"""What is known of the GPUs of each node, and whether their links do what they should."""
+"""Findings about nodes: missing or silent agents, lost GPUs, and NVLinks that are down or slow."""
 
 from collections.abc import Iterator
 from math import isinf
@@ -15,7 +15,7 @@ from webhook.words.printable import fitted
 
 
 def agents(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """Nodes with GPUs of which no agent tells, or told not lately."""
+    """Yields a finding for each node with GPUs whose agent published nothing, or nothing for too long."""
     max_age = snapshot.policy.binding.topology_max_age_seconds
     for node in snapshot.nodes.values():
         holder = Holder("Node", "", node.name)
@@ -31,7 +31,7 @@ def agents(snapshot: Snapshot) -> Iterator[Diagnosis]:
 
 
 def _has_gpus(node: ClusterNode, snapshot: Snapshot) -> bool:
-    """Whether HAMi, or the kubelet, offers GPUs of the node."""
+    """Returns whether HAMi, or the kubelet, offers GPUs of the node."""
     record = node.record
     if record is None:
         return False
@@ -40,7 +40,7 @@ def _has_gpus(node: ClusterNode, snapshot: Snapshot) -> bool:
 
 
 def links(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """Links that are down, and GPUs that are lost, as the agents tell it."""
+    """Yields findings about links that are down and GPUs that are lost, as the agents published them."""
     for node in snapshot.nodes.values():
         if node.published:
             yield from _of_topology(node.published.topology)

@@ -1,4 +1,7 @@
-"""Pods that wait for the planner for long, although one is alive. ``explain`` says of each what it waits for."""
+"""Findings about pods that wait long for a planner that is not known to be dead.
+
+``explain`` says for each pod what it waits for.
+"""
 
 from collections.abc import Iterator
 
@@ -15,7 +18,7 @@ LONG_SECONDS = 1800.0
 
 
 def waiting(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """Pods behind the gate for longer than half an hour."""
+    """Yields a finding for each pod that has waited behind the planner's gate for longer than half an hour."""
     if snapshot.at is None or snapshot.planner.is_alive is False:
         return
     for known in snapshot.pods:

@@ -1,4 +1,4 @@
-"""What ``explain`` finds of every pod with GPUs, injected or not."""
+"""The findings of ``explain`` about every pod with GPUs, injected or not."""
 
 from collections.abc import Iterator
 
@@ -40,14 +40,14 @@ _NOT_YET = frozenset(
 _FOLLOWS = frozenset(
     entry.code for entry in (SEE_RESOURCE_CLAIMS, NO_GPU_OF_A_NODE, GPUS_NOT_KNOWN, VALUES_NOT_COMPARED)
 )
-"""What is not known of a pod where it is not known which GPUs its claims gave."""
+"""Codes of findings that only follow from another one: the GPUs that the claims of the pod gave are not known."""
 _TEMPLATE_HASH = "pod-template-hash"
 _OWNER_LIMIT = 512
-"""Characters. The API server takes any text for the kind and the name of an owner."""
+"""Characters of the text that names an owner. The API server takes any text for kind and name of an owner."""
 
 
 def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """The conditions that fail, and those of which nothing is known, of every pod with GPUs."""
+    """Yields a finding for each condition that fails, is not known or gives a hint, of every pod with GPUs."""
     reports = PodReports(snapshot)
     for known in sorted(snapshot.pods, key=lambda each: each.node):
         try:
@@ -58,7 +58,7 @@ def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
 
 
 class Reports:
-    """What ``explain`` says of single pods of a cluster.
+    """The reports of ``explain`` on single pods of a cluster.
 
     Args:
         snapshot: The cluster.
@@ -68,7 +68,7 @@ class Reports:
         self._snapshot, self._reports = snapshot, PodReports(snapshot)
 
     def of(self, namespace: str, name: str) -> Report | None:
-        """What it says of one pod; None if there is none of that name, or it asks for no GPUs.
+        """Returns the report on one pod; None if there is no pod of that name, or if it asks for no GPUs.
 
         Raises:
             MalformedPod: a field has another type than in a pod.
@@ -88,7 +88,7 @@ def _findings(snapshot: Snapshot, known: KnownPod, reports: PodReports) -> Itera
 
 
 def _asks_for_gpus(snapshot: Snapshot, known: KnownPod) -> bool:
-    """Whether a pod asks for GPUs, or for what may be GPUs.
+    """Returns whether a pod asks for GPUs, or for devices that may be GPUs.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -109,12 +109,16 @@ def _asks_for_gpus(snapshot: Snapshot, known: KnownPod) -> bool:
 
 
 def holder_of(known: KnownPod, pod: Pod) -> Holder:
-    """A pod, and the workload that made it; ``pod`` is the same, decoded."""
+    """Returns the pod ``known`` as the object of a finding, with its workload. ``pod`` is the same pod, decoded."""
     return Holder("Pod", known.namespace, known.name, _owner(pod))
 
 
 def _owner(pod: Pod) -> str:
-    """Of a ReplicaSet of a Deployment the Deployment: its name ends with a hash that is a label of its pods."""
+    """Returns the workload that made a pod, as kind and name; empty if the pod has no owner.
+
+    For a ReplicaSet of a Deployment this is the Deployment. The name of such a ReplicaSet ends with a hash, which is
+    a label of its pods too.
+    """
     try:
         owners = pod.owners
     except MalformedPod:  # of a file
@@ -129,9 +133,9 @@ def _owner(pod: Pod) -> str:
 
 
 def _is_idle(finding: Finding, report: Report) -> bool:
-    """Whether a finding is in order as it is, or follows from another.
+    """Returns whether a finding is normal for the state of the pod, or only follows from another finding.
 
-    A pod without a node has no GPUs yet, a slice loses no links, and of claims it is said by itself what is wrong.
+    A pod without a node has no GPUs yet. A pod with slices loses no links. Problems of claims have their own findings.
     """
     loses_nothing = report.reach is Reach.NOTHING_TO_JOIN
     if finding.verdict is Verdict.UNKNOWN:

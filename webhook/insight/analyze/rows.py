@@ -1,4 +1,4 @@
-"""Findings that are told of together: those of one code about the pods of one workload, or about nodes."""
+"""Findings that are shown as one row: those of one code about the pods of one workload, or about nodes."""
 
 from collections.abc import Iterable
 
@@ -9,24 +9,24 @@ from webhook.words.listing import counted
 
 
 class Row(msgspec.Struct, frozen=True):
-    """Some findings of one code."""
+    """Findings of one code that are shown together."""
 
     found: tuple[Diagnosis, ...]
-    """At least one; the first speaks for all."""
+    """The findings, at least one. The text of the first one is shown."""
 
     @property
     def first(self) -> Diagnosis:
-        """The one whose text is shown."""
+        """The finding whose text is shown."""
         return self.found[0]
 
     @property
     def holders(self) -> tuple[Holder, ...]:
-        """The objects, each once: an object may have several findings of one code."""
+        """The objects of the findings, each once: an object may have several findings of one code."""
         return tuple(dict.fromkeys(each.holder for each in self.found))
 
     @property
     def title(self) -> str:
-        """``Deployment team-a/train (500 pods)``, ``Node a and 2 more``, ``Pod team-a/train``."""
+        """The objects in words: ``Deployment team-a/train (500 pods)``, ``Node a and 2 more``, ``Pod team-a/train``."""
         first, count = self.first.holder, len(self.holders)
         if first.owner:
             kind, _, name = first.owner.partition(" ")
@@ -35,7 +35,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def rows(found: Iterable[Diagnosis]) -> list[Row]:
-    """The findings in their order, those that belong together as one row."""
+    """Returns the findings in their order, those that belong together as one row."""
     grouped: dict[tuple[str, ...], list[Diagnosis]] = {}
     for each in found:
         grouped.setdefault(_key(each), []).append(each)
@@ -52,6 +52,6 @@ def _key(each: Diagnosis) -> tuple[str, ...]:
 
 
 def counts(found: Iterable[Diagnosis]) -> dict[Severity, int]:
-    """How many findings there are of each severity."""
+    """Returns the number of findings of each severity."""
     every = [each.severity for each in found]
     return {severity: every.count(severity) for severity in Severity}

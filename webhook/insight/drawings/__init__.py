@@ -1,1 +1,1 @@
-"""Pictures of a node: for terminals and as SVG. Pure; they draw values and decide nothing."""
+"""Pictures of a node, for terminals and as SVG. Pure functions, which draw values and decide nothing."""

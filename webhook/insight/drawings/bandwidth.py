@@ -1,4 +1,4 @@
-"""A BandwidthReport as tables: the matrix of measured rates, and a line for each thing that is not as expected."""
+"""A bandwidth report as text: the matrix of measured rates, and a line for each result that is not as expected."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -25,11 +25,11 @@ _NOT_MEASURED = "n/a"
 
 
 def measured_matrix(report: BandwidthReport, width: int | None = None) -> Text:
-    """GB/s from the card of each row to that of each column; a mark stands for a verdict.
+    """Returns the matrix of rates in GB/s, from the card of each row to that of each column; marks show verdicts.
 
     Args:
-        report: Of one machine.
-        width: Columns of the terminal; without it in one part.
+        report: The report of one machine.
+        width: Columns of the terminal; without a width the matrix is one part.
     """
     labels = labels_of(report)
     pairs = {(pair.source, pair.target): pair for pair in report.pairs}
@@ -45,7 +45,7 @@ def measured_matrix(report: BandwidthReport, width: int | None = None) -> Text:
 
 
 def labels_of(report: BandwidthReport) -> dict[str, str]:
-    """What the measured cards are called, by UUID, in the order of their indices."""
+    """Returns the names of the measured cards, such as ``GPU0``, by UUID, in the order of their indices."""
     told = {uuid for pair in report.pairs for uuid in (pair.source, pair.target)}
     cards = sorted(report.cards, key=lambda card: card.index)
     return {card.uuid: f"GPU{card.index}" for card in cards if card.uuid in told}
@@ -61,7 +61,7 @@ def _cell(source: str, target: str, pairs: Mapping[tuple[str, str], Pair]) -> Te
 
 
 def lines(report: BandwidthReport) -> Iterator[str]:
-    """What the matrix does not show: sets, pairs that are not as expected, what was skipped."""
+    """Yields lines for what the matrix does not show: sets, pairs that are not as expected, skipped measurements."""
     labels = {card.uuid: f"GPU{card.index}" for card in report.cards}
     yield from map(_set_line, report.sets)
     yield from (_pair_line(pair, labels) for pair in report.pairs if pair.verdict is not Verdict.AS_EXPECTED)
@@ -70,13 +70,13 @@ def lines(report: BandwidthReport) -> Iterator[str]:
 
 
 def legend(report: BandwidthReport) -> str:
-    """What the marks of the matrix mean, of those that stand there."""
+    """Returns the meanings of the marks that the matrix has."""
     there = {pair.verdict for pair in report.pairs}
     return ", ".join(f"{mark} {verdict}" for verdict, mark in _MARKS.items() if mark and verdict in there)
 
 
 def comparison_lines(found: Comparison, report: BandwidthReport) -> Iterator[str]:
-    """What became slower since an earlier report."""
+    """Yields lines about the measurements that became slower since an earlier report."""
     labels = {card.uuid: f"GPU{card.index}" for card in report.cards}
     yield f"compared with the earlier report: {found.compared} measurements, {len(found.slower)} became slower"
     yield from (_change_line(change, labels) for change in found.slower)

@@ -1,4 +1,4 @@
-"""The boxes of the picture: NUMA nodes, PCIe switches, NICs, GPUs. Each carries its details as a tooltip."""
+"""The boxes of the picture: NUMA nodes, PCIe switches, NICs, GPUs. Each box has its details as a tooltip."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ _ROOM_BESIDE_BADGE = 84.0
 
 
 def frame(found: Frame) -> str:
-    """A NUMA node, without what is in it."""
+    """Returns the box of a NUMA node with the bar of its CPU, without the devices in it."""
     panel, cpu = found.panel, found.cpu
     name = "NUMA node not known" if panel.numa_node is None else f"NUMA {panel.numa_node}"
     name += ", continued" if panel.continued else ""
@@ -46,7 +46,7 @@ def frame(found: Frame) -> str:
 
 
 def switch(box: Box, branch: Branch) -> str:
-    """A PCIe switch, or a word where no switch is known."""
+    """Returns the box of a PCIe switch; where no switch is known, of the word of the matrix that stands for it."""
     bus_id = branch.switch.pci_bus_id if branch.switch else ""
     wide = f"PCIe switch {bus_id}" if bus_id else f"PCIe switch{'es' * (branch.word == 'PXB')} ({branch.word})"
     narrow = bus_id or branch.word
@@ -57,7 +57,7 @@ def switch(box: Box, branch: Branch) -> str:
 
 
 def chip(box: Box, port: Port) -> str:
-    """A NIC."""
+    """Returns the box of a NIC."""
     nic = port.nic
     speed = f"{nic.speed_gbps} Gbit/s" if nic.speed_gbps else ""
     kind = {"InfiniBand": "IB", "Ethernet": "Eth"}.get(nic.link_layer, "")
@@ -77,14 +77,14 @@ def chip(box: Box, port: Port) -> str:
 
 
 def card(found: Card, *, chosen: bool, aside: bool, ailing: bool, place: int | None) -> str:
-    """A GPU.
+    """Returns the box of a GPU.
 
     Args:
-        found: Where it stands.
-        chosen: Whether it is in the chosen set.
-        aside: Whether a set is chosen and it is not in it.
-        ailing: Whether it has fewer links than it should.
-        place: Its position in the ring, from 1.
+        found: The GPU and its place.
+        chosen: Whether the GPU is in the chosen set.
+        aside: Whether a set is chosen and the GPU is not in it.
+        ailing: Whether the GPU has fewer links than it should have.
+        place: Position of the GPU in the ring, from 1; None: it has none.
     """
     gpu, box = found.gpu, found.box
     words, words_class = _links(gpu, ailing)
@@ -105,7 +105,7 @@ def card(found: Card, *, chosen: bool, aside: bool, ailing: bool, place: int | N
 
 
 def lost(box: Box, gpu: LostGpu) -> str:
-    """A GPU that the driver cannot reach, crossed out."""
+    """Returns the box of a GPU that the driver cannot reach, crossed out."""
     cross = line(box.x + 6, box.y + 6, box.right - 6, box.bottom - 6)
     cross += line(box.right - 6, box.y + 6, box.x + 6, box.bottom - 6)
     width = box.width - 2 * _INSET
@@ -127,7 +127,7 @@ def _head(box: Box, label: str, corner: str) -> Iterable[str]:
 
 
 def _links(gpu: Gpu, ailing: bool) -> tuple[str, str]:
-    """What the card says of its links, and in which style."""
+    """Returns the words of a card about its links, and their style."""
     if gpu.mig_mode is MigMode.ENABLED:
         return "MIG mode", "bad"
     wired = sum(link.count for link in gpu.nvlinks if link.target != UNKNOWN)
@@ -138,7 +138,7 @@ def _links(gpu: Gpu, ailing: bool) -> tuple[str, str]:
 
 
 def _product(gpu: Gpu) -> str:
-    """Its name without the words that say nothing on a small card."""
+    """Returns the name of a GPU without words that would only take room on a small card."""
     return gpu.name.removeprefix("NVIDIA ").removeprefix("Tesla ")
 
 

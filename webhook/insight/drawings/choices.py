@@ -1,4 +1,4 @@
-"""Which GPUs a job gets, in sentences and tables, and what speaks for just these."""
+"""The GPUs that a job gets and the reasons for the choice, in sentences and tables."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,23 +7,22 @@ from rich.text import Text
 from webhook.hardware.topology.planning.plan import NodeShare, Plan
 from webhook.hardware.topology.selection.choice import Choice
 from webhook.hardware.topology.selection.request import Constraints
-from webhook.hardware.topology.sets import GpuSet
 from webhook.insight.drawings.columns import columns
 from webhook.insight.drawings.terminal import CLASSES, link_class, worth_lines
 from webhook.words.listing import counted, listed, ranges
 
 _HEADINGS = ("node", "GPUs", "links", "weakest pair", "ring", "network", "NUMA")
 _NAMED = 3
-"""Nodes that a sentence names."""
+"""Nodes that a sentence names at most."""
 
 
 def chosen_text(node: str, choice: Choice, asked: Constraints) -> Text:
-    """The choice on one node: the set, what it is worth, and what speaks for it.
+    """Returns the choice on one node as text: the set, its properties, and the reasons for it.
 
     Args:
-        node: Its name.
-        choice: What was chosen.
-        asked: What the set should meet.
+        node: Name of the node.
+        choice: The chosen set with its score.
+        asked: The constraints that the set should meet.
     """
     chosen = choice.chosen
     text = Text(f"A job of {counted(len(chosen.gpus), 'GPU')} gets ")
@@ -34,7 +33,7 @@ def chosen_text(node: str, choice: Choice, asked: Constraints) -> Text:
 
 
 def plan_text(found: Plan, asked: Constraints) -> Text:
-    """The choice on one node or several: the whole of it, then each node in the order of the ring."""
+    """Returns the choice on one node or several as text: the job first, then the nodes in the order of the ring."""
     if len(found.shares) == 1:
         (share,) = found.shares
         return chosen_text(share.node, share.choice, asked)
@@ -50,7 +49,7 @@ def plan_text(found: Plan, asked: Constraints) -> Text:
 
 
 def _paragraph(sentences: Iterator[str]) -> Text:
-    """One sentence in each line, after an empty line; nothing if there are none."""
+    """Returns one sentence in each line, after an empty line; an empty text without sentences."""
     lines = list(sentences)
     return Text("\n\n" + "\n".join(lines) if lines else "")
 
@@ -82,7 +81,7 @@ def _loss(choice: Choice) -> str:
 
 
 def _of_all(found: Plan, asked: Constraints) -> Iterator[str]:
-    """What holds for the sets of all nodes."""
+    """Yields the sentences about the sets of all nodes together."""
     unmet = {shortfall.constraint for share in found.shares for shortfall in share.choice.unmet}
     met = [constraint.value for constraint in asked.asked if constraint not in unmet]
     if met:
@@ -101,15 +100,11 @@ def _row(share: NodeShare) -> Sequence[str]:
         share.node,
         ranges(chosen.gpus),
         str(chosen.link),
-        _weakest(chosen),
+        _speed(chosen.bandwidth) if chosen.weakest else "",
         _speed(chosen.ring_bandwidth) if chosen.weakest else "",
         _speed(share.network),
         ", ".join(map(str, chosen.numa_nodes)),
     )
-
-
-def _weakest(chosen: GpuSet) -> str:
-    return _speed(chosen.bandwidth) if chosen.weakest else ""
 
 
 def _speed(bandwidth: float) -> str:
@@ -117,7 +112,7 @@ def _speed(bandwidth: float) -> str:
 
 
 def _narrowest(found: Plan) -> str:
-    """Which parts of the way hold the ring back."""
+    """Returns the parts of the ring that limit its bandwidth, in a clause."""
     networks = {share.node: round(share.network, 3) for share in found.shares}
     sets = {share.node: share.choice.chosen for share in found.shares}
     links = {node: round(chosen.ring_bandwidth, 3) for node, chosen in sets.items() if chosen.weakest}
@@ -130,7 +125,7 @@ def _narrowest(found: Plan) -> str:
 
 
 def _nodes(names: Sequence[str]) -> str:
-    """``node a``, ``nodes a and b``, ``8 nodes``."""
+    """Returns the nodes in words: ``node a``, ``nodes a and b``, ``8 nodes``."""
     if len(names) > _NAMED:
         return f"{len(names)} nodes"
     return f"node{'s' if len(names) > 1 else ''} {listed(names)}"

@@ -8,11 +8,11 @@ _GAP = 2
 
 
 def columns(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Text:
-    """A table; columns in which no row says anything are left out.
+    """Returns a table. Columns that are empty in every row are left out.
 
     Args:
-        headings: Of the columns.
-        rows: As many words in each.
+        headings: The headings of the columns.
+        rows: The rows, each with as many words as there are headings.
     """
     used = [place for place, _ in enumerate(headings) if any(row[place] for row in rows)]
     widths = {place: max(len(row[place]) for row in (headings, *rows)) for place in used}

@@ -11,29 +11,29 @@ from webhook.insight.drawings.layout import CARD_WIDTH, Card
 from webhook.insight.drawings.links import nvlinks
 
 ARC, ARC_STEP = 22.0, 24.0
-"""How far an arc between neighbours leaves its row, and how much farther for each GPU between its ends."""
+"""The depth of an arc between neighbours, and the additional depth for each GPU between the ends of an arc."""
 CROSSING = 120.0
-"""Height that curves between two rows need to be told apart."""
+"""The height between two rows at which a person can tell the curves apart."""
 _FULLNESS = 0.75
-"""How much of the way to its control points a cubic curve goes."""
+"""The part of the way to its control points that a cubic curve covers."""
 _PORTS = 0.8
 """The part of a card's width where curves may begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Two GPUs with a curve between them."""
+    """A curve between two GPUs."""
 
     ends: tuple[int, int]
-    """Indices, the lower one first."""
+    """Indices of the GPUs, the lower one first."""
     count: int = 0
-    """NVLinks between them, up or not; 0 if only the ring joins them."""
+    """NVLinks between the GPUs, up or not; 0 if only the ring joins the GPUs."""
     active: int = 0
     in_ring: bool = False
 
 
 def edges(topology: NodeTopology, chosen: GpuSet | None) -> list[Edge]:
-    """Direct NVLinks, and the hops of the chosen ring."""
+    """Returns the pairs with direct NVLinks, and the hops of the ring of the chosen set."""
     hops = _hops(chosen)
     found = {}
     for link in nvlinks(topology):
@@ -54,12 +54,12 @@ Ranks = Mapping[int, tuple[int, int]]
 
 
 def reach(found: Sequence[Edge], ranks: Ranks, row: int) -> float:
-    """How far the arcs of a row go into the middle; 0 if there are none."""
+    """Returns the depth of the deepest arc of a row; 0 if the row has no arcs."""
     return max((_depth(edge, ranks) for edge in found if {ranks[end][0] for end in edge.ends} == {row}), default=0.0)
 
 
 def crosses(found: Sequence[Edge], ranks: Ranks) -> bool:
-    """Whether a curve goes from one row to the other."""
+    """Returns whether a curve goes from one row to the other."""
     return any(ranks[edge.ends[0]][0] != ranks[edge.ends[1]][0] for edge in found)
 
 
@@ -69,20 +69,22 @@ def _depth(edge: Edge, ranks: Ranks) -> float:
 
 
 def curves(found: Sequence[Edge], cards: Mapping[int, Card], ranks: Ranks, limit: float) -> dict[Edge, str]:
-    """The path of each edge. Curves leave a card side by side, in the order in which they cross the fewest others.
+    """Returns the path of each edge.
+
+    Curves leave a card side by side, in the order in which they cross the fewest others.
 
     Args:
         found: The edges.
-        cards: Where the GPUs stand, by their index.
+        cards: The places of the GPUs, by index of the GPU.
         ranks: Row and position of each GPU, by its index.
-        limit: How far an arc may go into the middle.
+        limit: The largest depth of an arc.
     """
     ports = {index: _ports(card, found, cards) for index, card in cards.items()}
     return {edge: _curve(edge, ports, cards, min(limit, _depth(edge, ranks))) for edge in found}
 
 
 def _ports(card: Card, found: Sequence[Edge], cards: Mapping[int, Card]) -> dict[Edge, float]:
-    """Where the curves of a card begin, from left to right."""
+    """Returns the x at which each curve of a card begins."""
     index = card.gpu.index
     towards = {edge: cards[sum(edge.ends) - index] for edge in found if index in edge.ends}
 
@@ -111,13 +113,13 @@ def _curve(edge: Edge, ports: Mapping[int, Mapping[Edge, float]], cards: Mapping
 
 
 def bundle(card: Card, target: float, count: int, active: int) -> tuple[str, str]:
-    """NVLinks to the switches, one line each: the path of those that are up, and of those that are down.
+    """Returns the paths of the NVLinks of a GPU to the switches, one line each: those that are up, and the others.
 
     Args:
-        card: Where the GPU stands.
-        target: The y of the switches' edge.
-        count: All links.
-        active: Those that are up.
+        card: The place of the GPU.
+        target: The y of the edge of the switches.
+        count: The number of all links.
+        active: The number of links that are up.
     """
     step = min(5.0, CARD_WIDTH * _PORTS / count)
     first = card.box.center - step * (count - 1) / 2

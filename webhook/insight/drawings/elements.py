@@ -1,4 +1,4 @@
-"""SVG elements as text. Every text and attribute value is escaped here; nothing else writes markup."""
+"""SVG elements as text. Only this module writes markup, and it escapes every text and attribute value."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
 NARROW, MONOSPACE, BOLD = 0.56, 0.61, 0.61
-"""Width of a character in parts of the font size: of the wider ones among the fonts that a viewer may have."""
+"""Width of a character as a part of the font size, for the wider ones among the fonts that a viewer may have."""
 _WIDE = 1.05
 _ELLIPSIS = "..."
 
@@ -22,32 +22,35 @@ class Box:
 
     @property
     def center(self) -> float:
-        """In the direction of x."""
+        """The x of the centre."""
         return self.x + self.width / 2
 
     @property
     def right(self) -> float:
-        """Its right edge."""
+        """The x of the right edge."""
         return self.x + self.width
 
     @property
     def bottom(self) -> float:
-        """Its lower edge."""
+        """The y of the lower edge."""
         return self.y + self.height
 
     @property
     def level(self) -> float:
-        """Its centre in the direction of y."""
+        """The y of the centre."""
         return self.y + self.height / 2
 
 
 def number(value: float) -> str:
-    """A coordinate, with one decimal at most: half a pixel is as fine as a person can see."""
+    """Returns a coordinate with at most one decimal: half a pixel is as fine as a person can see."""
     return f"{round(value, 1):g}"
 
 
 def element(name: str, *children: str, **attributes: str | float | None) -> str:
-    """One element. ``class_`` stands for class, an underscore for a dash; attributes that are None are left out."""
+    """Returns one element.
+
+    ``class_`` stands for the attribute ``class``, an underscore for a dash. Attributes that are None are left out.
+    """
     written = "".join(
         f" {key.rstrip('_').replace('_', '-')}={quoteattr(value if isinstance(value, str) else number(value))}"
         for key, value in attributes.items()
@@ -58,48 +61,48 @@ def element(name: str, *children: str, **attributes: str | float | None) -> str:
 
 
 def text(words: str, x: float, y: float, class_: str = "") -> str:
-    """A line of text; ``y`` is its base line."""
+    """Returns a line of text; ``y`` is its base line."""
     return element("text", escape(_allowed(words)), x=x, y=y, class_=class_ or None)
 
 
 def tooltip(words: str, id_: str | None = None) -> str:
-    """The name of the picture or group that this begins; viewers show it where the mouse rests."""
+    """Returns the title of the picture or group whose first child it is; viewers show it as a tooltip."""
     return element("title", escape(_allowed(words)), id_=id_)
 
 
 def description(words: str, id_: str) -> str:
-    """What the picture shows, for those who do not see it."""
+    """Returns the description of the picture for people who do not see it."""
     return element("desc", escape(_allowed(words)), id_=id_)
 
 
 def group(children: Iterable[str], class_: str, **attributes: str | float | None) -> str:
-    """Elements that belong together, on lines of their own."""
+    """Returns a group of elements, each on a line of its own."""
     return element("g", "\n", "\n".join(children), "\n", class_=class_, **attributes)
 
 
 def path(points: str, class_: str, **attributes: str | float | None) -> str:
-    """A line."""
+    """Returns a path."""
     return element("path", d=points, class_=class_, **attributes)
 
 
 def rounded(box: Box, class_: str, radius: float = 8.0) -> str:
-    """A rectangle."""
+    """Returns a rectangle with round corners."""
     return element("rect", x=box.x, y=box.y, width=box.width, height=box.height, rx=radius, class_=class_)
 
 
 def line(x1: float, y1: float, x2: float, y2: float) -> str:
-    """The data of a path that is one straight line."""
+    """Returns the data of a path that is one straight line."""
     return f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}"
 
 
 def width_of(words: str, size: float, factor: float = NARROW) -> float:
-    """About how wide a text is, rather too much than too little."""
+    """Returns the width of a text; the estimate is rather too large than too small."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in words)
     return size * (wide * _WIDE + (len(words) - wide) * factor)
 
 
 def fit(words: str, width: float, size: float, factor: float = NARROW) -> str:
-    """The text, cut where it would be wider than that."""
+    """Returns the text, cut if it is wider than ``width``."""
     if width_of(words, size, factor) <= width:
         return words
     while words and width_of(words + _ELLIPSIS, size, factor) > width:
@@ -108,7 +111,7 @@ def fit(words: str, width: float, size: float, factor: float = NARROW) -> str:
 
 
 def wrap(words: str, width: float, size: float, factor: float = NARROW) -> list[str]:
-    """The text in lines that are not wider than that; a longer word is cut."""
+    """Returns the text in lines that are not wider than ``width``; a word that is wider is cut."""
     lines = [""]
     for word in words.split():
         longer = f"{lines[-1]} {word}".strip()
@@ -120,5 +123,5 @@ def wrap(words: str, width: float, size: float, factor: float = NARROW) -> list[
 
 
 def _allowed(words: str) -> str:
-    """Without the characters that XML 1.0 forbids even when escaped."""
+    """Returns the text with ``?`` for characters that cannot be printed: XML 1.0 forbids some even when escaped."""
     return "".join(character if character.isprintable() else "?" for character in words)

@@ -1,4 +1,4 @@
-"""The head of the picture: which node it is, what is wrong with it, and what the chosen set is worth."""
+"""The head of the picture: the name of the node, its problems, and the properties of the chosen set."""
 
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.sets import GpuSet
@@ -8,13 +8,13 @@ from webhook.insight.drawings.sentences import NICS, mig_gpus, names, notes, out
 from webhook.words.listing import counted
 
 _TITLE, _BELOW_TITLE, _LINE, _SPACE = 46.0, 24.0, 20.0, 18.0
-"""Base line of the title, and distances from one base line to the next."""
+"""Base line of the title, the distances from there to the next base lines, and the space below the last one."""
 _NOTES = 6
-"""More would push the picture itself away."""
+"""Notes that are shown at most. More of them would push the picture itself away."""
 
 
 def header(topology: NodeTopology, chosen: GpuSet | None, width: float) -> tuple[list[str], float]:
-    """Lines of text, and the y below them."""
+    """Returns the lines of the head, and the y below them."""
     room = width - 2 * MARGIN
     parts = [text(fit(topology.node, room, 22, BOLD), MARGIN, _TITLE, "title")]
     y = _TITLE + _BELOW_TITLE
@@ -29,7 +29,7 @@ def header(topology: NodeTopology, chosen: GpuSet | None, width: float) -> tuple
 
 
 def summary(topology: NodeTopology, chosen: GpuSet | None) -> str:
-    """The picture in words."""
+    """Returns the picture in words."""
     nodes = len({gpu.numa_node for gpu in topology.gpus if gpu.numa_node is not None})
     where = f"{outline(topology)}; the GPUs are in {counted(nodes, 'NUMA node')}."
     worth = [_worth(topology, chosen)] if chosen else []

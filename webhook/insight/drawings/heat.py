@@ -1,4 +1,4 @@
-"""The matrix of measured rates as a picture: each pair a cell, the redder the less of what is expected."""
+"""The matrix of measured rates as a picture: one cell for each pair, the redder the farther below the expected rate."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +11,7 @@ from webhook.insight.drawings.sheet import sheet
 _CELL_WIDTH, _CELL_HEIGHT, _LABEL, _MARGIN, _HEAD, _FOOT = 66.0, 34.0, 64.0, 24.0, 92.0, 52.0
 _LEAST_WIDTH = 540.0
 _SHADES = ((1.0, "#2da44e"), (0.9, "#6fdd8b"), (0.6, "#fae17d"), (0.3, "#ffa657"), (0.0, "#ff8182"))
-"""From this share of what is expected."""
+"""The colours of cells, each with the least share of the expected rate for which it is used."""
 _NO_EXPECTATION, _ITSELF = "#eaeef2", "#f6f8fa"
 _MARKS: Mapping[Verdict, str] = {Verdict.SLOWER: "slower", Verdict.NOT_NVLINK: "no NVLink", Verdict.UNKNOWN: "unknown"}
 _STYLE = f"""
@@ -26,7 +26,7 @@ _STYLE = f"""
 
 
 def heat_matrix(report: BandwidthReport) -> str:
-    """The picture as an SVG document, in ASCII. Rows are where copies come from, columns where they go to."""
+    """Returns the picture as an SVG document, in ASCII. Copies go from the GPU of a row to that of a column."""
     labels = labels_of(report)
     side = len(labels)
     width = max(2 * _MARGIN + _LABEL + side * _CELL_WIDTH, _LEAST_WIDTH)
@@ -66,7 +66,7 @@ def _headings(labels: Mapping[str, str]) -> Iterator[str]:
 
 
 def _box(row: int, column: int) -> Box:
-    """Row and column 0 are the headings."""
+    """Returns the box of a cell; row 0 and column 0 are the headings."""
     x = _MARGIN if column == 0 else _MARGIN + _LABEL + (column - 1) * _CELL_WIDTH
     return Box(x, _HEAD + row * _CELL_HEIGHT, _CELL_WIDTH - 2, _CELL_HEIGHT - 2)
 

@@ -1,6 +1,7 @@
-"""Where everything stands in the picture of a node: one or two rows of NUMA nodes, their GPUs towards the middle.
+"""The places of all boxes and lines in the picture of a node: one or two rows of NUMA nodes, GPUs towards the middle.
 
-Lengths are pixels; y grows downwards. Within a row a place is a depth, reckoned from the outer edge where the CPUs are.
+Lengths are pixels; y grows downwards. Within a row a place is a depth, measured from the outer edge, where the CPUs
+are.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,17 +22,17 @@ BETWEEN_PANELS = 22.0
 
 GPUS_IN_ROW = 8
 LINKED_GPUS_IN_ROW = 4
-"""Above that the curves of direct links would run through each other."""
+"""GPUs of a single NUMA node in one row at most: in a longer row the curves of direct links would overlap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A GPU."""
+    """A GPU and its box."""
 
     box: Box
     gpu: Gpu
     row: int
-    """0 above the middle, 1 below."""
+    """The row: 0 above the middle, 1 below."""
 
     @property
     def edge(self) -> float:
@@ -41,7 +42,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A NUMA node: a box around all of it and the bar of its CPU."""
+    """A NUMA node: the box around it and the bar of its CPU."""
 
     box: Box
     cpu: Box
@@ -61,14 +62,14 @@ class Stem:
 
 @dataclass(slots=True)
 class Layout:
-    """The places of all that has one."""
+    """The places of everything in the picture."""
 
     width: float
     middle: Box
-    """Between the rows, or below the only one."""
+    """The box between the rows, or below the only row."""
     frames: list[Frame] = field(default_factory=list)
     cards: dict[int, Card] = field(default_factory=dict)
-    """By the index of the GPU."""
+    """The cards by index of the GPU."""
     chips: list[tuple[Box, Port]] = field(default_factory=list)
     switches: list[tuple[Box, Branch]] = field(default_factory=list)
     stems: list[Stem] = field(default_factory=list)
@@ -79,7 +80,7 @@ Rows = list[list[Panel]]
 
 
 def rows_of(topology: NodeTopology) -> Rows:
-    """The NUMA nodes in one row or two, so that each row has about half of the GPUs."""
+    """Returns the NUMA nodes in one row or two; of two rows each has about half of the GPUs."""
     found = panels(topology)
     with_gpus = [panel for panel in found if panel.gpus]
     without = [panel for panel in found if not panel.gpus]
@@ -99,7 +100,7 @@ def rows_of(topology: NodeTopology) -> Rows:
 
 
 def ranks(rows: Rows) -> dict[int, tuple[int, int]]:
-    """Row and position in it of each GPU, by its index."""
+    """Returns the row of each GPU and its position in the row, by index of the GPU."""
     return {
         gpu.index: (number, position)
         for number, row in enumerate(rows)
@@ -108,12 +109,12 @@ def ranks(rows: Rows) -> dict[int, tuple[int, int]]:
 
 
 def place(rows: Rows, *, top: float, width: float, gap: float) -> Layout:
-    """Give everything its place.
+    """Returns the places of everything in the picture.
 
     Args:
-        rows: From ``rows_of``.
-        top: Where the first row begins.
-        width: Of the picture; at least ``natural_width(rows)``.
+        rows: The rows that ``rows_of`` returned.
+        top: The y where the first row begins.
+        width: Width of the picture; at least ``natural_width(rows)``.
         gap: Height of the middle.
     """
     levels = max((_levels(panel.children) for row in rows for panel in row), default=0)
@@ -134,7 +135,7 @@ def place(rows: Rows, *, top: float, width: float, gap: float) -> Layout:
 
 
 def natural_width(rows: Rows) -> float:
-    """Of a picture that holds these rows and the line between sockets beside them."""
+    """Returns the width of a picture that holds these rows, with the line between sockets beside them."""
     return max((_row_width(row) for row in rows), default=0.0) + 2 * MARGIN + (BETWEEN_PANELS if rows[1:] else 0.0)
 
 
@@ -151,7 +152,7 @@ class _Row:
         self._add(panel.children, self._box.x + (self._box.width - content) / 2, 0)
 
     def _add(self, children: Sequence[Branch | Gpu | Port], x: float, level: int) -> None:
-        """Place children from ``x`` to the right; ``level`` switches are above them."""
+        """Places children from ``x`` to the right; ``level`` switches are above them."""
         parent = PADDING + CPU_HEIGHT + level * (STEM + SWITCH_HEIGHT)
         leaf = PADDING + CPU_HEIGHT + self._levels * (STEM + SWITCH_HEIGHT) + STEM
         for column in stacks(children, CHIPS_IN_COLUMN):
@@ -210,7 +211,10 @@ def _column_width(column: Branch | Gpu | tuple[Port, ...]) -> float:
 
 
 def socket_links(layout: Layout) -> Iterator[tuple[Frame, Frame]]:
-    """Neighbouring NUMA nodes, joined by what carries traffic between them; a node that is shown twice is one."""
+    """Yields the pairs of neighbouring NUMA nodes that a line joins.
+
+    The two panels of a NUMA node that is shown twice are no pair.
+    """
     for one, other in zip(layout.frames, layout.frames[1:], strict=False):
         nodes = {one.panel.numa_node, other.panel.numa_node}
         if None not in nodes and len(nodes) == 2 and one.row == other.row:

@@ -10,18 +10,18 @@ _SAMPLE, _GAP, _LINE = 34.0, 26.0, 24.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One kind of thing."""
+    """One kind of line or box, with its sentence."""
 
     class_: str
     words: str
     width: float | None = None
-    """Of a line; None for the one of the style sheet."""
+    """Width of the line; None: the one of the style sheet."""
     colour: str | None = None
     is_box: bool = False
 
 
 def legend(entries: Iterable[Entry], x: float, y: float, width: float) -> tuple[str, float]:
-    """The entries in as many lines as they need, and the height of them all."""
+    """Returns the entries in as many lines as they need, and the height of all lines."""
     parts, left, top = [], x, y
     for entry in entries:
         words = fit(entry.words, width - _SAMPLE - 8, 12)

@@ -1,4 +1,4 @@
-"""Lines that are wrapped to the width of a terminal: what follows the beginning of a line is indented by it."""
+"""Lines that are wrapped to the width of a terminal; continuation lines are indented by the beginning of the line."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -8,14 +8,14 @@ from rich.console import Console
 from rich.text import Text
 
 _LEAST = 20
-"""Characters of a line after its indentation; a narrower terminal breaks the lines itself."""
+"""Characters of a line after its indentation, at least; a narrower terminal breaks the lines itself."""
 
 
 class Line(NamedTuple):
     """A line that may be wrapped."""
 
     begin: Text
-    """Such as the number of an entry."""
+    """The beginning of the line, such as the number of an entry."""
     text: Text
 
 
@@ -23,17 +23,17 @@ EMPTY = Line(Text(), Text())
 
 
 def line(text: str, style: str = "") -> Line:
-    """A line that is not indented."""
+    """Returns a line without a beginning, so that its continuation is not indented."""
     return Line(Text(), Text(text, style=style))
 
 
 def plain(lines: Iterable[Line]) -> str:
-    """For files and pipes: none is wrapped, and there are no colours."""
+    """Returns the lines for files and pipes: not wrapped and without colours."""
     return "".join(f"{each.begin.plain}{each.text.plain}\n" for each in lines)
 
 
 def wrapped(lines: Iterable[Line], console: Console) -> Text:
-    """For a terminal: in colours, where the console has some."""
+    """Returns the lines for a terminal: wrapped, and in colours where the console has some."""
     return Text("\n").join(chain.from_iterable(_wrapped(each, console) for each in lines))
 
 

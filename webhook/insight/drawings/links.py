@@ -26,7 +26,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def nvlinks(topology: NodeTopology) -> Iterator[Link]:
-    """The links of each GPU, those between two GPUs once; a GPU in MIG mode has none."""
+    """Yields the links of each GPU, those between two GPUs once; a GPU in MIG mode has none."""
     usable = {gpu.label: gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED}
     for gpu in usable.values():
         for link in gpu.nvlinks:

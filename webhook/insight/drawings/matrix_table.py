@@ -1,4 +1,4 @@
-"""A matrix that fits the width of a terminal: one whose rows are too long is printed in parts, one below the other."""
+"""A matrix that fits the width of a terminal: with rows that are too long it is printed in parts below each other."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,21 +18,21 @@ class Column:
     group: str
     """Neighbouring columns of one group are kept together while they fit."""
     to_the_right: bool = True
-    """Where its words are aligned."""
+    """Whether the words are aligned to the right."""
 
     @cached_property
     def width(self) -> int:
-        """Of its widest word."""
+        """Width of the widest word of the column."""
         return max(word.cell_len for word in (self.heading, *self.cells))
 
 
 def matrix_table(labels: Sequence[Text], columns: Sequence[Column], width: int | None) -> Text:
-    """The labels of the rows, and the columns; without a width in one part.
+    """Returns the matrix as text.
 
     Args:
-        labels: One for each row.
-        columns: From left to right.
-        width: Columns of the terminal.
+        labels: The labels of the rows.
+        columns: The columns of the matrix, from left to right.
+        width: Columns of the terminal; None: the matrix is one part.
     """
     first = max((label.cell_len for label in labels), default=0)
     if width is None or _length(columns, _GAP) <= width - first:
@@ -46,7 +46,11 @@ def _length(columns: Sequence[Column], gap: int) -> int:
 
 
 def _parts(columns: Sequence[Column], width: int) -> list[list[Column]]:
-    """The groups, each with those before it if there is room, and cut into equal parts if there is none."""
+    """Returns the parts of the matrix.
+
+    A group of columns stands in the part of the group before it if there is room. A group that is wider than a part
+    is cut.
+    """
     parts: list[list[Column]] = []
     for group in _groups(columns):
         if parts and _length([*parts[-1], *group], _NARROW_GAP) <= width:
@@ -62,7 +66,7 @@ def _groups(columns: Sequence[Column]) -> Iterator[list[Column]]:
 
 
 def _cut(group: Sequence[Column], width: int) -> Iterator[list[Column]]:
-    """Into the fewest parts that fit, of about as many columns; a part has at least one."""
+    """Cuts a group into the fewest parts that fit, with about as many columns each; a part has at least one column."""
     for count in range(1, len(group) + 1):
         size = -(-len(group) // count)
         parts = [list(group[start : start + size]) for start in range(0, len(group), size)]
@@ -72,7 +76,7 @@ def _cut(group: Sequence[Column], width: int) -> Iterator[list[Column]]:
 
 
 def _with_words(labels: Sequence[Text], columns: Sequence[Column]) -> tuple[list[Text], list[Column]]:
-    """The rows in which some column says something."""
+    """Returns the rows in which at least one cell is not empty."""
     rows = [row for row, _ in enumerate(labels) if any(column.cells[row] for column in columns)]
     return [labels[row] for row in rows], [
         replace(column, cells=[column.cells[row] for row in rows]) for column in columns

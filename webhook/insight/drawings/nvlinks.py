@@ -1,4 +1,4 @@
-"""The middle of the picture: NVLinks, the NVSwitches, and the ring of the chosen set."""
+"""The middle of the picture: the NVLinks, the NVSwitches, and the ring of the chosen set."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ from webhook.insight.drawings.palette import NVLINK_SHADES
 from webhook.words.listing import counted
 
 _BUNDLE, _BAR = 62.0, 40.0
-"""Height of the lines between GPUs and NVSwitches, and of the bar that stands for these."""
+"""Height of the lines between GPUs and NVSwitches, and of the bar that stands for the NVSwitches."""
 _APART, _ROOM = 36.0, 18.0
-"""Distance of two rows with nothing between them, and what arcs keep from each other's rows."""
+"""Distance of two rows with nothing between them, and distance of an arc from the other row."""
 _PILL = 12.0
-"""Between a text on the bar and the end of its background."""
+"""Room for the ends of the background of a text on the bar."""
 _THICKEST, _THICK = 13.0, 2.6
-"""Width of the curve with the most links, and of one link at most."""
+"""Largest width of a curve, and of one link in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Middle:
-    """What goes on between the GPUs of a node."""
+    """The contents of the space between the GPUs of a node."""
 
     topology: NodeTopology
     edges: tuple[Edge, ...]
-    """Direct links, and hops of the ring that follow none."""
+    """Direct links, and hops of the ring between GPUs without a direct link."""
     ranks: Ranks
     rows: int
     chosen: frozenset[int]
@@ -44,7 +44,7 @@ class Middle:
 
     @property
     def height(self) -> float:
-        """What it needs."""
+        """Height that the middle needs."""
         if self.switched:
             return _BAR + _BUNDLE * self.rows
         arcs = [depth for row in range(self.rows) if (depth := reach(self.edges, self.ranks, row))]
@@ -55,13 +55,13 @@ class Middle:
 
 
 def middle(topology: NodeTopology, chosen: GpuSet | None, rows: Rows) -> Middle:
-    """Find out what is between the GPUs."""
+    """Returns the contents of the middle for these rows."""
     members = frozenset(chosen.gpus if chosen else ())
     return Middle(topology, tuple(edges(topology, chosen)), ranks(rows), len(rows), members)
 
 
 def draw_middle(found: Middle, layout: Layout) -> list[str]:
-    """All lines, from the back to the front."""
+    """Returns all lines of the middle, from the back to the front."""
     limit = _BUNDLE - _ROOM if found.switched else layout.middle.height - _ROOM
     paths = curves(found.edges, layout.cards, found.ranks, limit)
     halos = [path(paths[edge], "halo", stroke_width=width + 10) for edge, width in _direct(found) if edge.in_ring]
@@ -69,13 +69,17 @@ def draw_middle(found: Middle, layout: Layout) -> list[str]:
         *(_draw_bundles(found, layout) if found.switched else ()),
         *halos,
         *(_draw_edge(edge, paths[edge], width, found) for edge, width in _direct(found)),
-        *(_draw_hop(paths[edge]) for edge in found.edges if not edge.count),
+        *(
+            group([path(paths[edge], "casing"), path(paths[edge], "ring")], "hop")
+            for edge in found.edges
+            if not edge.count
+        ),
         *(_draw_name(found, layout) if found.switched else ()),
     ]
 
 
 def entries(found: Middle) -> Iterator[Entry]:
-    """What the legend must explain."""
+    """Yields the entries of the legend that the middle needs."""
     if found.switched:
         yield Entry("bundle", "one NVLink to the NVSwitches")
     widths = {edge.count: width for edge, width in _direct(found)}
@@ -94,7 +98,7 @@ def entries(found: Middle) -> Iterator[Entry]:
 
 
 def _direct(found: Middle) -> list[tuple[Edge, float]]:
-    """Edges that are NVLinks, with the width of their curve."""
+    """Returns the edges that are NVLinks, with the width of their curve."""
     most = max((edge.count for edge in found.edges), default=0)
     return [(edge, min(_THICK, _THICKEST / most) * edge.count) for edge in found.edges if edge.count]
 
@@ -120,10 +124,6 @@ def _group(parts: Sequence[str], found: Middle, gpus: Sequence[int], ends: str) 
     return group(parts, "edge aside" if aside else "edge", data_ends=ends)
 
 
-def _draw_hop(points: str) -> str:
-    return group([path(points, "casing"), path(points, "ring")], "hop")
-
-
 def _draw_bundles(found: Middle, layout: Layout) -> Iterator[str]:
     bar = _bar(layout)
     for link in found.switched:
@@ -141,7 +141,7 @@ def _bar(layout: Layout) -> Box:
 
 
 def _draw_name(found: Middle, layout: Layout) -> Iterator[str]:
-    """The name of the switches, over the hops of a ring that cross their bar."""
+    """Yields the name of the switches, with a background that covers the hops of a ring that cross the bar."""
     bar = _bar(layout)
     switches = len(found.topology.nvswitches)
     name = f"{switches} NVSwitches" if switches > 1 else "NVSwitch"
@@ -155,7 +155,7 @@ def _draw_name(found: Middle, layout: Layout) -> Iterator[str]:
 
 
 def _speed(found: Middle) -> str:
-    """What pairs get through the switches; empty if there are none."""
+    """Returns the bandwidth that pairs have through the switches; empty if no pair is joined by them."""
     connections = Connections(found.topology)
     pairs = [connections.direct(one.one, other.one) for one, other in combinations(found.switched, 2)]
     bandwidths = [pair.bandwidth for pair in pairs if pair.type is PathType.NVL]

@@ -1,4 +1,4 @@
-"""What a job would get in a cluster as it is now, and what is in its way: in sentences and a table."""
+"""The GPUs that a job would get in a cluster now, and the pods in its way: in sentences and a table."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,15 @@ from webhook.words.listing import counted, ranges
 
 _HEADINGS = ("node", "free GPUs", "the best for this job", "held by", "")
 _PODS = 3
-"""That a cell or a sentence names."""
+"""Pods that a cell or a sentence names at most."""
 
 
 def survey_text(found: Survey, asked: Constraints) -> Text:
-    """The choice, if there is one, the pods that come first, and the nodes.
+    """Returns the choice if there is one, the pods that come before the job, and the nodes.
 
     Args:
-        found: What was found.
-        asked: What the sets should meet.
+        found: The state of the cluster, with the choice.
+        asked: The constraints that the sets should meet.
     """
     parts = [plan_text(found.plan, asked)] if found.plan else []
     if found.waiting:

@@ -1,12 +1,12 @@
-"""Colours and fonts of the picture, as a style sheet that holds for it alone."""
+"""Colours and fonts of the picture, and the style sheet that applies to the picture alone."""
 
 SANS = '-apple-system, "Segoe UI", Helvetica, Arial, sans-serif'
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace"
 
 NVLINK_SHADES = ("#116329", "#2da44e", "#6fdd8b")
-"""From the most links between two GPUs to the fewest."""
+"""Colours of links, from the most links between two GPUs to the fewest."""
 
-# It brings its own light background, so that it can stand on a dark page.
+# The picture has its own light background, so that it can stand on a dark page.
 STYLE = f"""
 .topology .paper {{ fill: #ffffff; stroke: #d0d7de; }}
 .topology text {{ font-family: {SANS}; font-size: 12px; fill: #1f2328; }}

@@ -10,7 +10,7 @@ from webhook.hardware.topology.pcie import PciePath, PcieTree
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A NIC with its label in the matrix."""
+    """A NIC, with its label in the matrix."""
 
     label: str
     nic: Nic
@@ -21,17 +21,17 @@ Leaf = Gpu | Port
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A PCIe switch and what hangs below it. Where the tree is not known: devices that a word of the matrix joins."""
+    """A PCIe switch and the devices below it; where the tree is not known, devices that a word of the matrix joins."""
 
     switch: PciSwitch | None
     word: str
-    """``PIX`` or ``PXB`` where no switch is known, else empty."""
+    """The word of the matrix, ``PIX`` or ``PXB``, where no switch is known; else empty."""
     children: "tuple[Branch | Leaf, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One NUMA node, or the devices of which none is known."""
+    """One NUMA node with its devices, or the devices whose NUMA node is not known."""
 
     numa_node: int | None
     cpu: Cpu | None
@@ -41,12 +41,12 @@ class Panel:
 
     @property
     def gpus(self) -> list[Gpu]:
-        """Those below it, from left to right."""
+        """The GPUs of the panel, from left to right."""
         return [leaf for child in self.children for leaf in _leaves(child) if isinstance(leaf, Gpu)]
 
 
 def panels(topology: NodeTopology) -> list[Panel]:
-    """The NUMA nodes that have GPUs or NICs, in the order of their first GPU; those without a GPU come last."""
+    """Returns the NUMA nodes that have GPUs or NICs, in the order of their first GPU; those without a GPU come last."""
     leaves: list[Leaf] = [*topology.gpus]
     leaves += map(Port, topology.nic_labels, topology.nics)
     switches = {switch.pci_bus_id: switch for switch in topology.switches}
@@ -63,7 +63,7 @@ def panels(topology: NodeTopology) -> list[Panel]:
 
 
 def split(panel: Panel) -> list[Panel]:
-    """The panel in two with half of its GPUs each, as far as its branches allow."""
+    """Returns two panels, each with half of the GPUs as far as the branches allow; one panel where they do not."""
     half, count, taken = len(panel.gpus) / 2, 0, 0
     for child in panel.children:
         if count >= half:
@@ -77,7 +77,7 @@ def split(panel: Panel) -> list[Panel]:
 
 
 def stacks(children: Sequence[Branch | Leaf], height: int) -> list[Branch | Gpu | tuple[Port, ...]]:
-    """Children as columns. NICs come last; so many of them share a column."""
+    """Returns children as columns. NICs come last; ``height`` of them share a column."""
     ports = [child for child in children if isinstance(child, Port)]
     others = [child for child in children if not isinstance(child, Port)]
     return [*others, *(tuple(ports[start : start + height]) for start in range(0, len(ports), height))]
@@ -96,7 +96,11 @@ def _device(leaf: Leaf) -> Gpu | Nic:
 
 
 def _numa_node(leaf: Leaf, topology: NodeTopology, tree: PcieTree) -> int | None:
-    """Its own; ``nvidia-smi`` does not tell that of a NIC, but which GPUs are on the same NUMA node."""
+    """Returns the NUMA node of a device; None if it is not known.
+
+    ``nvidia-smi`` does not print the NUMA node of a NIC. It prints the paths to GPUs, which show whether a GPU is on
+    the same one.
+    """
     device = _device(leaf)
     if device.numa_node is not None or not device.distance:
         return device.numa_node
@@ -105,13 +109,16 @@ def _numa_node(leaf: Leaf, topology: NodeTopology, tree: PcieTree) -> int | None
 
 
 _Chains = Mapping[str, tuple[str, ...]]
-"""By the label of a device, what is above it, from the top: bus ids of switches, or a word and who begins the group."""
+"""The keys of the branches above each device, from the top, by label of the device.
+
+A key is the bus id of a switch, or a word of the matrix and the label of the first device of the group.
+"""
 
 
 def _nested(
     leaves: Sequence[Leaf], chains: _Chains, depth: int, switches: Mapping[str, PciSwitch]
 ) -> tuple[Branch | Leaf, ...]:
-    """Leaves in branches; a branch stands where its first leaf would."""
+    """Returns leaves in branches; a branch stands at the place of its first leaf."""
     groups: dict[str, list[Leaf]] = {}
     for leaf in leaves:
         chain = chains[leaf.label]
@@ -141,7 +148,7 @@ def _above(leaf: Leaf, switches: Mapping[str, PciSwitch]) -> tuple[str, ...]:
 
 
 def _by_words(leaves: Sequence[Leaf], tree: PcieTree) -> dict[str, tuple[str, ...]]:
-    """Groups that ``PIX`` and ``PXB`` make, where only the matrix is known."""
+    """Returns the groups that ``PIX`` and ``PXB`` make, where only the matrix is known."""
     words = {
         (one.label, other.label): tree.path(_device(one), _device(other)) for one, other in combinations(leaves, 2)
     }
@@ -158,7 +165,7 @@ def _by_words(leaves: Sequence[Leaf], tree: PcieTree) -> dict[str, tuple[str, ..
 
 
 def _joined(leaves: Sequence[Leaf], pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """The group of each device by its label: all that it reaches over those pairs, in steps."""
+    """Returns the group of each device by its label: all devices that it reaches over these pairs, in several steps."""
     groups = {leaf.label: [leaf.label] for leaf in leaves}
     for one, other in pairs:
         if groups[one] is not groups[other]:

@@ -1,4 +1,4 @@
-"""What text and picture both say of a node and of a set of its GPUs."""
+"""The sentences about a node and a set of its GPUs that text and picture share."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ _WITHOUT_LINKS = "no NVLink, and no part of NCCL's file"
 
 
 def outline(topology: NodeTopology) -> str:
-    """What the node has, such as ``8 x NVIDIA H20, driver 570.133.20, CUDA 12.8``."""
+    """Returns the hardware and driver of a node, such as ``8 x NVIDIA H20, driver 570.133.20, CUDA 12.8``."""
     products = Counter(gpu.name or "GPU" for gpu in topology.gpus)
     parts = [f"{count} x {name}" for name, count in products.items()] or ["no GPU"]
     if topology.driver_version:
@@ -24,7 +24,7 @@ def outline(topology: NodeTopology) -> str:
 
 
 def notes(topology: NodeTopology) -> list[str]:
-    """What is wrong with the node, and what is not to be seen in its matrix: a sentence for each thing."""
+    """Returns a sentence for each problem of the node, and one for GPUs in MIG mode, which the matrix does not show."""
     found = [*([topology.problem] if topology.problem else []), *node_health(topology).findings]
     in_mig_mode = mig_gpus(topology)
     if in_mig_mode:
@@ -34,22 +34,22 @@ def notes(topology: NodeTopology) -> list[str]:
 
 
 def mig_gpus(topology: NodeTopology, chosen: GpuSet | None = None) -> tuple[int, ...]:
-    """Indices of the GPUs in MIG mode; with a set, of those in it."""
+    """Returns the indices of the GPUs in MIG mode, with a set only of those in the set."""
     in_mig_mode = (gpu.index for gpu in topology.gpus if gpu.mig_mode is MigMode.ENABLED)
     return tuple(index for index in in_mig_mode if chosen is None or index in chosen.gpus)
 
 
 def names(gpus: Sequence[int], separator: str = ", ") -> str:
-    """GPUs as the matrix calls them."""
+    """Returns the names of GPUs in the matrix."""
     return separator.join(f"GPU{index}" for index in gpus)
 
 
 def properties(chosen: GpuSet, in_mig_mode: Sequence[int] = ()) -> Iterator[tuple[str, str]]:
-    """What a set is worth to a job that uses all of it: names and values.
+    """Yields the properties of a set for a job that uses all of its GPUs: names and values.
 
     Args:
         chosen: The set.
-        in_mig_mode: Those of its GPUs that are (``mig_gpus``), which the set itself does not know.
+        in_mig_mode: The GPUs of the set in MIG mode (``mig_gpus``), which the set itself does not know.
     """
     if chosen.weakest:
         connection = chosen.weakest.connection
@@ -67,7 +67,7 @@ def properties(chosen: GpuSet, in_mig_mode: Sequence[int] = ()) -> Iterator[tupl
 
 
 def _near_nics(chosen: GpuSet) -> Iterator[str]:
-    """Each NIC once, with all its distances; the nearest first."""
+    """Yields each NIC once, with all its distances; the nearest first."""
     distances: dict[str, list[str]] = {}
     for nic in chosen.nics:
         where = "" if nic.gpus == chosen.gpus else f" to {names(nic.gpus)}"

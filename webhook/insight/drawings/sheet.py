@@ -1,4 +1,4 @@
-"""A picture as an SVG document of its own: paper, style, a title and a description."""
+"""The frame of a picture as an SVG document of its own: paper, style, a title and a description."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,16 @@ from webhook.insight.drawings.elements import Box, description, element, number,
 def sheet(  # noqa: PLR0913 - what a picture has beside its parts
     class_: str, parts: Sequence[str], *, title: str, shows: str, style: str, width: float, height: float
 ) -> str:
-    """The document, in ASCII.
+    """Returns the document, in ASCII.
 
     Args:
-        class_: Of the picture; its ids begin with it, so that pictures of different classes can stand on one page.
-        parts: What is drawn on the paper.
-        title: What the picture is called.
-        shows: What it shows, for those who do not see it.
-        style: For all that has a class.
-        width: Of the paper, like ``height`` in pixels.
-        height: Of the paper.
+        class_: Class of the picture; its ids begin with it, so that pictures of different classes fit on one page.
+        parts: Elements that are drawn on the paper.
+        title: Title of the picture.
+        shows: Description of the picture, for people who do not see it.
+        style: Style sheet for the classes of the picture.
+        width: Width of the paper, like ``height`` in pixels.
+        height: Height of the paper.
     """
     title_id, description_id = f"{class_}-title", f"{class_}-description"
     content = [

@@ -29,15 +29,15 @@ from webhook.insight.drawings.sheet import sheet
 
 _LEAST_WIDTH = 720.0
 _NOTHING = 110.0
-"""Height of what stands for no GPU."""
+"""Height of the box that says that there is no GPU."""
 
 
 def draw(topology: NodeTopology, chosen: GpuSet | None = None) -> str:
-    """The picture as an SVG document, in ASCII.
+    """Returns the picture as an SVG document, in ASCII.
 
     Args:
         topology: The node.
-        chosen: A set of its GPUs to mark, with its ring.
+        chosen: A set of GPUs of the node to mark, with its ring.
     """
     rows = rows_of(topology)
     width = max(natural_width(rows), _LEAST_WIDTH)
@@ -73,7 +73,10 @@ def draw(topology: NodeTopology, chosen: GpuSet | None = None) -> str:
 
 
 def _socket_link(one: Frame, other: Frame) -> str:
-    """Beside each other: a line between both CPUs. One above the other: a line around the right side."""
+    """Returns the line between two NUMA nodes.
+
+    It joins the CPUs of nodes beside each other. It goes around the right side of nodes one above the other.
+    """
     if one.row == other.row:
         return path(line(one.cpu.right, one.cpu.level, other.cpu.x, other.cpu.level), "sys")
     x = max(one.box.right, other.box.right) + BETWEEN_PANELS / 2
@@ -101,7 +104,7 @@ def _cards(topology: NodeTopology, layout: Layout, chosen: GpuSet | None) -> Ite
 
 
 def _below(topology: NodeTopology, layout: Layout) -> tuple[list[str], float]:
-    """Lost GPUs, and a sign where there is no GPU at all; with the y below them."""
+    """Returns the boxes of lost GPUs, and a sign where the node has no GPU; with the y below them."""
     parts, bottom, left = [], layout.bottom, MARGIN
     right = layout.width - MARGIN
     if not topology.gpus:

@@ -1,6 +1,6 @@
-"""A node as text: the matrix in colours by link class, what a set of GPUs is worth, and what is wrong.
+"""A node as text: the matrix in colours by link class, the properties of a set of GPUs, and the problems of the node.
 
-The plain form has the words of ``nvidia-smi topo -m``, so that programs can compare both.
+The plain form has the words of ``nvidia-smi topo -m``, so that programs can compare the two.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _NVLINK_STYLE = "green"
 _PCIE_STYLES = {PciePath.PIX: "cyan", PciePath.PXB: "blue", PciePath.PHB: "yellow", PciePath.NODE: "magenta"}
 _STYLES = {path.value: style for path, style in _PCIE_STYLES.items()} | {
     PciePath.SYS.value: "red",
-    LinkClass.PARTIAL.value: "yellow",  # some pair has no NVLink: not the colour of those that have
+    LinkClass.PARTIAL.value: "yellow",  # not green: some pair has no NVLink
 }
 _LEGEND = (
     ("NV#", "# NVLinks, bonded"),
@@ -47,13 +47,13 @@ CLASSES = {
 def picture(
     topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: bool = False, width: int | None = None
 ) -> Text:
-    """The node in colours, for a terminal.
+    """Returns the node in colours, for a terminal.
 
     Args:
         topology: The node.
-        chosen: A set of its GPUs to mark and to describe.
-        bandwidth: GB/s per direction between the GPUs instead of the words; within the set, with the help of its third
-            GPUs.
+        chosen: A set of GPUs of the node to mark and to describe.
+        bandwidth: Whether the matrix has GB/s per direction instead of words; pairs of the set may use other GPUs of
+            the set as intermediate hops.
         width: Columns of the terminal; a matrix that is wider is printed in parts, one below the other.
     """
     found = matrix(topology)
@@ -69,9 +69,9 @@ def picture(
 
 
 def plain(topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: bool = False) -> str:
-    """The same for files and pipes: what ``nvidia-smi topo -m`` would print, and then the chosen set.
+    """Returns the node for files and pipes: what ``nvidia-smi topo -m`` would print, and then the chosen set.
 
-    What is wrong with the node is not in it; see ``sentences.notes``.
+    The problems of the node are not in it; see ``sentences.notes``.
     """
     parts = []
     if topology.gpus or topology.nics:
@@ -82,11 +82,11 @@ def plain(topology: NodeTopology, *, chosen: GpuSet | None = None, bandwidth: bo
 
 
 def worth(chosen: GpuSet, in_mig_mode: Sequence[int] = ()) -> Text:
-    """What a set is worth to a job that uses all of it: one line for each property.
+    """Returns the properties of a set for a job that uses all of its GPUs: one line for each property.
 
     Args:
         chosen: The set.
-        in_mig_mode: Those of its GPUs that are.
+        in_mig_mode: The GPUs of the set in MIG mode.
     """
     text = Text().append(names(chosen.gpus), style="bold").append("  ").append_text(link_class(chosen.link))
     text.append(f": {CLASSES[chosen.link]}")
@@ -94,12 +94,12 @@ def worth(chosen: GpuSet, in_mig_mode: Sequence[int] = ()) -> Text:
 
 
 def link_class(link: LinkClass) -> Text:
-    """A link class in its colour."""
+    """Returns a link class in its colour."""
     return Text(str(link), style=f"bold {_style(link)}")
 
 
 def worth_lines(chosen: GpuSet, in_mig_mode: Sequence[int] = ()) -> Text:
-    """The properties alone."""
+    """Returns the lines of the properties, without the line that names the set."""
     text = Text()
     for name, value in properties(chosen, in_mig_mode):
         text.append(f"\n  {name:<13}", style="dim").append(value)
@@ -121,7 +121,10 @@ def _words(found: Matrix, chosen: GpuSet | None, width: int | None) -> Text:
 
 
 def _bandwidths(topology: NodeTopology, chosen: GpuSet | None, width: int | None = None) -> Text:
-    """GB/s per direction, in the colours of the words; between chosen GPUs what a job on all of them has."""
+    """Returns the matrix in GB/s per direction, in the colours of the words.
+
+    The value between two chosen GPUs is the bandwidth that a job on all chosen GPUs has.
+    """
     found, connections = _gpus_of(matrix(topology)), Connections(topology)
     members = chosen.gpus if chosen else ()
     rows = []
@@ -141,20 +144,20 @@ def _reckoned(connections: Connections, one: int, other: int, members: Sequence[
 
 
 def _bandwidth_cell(word: str, connection: Connection | None) -> tuple[str, str]:
-    """What stands there, and the word that gives its colour: NVLink's also for a way through a third GPU."""
+    """Returns the text of a cell and the word that gives its colour; a path through a third GPU counts as NVLink."""
     if connection is None or (word == UNKNOWN and connection.type is not PathType.NVB):
         return word, word
     return f"{connection.bandwidth:.1f}", PathType.NVB if connection.type is PathType.NVB else word
 
 
 def _gpus_of(found: Matrix) -> Matrix:
-    """The matrix without NICs."""
+    """Returns the matrix without NICs."""
     count = len(found.rows) - len(found.nics)
     return Matrix(tuple(replace(row, words=row.words[:count]) for row in found.rows[:count]), ())
 
 
 _Cells = Sequence[tuple[str, str]]
-"""What stands there, and the word that gives its colour."""
+"""The text of each cell, and the word that gives its colour."""
 
 
 def _table(
@@ -187,7 +190,7 @@ def _cell_style(word: str, label: str, other: str, marked: set[str]) -> str:
 
 
 def _style(word: str) -> str:
-    """The colour of a word of the matrix or of a link class."""
+    """Returns the style of a word of the matrix or of a link class."""
     if word in (SELF, UNKNOWN):
         return "dim"
     return _STYLES.get(word, _NVLINK_STYLE)

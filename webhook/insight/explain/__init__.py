@@ -1,1 +1,1 @@
-"""Why a pod has NVLink, or has not; pure, with the rules of admission and bind."""
+"""The explanation why a pod has NVLink or does not. Pure functions, with the rules of admission and bind."""

@@ -1,4 +1,4 @@
-"""Are the GPUs the pod's alone, and does each container see them?"""
+"""Conditions on cards: whole GPUs that belong to the pod alone, and that each of its containers sees."""
 
 from collections.abc import Iterator, Sequence
 
@@ -37,7 +37,7 @@ WHOLE_CARDS, OWN_GPUS = "whole-cards", "own-gpus"
 
 
 def cards(examined: ExaminedPod) -> Iterator[Finding]:
-    """Whole cards, no interception, and nothing that hides them."""
+    """Yields the conditions ``whole-cards``, ``control`` and ``own-gpus``."""
     yield _whole(examined)
     if not examined.gpu_containers:  # MIG devices alone
         return
@@ -81,7 +81,10 @@ def _slice(container: str, request: GpuRequest) -> Message:
 
 
 def _own_gpus(examined: ExaminedPod, *, preloaded: bool) -> Finding:
-    """Own variables in ``exclusive``; in the peer profiles they are a matter of the peers."""
+    """Returns the finding whether the containers see their own GPUs and no others.
+
+    In the profiles of peers the condition ``visibility`` judges this instead.
+    """
     privileged = [container for container in examined.gpu_containers if container.spec.is_privileged]
     if privileged and examined.profile is not Profile.NODE_PEERS:
         whose = "those of the pod" if examined.profile.shares_gpus else "its own"
@@ -93,7 +96,7 @@ def _own_gpus(examined: ExaminedPod, *, preloaded: bool) -> Finding:
         return fails(OWN_GPUS, CLAIM_IS_SHARED.say(count=examined.given.shared_with))
     found = [finding for container in examined.gpu_containers for finding in _hidden(examined, container, preloaded)]
     failing = next((finding for finding in found if finding.fails), None)
-    commanded = commanded_lists(examined, COMMAND_NARROWS_LIST)  # among GPUs that are all the container's own
+    commanded = commanded_lists(examined, COMMAND_NARROWS_LIST)  # such a list selects among the container's own GPUs
     worst = failing or (unknown(OWN_GPUS, commanded) if commanded else next(iter(found), None))
     if worst:
         return worst
@@ -108,7 +111,7 @@ def _hidden(examined: ExaminedPod, container: PodContainer, preloaded: bool) -> 
     visible, used = (
         container.own_env.get(name) for name in (names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_CUDA_VISIBLE_DEVICES)
     )
-    if visible is not None and examined.family != CLAIM:  # what a claim gives replaces it
+    if visible is not None and examined.family != CLAIM:  # a claim replaces the list
         if visible.value_from is None and (visible.value or "") in SHOWS_NOTHING:
             shown = shorten(visible.value or "")
             yield fails(OWN_GPUS, LIST_SHOWS_NOTHING.say(container=container.name, value=shown), stops=True)
@@ -120,7 +123,7 @@ def _hidden(examined: ExaminedPod, container: PodContainer, preloaded: bool) -> 
 
 
 def _used(examined: ExaminedPod, container: PodContainer, used: EnvVar, preloaded: bool) -> Finding:
-    """What CUDA makes of a list of the pod's own, where the container sees its GPUs and no others."""
+    """Returns the finding about a ``CUDA_VISIBLE_DEVICES`` that a container sets, which sees its own GPUs only."""
     name = container.name
     if used.value_from is not None or "$(" in (used.value or ""):
         return unknown(OWN_GPUS, NUMBERS_FROM_ELSEWHERE.say(container=name))
@@ -143,7 +146,7 @@ def _used(examined: ExaminedPod, container: PodContainer, used: EnvVar, preloade
 
 
 def _given(examined: ExaminedPod, container: PodContainer) -> Sequence[Gpu] | None:
-    """The GPUs of a container; ``None`` if they are not known by their UUIDs."""
+    """Returns the GPUs of a container; ``None`` if their UUIDs are not known."""
     known = examined.resolution.containers if examined.resolution else ()
     found = next((given.gpus for given in known if given.container.name == container.name), ())
     return found if found and all(gpu.uuid for gpu in found) else None

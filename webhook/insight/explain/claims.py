@@ -1,4 +1,4 @@
-"""Does the pod get its GPUs by resource claims, and what did these give it?"""
+"""Conditions on resource claims: the claims through which the pod gets GPUs, and the devices that they gave it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -34,11 +34,11 @@ _ENDED = ("Succeeded", "Failed")
 _UNSAID = frozenset(
     entry.code for entry in (POOL_NOT_PUBLISHED, POOL_INCOMPLETE, DEVICE_NOT_PUBLISHED, DEVICE_WITHOUT_UUID)
 )
-"""What hides the GPUs from us, and does no harm to the pod."""
+"""Codes of problems that hide the GPUs from us, and do no harm to the pod."""
 
 
 def claims(examined: ExaminedPod) -> Iterator[Finding]:
-    """Nothing, for a pod that a device plugin serves."""
+    """Yields the findings about the claims of a pod; none for a pod that a device plugin serves."""
     if not examined.looks_at_claims:
         yield from _not_looked_at(examined)
         return
@@ -69,14 +69,14 @@ def _of_count(examined: ExaminedPod) -> Message:
 
 
 def _named(found: tuple[str, ...]) -> str:
-    """``resource claim gpus``, ``resource claims a and b``."""
+    """Returns the claims in words: ``resource claim gpus``, ``resource claims a and b``."""
     if not found:
         return "resource claims that HAMi-DRA made"
     return f"resource claim{'s' if len(found) > 1 else ''} {listed(map(shorten, found), _NAMED)}"
 
 
 def _problem(examined: ExaminedPod) -> Finding | None:
-    """Why it is not known which GPUs the claims gave, although each of them is allocated."""
+    """Returns why the GPUs that the claims gave are not known, although each is allocated; ``None`` if they are."""
     problem = examined.given.problem
     if problem is None:
         return None
@@ -89,7 +89,7 @@ def _problem(examined: ExaminedPod) -> Finding | None:
 
 
 def _described(examined: ExaminedPod) -> Iterator[Finding]:
-    """One finding for each claim that is for GPUs, or may be."""
+    """Yields one finding for each claim that is for GPUs, or may be."""
     pod, known = examined.evidence.pod, examined.evidence.claims
     names, specs = claim_names(pod), known.specs(pod)
     used = used_entries(pod)
@@ -98,7 +98,7 @@ def _described(examined: ExaminedPod) -> Iterator[Finding]:
         claim = known.claims.get(name) if name else None
         spec = specs.get(entry)
         if spec is not None and not _is_of_gpus(examined, spec):
-            continue  # of a NIC, or of a channel between nodes
+            continue  # a claim for a NIC, or for a channel between nodes
         if claim and claim.allocation:
             yield _allocated(examined, entry, claim)
         elif name:
@@ -121,7 +121,7 @@ def _is_of_gpus(examined: ExaminedPod, spec: ClaimSpec) -> bool:
 
 
 def _asked(examined: ExaminedPod, spec: ClaimSpec) -> str:
-    """``2 devices of gpu.nvidia.com``."""
+    """Returns the GPUs that a claim asks for in words, such as ``2 devices of gpu.nvidia.com``."""
     settings = examined.evidence.policy.claims
     found = []
     for request in (spec.devices.requests if spec.devices else None) or ():
@@ -179,7 +179,7 @@ def _allocated(examined: ExaminedPod, entry: str, claim: ResourceClaim) -> Findi
 
 
 def _devices(results: Sequence[Result]) -> str:
-    """``gpu-0 and gpu-1 of pool n1 by driver gpu.nvidia.com``."""
+    """Returns the devices in words, such as ``gpu-0 and gpu-1 of pool n1 by driver gpu.nvidia.com``."""
     pools = dict[tuple[str, str], list[str]]()
     for result in results:
         pools.setdefault((result.driver, result.pool), []).append(fitted(result.device))
@@ -190,7 +190,7 @@ def _devices(results: Sequence[Result]) -> str:
 
 
 def _consumers(examined: ExaminedPod, entry: str, claim: ResourceClaim) -> str:
-    """Who else uses the claim, or may."""
+    """Returns the other consumers of the claim in words, or that others may use it."""
     others = other_consumers(examined, claim)
     if others:
         shown = listed((fitted(consumer.name) for consumer in others), _NAMED)
@@ -201,7 +201,7 @@ def _consumers(examined: ExaminedPod, entry: str, claim: ResourceClaim) -> str:
 
 
 def other_consumers(examined: ExaminedPod, claim: ResourceClaim) -> list[Consumer]:
-    """The other pods, or groups of pods, that may use a claim now."""
+    """Returns the other pods, or groups of pods, that may use a claim now."""
     metadata = examined.evidence.pod.metadata
     uid, name = (metadata.uid, metadata.name) if metadata else (None, None)
     return [consumer for consumer in claim.consumers if (consumer.uid != uid if uid else consumer.name != name)]

@@ -1,4 +1,4 @@
-"""Which lists of GPUs do the commands of containers set?"""
+"""Lists of GPUs that the commands of containers set."""
 
 from webhook.decisions.request.command_text import assigned_lists
 from webhook.insight.explain.examination import ExaminedPod
@@ -8,7 +8,7 @@ from webhook.words.listing import listed
 
 
 def commanded_lists(examined: ExaminedPod, entry: Entry) -> Message | None:
-    """What ``entry`` says of the containers whose commands set such lists; ``None`` if none does."""
+    """Returns the message of ``entry`` about the containers whose commands set such lists; ``None`` if none does."""
     sets = {container: assigned_lists(container.spec) for container in examined.gpu_containers}
     setting = [container for container, found in sets.items() if found]
     if not setting:

@@ -1,9 +1,10 @@
-"""Does HAMi leave the pod alone, or does it preload its library?
+"""The condition that HAMi does not preload its library into the containers of the pod.
 
-The device plugin looks for a literal ``CUDA_DISABLE_CONTROL`` at the container that it believes it serves. Which one
-that is differs: up to HAMi 2.8 the first one of ``containers``, always; since 2.9 the right one, by its position; in
-2.10.0 positions without a GPU vanish, so that the k-th container that asks for GPUs stands for the k-th container, init
-containers first. Volcano's plugin leaves init containers out, and the name alone is enough for it. Sources: HAMi
+The device plugin looks for a literal ``CUDA_DISABLE_CONTROL`` in the container that it believes it serves. Versions
+differ in that container. Up to HAMi 2.8 it is always the first one of ``containers``. Since 2.9 it is the right one,
+found by its position. In 2.10.0 positions without a GPU vanish, so that the k-th container that asks for GPUs stands
+for the k-th container, init containers first. Volcano's plugin counts in the same way without init containers, and the
+name of the variable alone is enough for it. Sources: HAMi
 pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go and util.go, pkg/scheduler/score.go;
 volcano-vgpu-device-plugin pkg/plugin/server.go, pkg/util/util.go.
 """
@@ -29,7 +30,7 @@ CONTROL = "control"
 
 
 class Reader(enum.StrEnum):
-    """Who looks for the variable."""
+    """The program that looks for the variable."""
 
     FIRST = "HAMi up to 2.8"
     OWN = "HAMi since 2.9"
@@ -41,14 +42,14 @@ _ANY = "HAMi, whichever version it is,"
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """At which container the device plugin looks when it serves another one, perhaps the same."""
+    """The container that the device plugin serves, and the container in which it looks for the variable."""
 
     served: PodContainer
     seen: PodContainer | None
 
 
 def control(examined: ExaminedPod) -> Finding:
-    """Whether HAMi's library stays out of every container with GPUs."""
+    """Returns the finding whether HAMi's library stays out of every container with GPUs."""
     if examined.family == "koordinator":
         return not_needed(CONTROL, "Koordinator preloads nothing where whole GPUs are asked for")
     if examined.claimed_count or examined.family == CLAIM:
@@ -81,7 +82,7 @@ def _readers(examined: ExaminedPod) -> tuple[Reader, ...]:
 
 
 def _looks(examined: ExaminedPod, reader: Reader) -> Iterator[_Look]:
-    """What happens to each container of ``examined.gpu_containers``."""
+    """Yields for each container of ``examined.gpu_containers`` the container in which the reader looks."""
     apps = [container for container in examined.containers if not container.is_init]
     asking = [
         container for container in (apps if reader is Reader.VOLCANO else examined.containers) if container.request

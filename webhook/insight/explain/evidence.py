@@ -1,4 +1,4 @@
-"""All that is known of a pod that is to be explained."""
+"""The evidence about a pod: everything that its explanation may use."""
 
 from datetime import datetime
 
@@ -17,72 +17,72 @@ from webhook.words.errors import FormatError
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """How the evidence was come by; texts are empty where there is nothing to say."""
+    """The circumstances in which the evidence was read; texts are empty where there is nothing to say."""
 
     node_teller: str = ""
-    """Who says what is known of the node, where that is not the agent's ConfigMap: ``state directory examples/state``.
+    """The source of the topology of the node where it is not the agent's ConfigMap: ``state directory examples/state``.
     """
     show: str = ""
     """The arguments with which ``gpu-topology topology show`` shows the node."""
     namespace_problem: str = ""
-    """Why the namespace could not be read."""
+    """The reason why the namespace could not be read."""
     node_problem: str = ""
-    """Why what is known of the node could not be read."""
+    """The reason why the topology of the node could not be read."""
     age_problem: str = ""
-    """Why it is not known how old what the agent published is."""
+    """The reason why the age of what the agent published is not known."""
     group_problem: str = ""
-    """Why the other pods of the group could not be read."""
+    """The reason why the other pods of the group could not be read."""
     is_configured: bool = True
-    """Whether the configuration is that of the cluster, and not all defaults for want of it."""
+    """Whether the configuration is that of the cluster; if not, all of it is defaults."""
 
 
 class BindingReviews(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the API server asks the webhook about the Bindings of HAMi's schedulers."""
+    """The schedulers about whose Bindings the API server asks the webhook, and those about whose it does not."""
 
     configuration: str
     """Name of the MutatingWebhookConfiguration."""
     is_registered: bool = True
-    """Whether there is one."""
+    """Whether that MutatingWebhookConfiguration exists."""
     asked: tuple[str, ...] = ()
-    """User names of schedulers about whose Bindings it asks."""
+    """User names of the schedulers about whose Bindings the API server asks the webhook."""
     passed_by: tuple[str, ...] = ()
-    """Those about whose Bindings it does not."""
+    """User names of the schedulers about whose Bindings it does not ask."""
     unclear: tuple[str, ...] = ()
-    """Those for which that cannot be told from here."""
+    """User names of the schedulers for which this is not known."""
     problem: str = ""
-    """Why nothing is known; empty if something is."""
+    """The reason why nothing is known; empty if something is."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod and what is around it."""
+    """A pod and its surroundings."""
 
     pod: Pod
     namespace: Namespace
     policy: AdmitPolicy
     cluster: ClusterFacts = ClusterFacts()
     sources: Sources = Sources()
-    """What is known of the GPUs of its node."""
+    """The known topologies of the node of the pod."""
     claims: KnownClaims = KnownClaims()
-    """What is known of its resource claims; nothing where the configuration does not have them looked at."""
+    """The resource claims of the pod; empty where the configuration does not enable claims."""
     node: str = ""
-    """Where it is, or is going to be; empty if that is open."""
+    """The node of the pod, now or in future; empty if that is open."""
     others: tuple[Pod, ...] | None = None
-    """The other pods of its group, wherever they are; ``None`` if they were not looked for."""
+    """The other pods of its group on any node; ``None`` if they were not looked for."""
     reading: Reading = Reading()
     reviews: BindingReviews | None = None
-    """``None`` where there is no cluster to ask."""
+    """The reviews of Bindings; ``None`` without a cluster."""
     planner: PlannerSigns = PlannerSigns()
     asked_at: datetime | None = None
-    """``None`` where the pod is as some file has it, and nobody knows since when."""
+    """The time at which the cluster was read; ``None`` for a pod of a file, whose time is not known."""
 
     @property
     def peers_here(self) -> tuple[Pod, ...]:
-        """The other pods of its group on its node; none without a node."""
+        """The other pods of the group on the node of the pod; empty without a node."""
         return tuple(other for other in self.others or () if self.node and node_of(other) == self.node)
 
 
 def group_of(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> str:
-    """The group of the pod: its label, else the option; empty if it has none."""
+    """Returns the group of the pod: its label, else the option; empty if the pod has no group."""
     label = pod.labels.get(names.GROUP)
     if label:
         return label
@@ -93,12 +93,15 @@ def group_of(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> str:
 
 
 def policy_for(pod: Pod, policy: AdmitPolicy, *, is_configured: bool) -> AdmitPolicy:
-    """The configuration for a pod: where it is not known, claims are looked at that a webhook has looked at.
+    """Returns the configuration for a pod.
+
+    Claims are enabled where the configuration of the cluster is not known and the pod shows that a webhook with claims
+    enabled treated it.
 
     Args:
         pod: The pod.
         policy: The configuration.
-        is_configured: Whether it is that of the cluster, and not all defaults for want of it.
+        is_configured: Whether the configuration is that of the cluster; if not, all of it is defaults.
     """
     if is_configured or policy.claims.enabled or not _was_given_claims(pod):
         return policy
@@ -106,7 +109,7 @@ def policy_for(pod: Pod, policy: AdmitPolicy, *, is_configured: bool) -> AdmitPo
 
 
 def _was_given_claims(pod: Pod) -> bool:
-    """Whether a webhook with claims enabled has bound or prepared the pod, whatever is configured here."""
+    """Returns whether a webhook with claims enabled has bound or prepared the pod."""
     if names.CLAIMED_GPUS in pod.annotations:
         return True
     spec = pod.spec or PodSpec()

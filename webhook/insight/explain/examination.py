@@ -1,4 +1,4 @@
-"""What admission and bind make of the pod, asked once for all conditions."""
+"""The examination of a pod: the results of admission and bind, computed once for all conditions."""
 
 from collections.abc import Mapping
 
@@ -35,80 +35,81 @@ from webhook.words.outcome import Refused
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """Why nothing is known of the pod's GPUs."""
+    """The reason why the GPUs of the pod are not known."""
 
     reason: Unresolved
     message: Message
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
-    """What admission makes of the pod in one profile."""
+    """The result of admission for the pod in one profile."""
 
     profile: Profile
-    """Never ``observe``: the one below it."""
+    """The profile; in place of ``observe``, the profile that the pod would get without it."""
     subject: Subject | None
     """The pod as the steps see it; ``None`` where admission would refuse or skip it before the first step."""
     refusal: str
-    """Why it would refuse it; empty if it would not."""
+    """The reason why admission would refuse the pod; empty if it would not."""
     steps: Mapping[str, StepTrial]
-    """Each step tried on the pod as it is; empty without a subject."""
+    """The result of each step, tried on the pod as it is; empty without a subject."""
 
 
 class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod with everything that follows for it."""
+    """A pod with everything that admission and bind conclude about it."""
 
     evidence: Evidence
     holder: str
-    """``namespace/name``."""
+    """The pod as ``namespace/name``."""
     cluster: ClusterFacts
-    """With what the configuration says of it."""
+    """The facts of the cluster, overruled by those of the configuration."""
     injected_as: Profile | None
-    """The profile with which admission injected it, as bind reads from its containers; ``None`` if it did not."""
+    """The profile with which admission injected the pod, read from its containers like bind does; ``None`` if none."""
     is_observed: bool
-    """Whether bind only looks at it: it was not injected, and admission would observe it now."""
+    """Whether bind only observes the pod: it was not injected, and admission would observe it now."""
     mark: Mark | None
-    """What ``gpu.topology/injected`` says, from which nothing follows."""
+    """The annotation ``gpu.topology/injected``. It is shown, and no condition depends on it."""
     mark_problem: str
-    """Why the mark cannot be read; empty if it can, or if there is none."""
+    """The reason why the mark cannot be read; empty if it can, or if there is none."""
     requests: PodRequests
     requests_problem: Message | None
-    """Why a request for GPUs cannot be read; ``None`` if all can."""
+    """The reason why a request for GPUs cannot be read; ``None`` if all can."""
     claims: PodClaims | None
-    """The resource claims that its containers refer to, perhaps of GPUs; ``None`` where it is known what for."""
+    """The claims of its containers that may be for GPUs; ``None`` if there are none, or where claims are enabled."""
     given: GivenGpus
-    """What claims gave it; nothing where the configuration does not have claims looked at."""
+    """The GPUs that claims gave the pod; none where the configuration does not enable claims."""
     options: Options
-    """The defaults of the configuration where an option cannot be read."""
+    """The options of the pod; the defaults of the configuration where an option cannot be read."""
     profile: Profile
-    """With which it was injected, else the one that fits what the pod says and has; never ``observe``."""
+    """The profile with which the pod was injected, else the one that fits the pod; never ``observe``."""
     fitting: Admission
-    """In that profile."""
+    """The result of admission in ``profile``."""
     actual: Admission
-    """In the profile that admission itself would apply, or did."""
+    """The result of admission in the profile that admission itself would apply, or did apply."""
     containers: tuple[PodContainer, ...]
-    """All of them, init containers first; empty if none asks for a device."""
+    """All containers, init containers first; empty if none asks for a device."""
     gpu_containers: tuple[PodContainer, ...]
-    """Those that ask for GPUs, without those that ``gpu.topology/containers`` leaves out."""
+    """The containers that ask for GPUs, without those that ``gpu.topology/containers`` leaves out."""
     resolution: Resolution | None
-    """What follows from its GPUs."""
+    """The result of ``resolve`` for the GPUs of the pod; ``None`` if they are not known."""
     at_binding: Resolution | None
-    """The same as the webhook answers its Binding with: the group matters only to a requirement there."""
+    """The resolution with which the webhook answers the Binding. There the other pods of the group count only where a
+    requirement of ``node-peers`` depends on them."""
     unresolved: Unknown | None
-    """Why it is not known, where the pod has a node."""
+    """The reason why there is no resolution, for a pod with a node."""
 
     @property
     def spec(self) -> PodSpec:
-        """Of the pod."""
+        """The spec of the pod."""
         return self.evidence.pod.spec or PodSpec()
 
     @property
     def subject(self) -> Subject | None:
-        """The pod in the profile that fits."""
+        """The pod as the steps see it, in the profile that fits."""
         return self.fitting.subject
 
     @property
     def steps(self) -> Mapping[str, StepTrial]:
-        """The steps of the profile that fits."""
+        """The steps tried in the profile that fits."""
         return self.fitting.steps
 
     @property
@@ -118,61 +119,61 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gpus(self) -> int:
-        """How many GPUs its containers ask for, together."""
+        """The number of GPUs that all containers together ask for."""
         return sum(container.request.count for container in self.gpu_containers if container.request)
 
     @property
     def alone(self) -> bool:
-        """Whether no container has a second GPU, and none has peers, so that NVLink has nothing to join."""
+        """Whether each container has one GPU and no peers, so that NVLink has nothing to join."""
         counts = [container.request.count for container in self.gpu_containers if container.request]
         return bool(counts) and all(count == 1 for count in counts) and not self.profile.shares_gpus
 
     @property
     def family(self) -> str:
-        """Whose resources it asks for."""
+        """The scheduler family whose resources the pod asks for."""
         return next((container.request.family for container in self.gpu_containers if container.request), "hami")
 
     @property
     def claimed(self) -> tuple[ClaimedGpus, ...]:
-        """What its containers get by claims."""
+        """The GPUs that containers get by claims."""
         found = (container.request.claimed for container in self.gpu_containers if container.request)
         return tuple(claimed for claimed in found if claimed)
 
     @property
     def looks_at_claims(self) -> bool:
-        """Whether the configuration has resource claims looked at."""
+        """Whether the configuration enables resource claims."""
         return self.evidence.policy.claims.enabled
 
     @property
     def is_preloaded_by_claims(self) -> bool:
-        """Whether a DRA driver preloads HAMi's library into its containers."""
+        """Whether a DRA driver preloads HAMi's library into containers of the pod."""
         return any(claimed.preloading_driver for claimed in self.claimed)
 
     @property
     def claimed_count(self) -> str:
-        """The extended resource by whose count it asks for GPUs that resource claims serve; empty if none does."""
+        """The extended resource by whose count the pod asks for GPUs that resource claims serve; empty if none."""
         asked = (container.request.resource for container in self.gpu_containers if container.request)
         served = self.evidence.pod.has_extended_claim
         return next((count for count in asked if served or self.cluster.is_claimed(count)), "")
 
     @property
     def gets_claims_alone(self) -> bool:
-        """Whether it asks for no GPU by a count, and gets devices by resource claims."""
+        """Whether the pod asks for no GPU by a count and gets devices only by resource claims."""
         return self.claims is not None and not self.gpu_containers and not self.requests.mig
 
     @property
     def is_bound(self) -> bool:
-        """Whether the API server has given it a node."""
+        """Whether the pod has a node at the API server."""
         return bool(self.spec.node_name)
 
     @property
     def hami(self) -> str:
-        """HAMi with its version, where that is known."""
+        """HAMi with its version, for a cluster whose version is known."""
         return f"HAMi {self.cluster.hami}"
 
 
 def examine(evidence: Evidence) -> ExaminedPod:
-    """Ask admission and bind.
+    """Returns the pod with the results of admission and bind.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -218,7 +219,7 @@ def examine(evidence: Evidence) -> ExaminedPod:
 
 
 def _given(evidence: Evidence) -> GivenGpus:
-    """What claims gave the pod; the problem says too what could not be read."""
+    """Returns the GPUs that claims gave the pod; its problem says too which claim or slices could not be read."""
     known, settings = evidence.claims, evidence.policy.claims
     if not settings.enabled:
         return NOTHING_GIVEN
@@ -237,9 +238,9 @@ def _given(evidence: Evidence) -> GivenGpus:
 
 
 def _claim_view(evidence: Evidence, given: GivenGpus) -> ClaimView:
-    """What claims gave; where that is not known, what they ask for.
+    """Returns the GPUs that claims gave; where these are not known, the GPUs that the claims ask for.
 
-    Of a pod with a node the scheduler has decided whether claims or a device plugin serve an extended resource.
+    For a pod with a node the scheduler has decided whether claims or a device plugin serve an extended resource.
     """
     policy = evidence.policy
     if not policy.claims.enabled:
@@ -278,11 +279,11 @@ def _options(evidence: Evidence) -> Options:
     try:
         return resolve_options(defaults, evidence.pod, evidence.namespace)
     except FormatError:
-        return defaults  # admission says it
+        return defaults  # the result of admission says it
 
 
 def _own_profile(evidence: Evidence, options: Options) -> Profile:
-    """The profile that admission would apply, or compare the pod with."""
+    """Returns the profile that admission would apply, or that it would observe."""
     if options.profile is not Profile.OBSERVE:
         return options.profile
     try:
@@ -292,7 +293,7 @@ def _own_profile(evidence: Evidence, options: Options) -> Profile:
 
 
 def _profile(evidence: Evidence, profile: Profile, options: Options, requests: PodRequests) -> Profile:
-    """That profile; ``node-peers`` if neither pod nor namespace names one, and the pod was set up for it by hand."""
+    """Returns ``profile``, or ``node-peers`` if pod and namespace name no profile and the pod was set up so by hand."""
     said = any(names.PROFILE in holder.annotations for holder in (evidence.pod, evidence.namespace))
     if not said and profile is Profile.EXCLUSIVE and _meets_other_pods(evidence, options, requests):
         return Profile.NODE_PEERS
@@ -300,7 +301,7 @@ def _profile(evidence: Evidence, profile: Profile, options: Options, requests: P
 
 
 def _meets_other_pods(evidence: Evidence, options: Options, requests: PodRequests) -> bool:
-    """Whether its author set the pod up to work with others on its node."""
+    """Returns whether the author of the pod set it up to work with other pods on its node."""
     pod, spec = evidence.pod, evidence.pod.spec or PodSpec()
     if options.group or pod.labels.get(names.GROUP) or (spec.host_ipc and spec.host_pid):
         return True
@@ -328,7 +329,7 @@ def _subject(evidence: Evidence, requests: PodRequests, profile: Profile) -> tup
 def _resolve(
     evidence: Evidence, requests: PodRequests, options: Options, profile: Profile, given: GivenGpus
 ) -> tuple[Resolution | None, Resolution | None, Unknown | None]:
-    """What follows from its GPUs and its peers', with what its Binding is answered, or why neither is known."""
+    """Returns the resolution with the GPUs of peers and the one for the Binding, or the reason why there is none."""
     if not evidence.node:
         return None, None, None
     try:
@@ -349,6 +350,6 @@ def _pod_to_bind(
     pod, namespace, policy, node = evidence.pod, evidence.namespace, evidence.policy, evidence.node
     try:
         return pod_to_bind(pod, namespace, requests, options, policy, profile, node=node, given=given)
-    except Refused:  # perhaps the option ``containers`` names others: all that ask for GPUs have some
+    except Refused:  # perhaps the option ``containers`` names other containers: all that ask for GPUs get some
         every = msgspec.structs.replace(options, containers=None)
         return pod_to_bind(pod, namespace, requests, every, policy, profile, node=node, given=given)

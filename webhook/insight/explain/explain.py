@@ -1,4 +1,4 @@
-"""Why a pod has NVLink between its GPUs, or has not: all conditions in order, and one sentence."""
+"""The report on a pod: all conditions for NVLink between its GPUs in order, and a conclusion of one sentence."""
 
 from collections.abc import Callable, Iterator
 
@@ -36,15 +36,18 @@ _GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
     ("Measured bandwidth", measured, False),
     ("Faults of HAMi", faults, False),
 )
-"""Title, conditions, and whether they matter only where NVLink has something to join."""
+"""For each group its title, its conditions, and whether they matter only where NVLink has GPUs to join."""
 
 _PREPARATION = frozenset({OPTED_IN, INJECTED, PREPARED, REVIEWED, PLACEMENT})
-"""What the webhook does can be done by hand, and what it wrote at the Binding is a condition of its own. However its
-cards were chosen, other conditions judge them."""
+"""Conditions that decide nothing about NVLink.
+
+An author can do by hand what the webhook does, and the values that the webhook wrote at the Binding are a condition of
+their own. Other conditions judge the cards, so the way in which they were chosen does not matter.
+"""
 
 
 def explain(evidence: Evidence) -> Report:
-    """Judge a pod.
+    """Returns the report on a pod.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -75,7 +78,7 @@ def _groups(examined: ExaminedPod) -> Iterator[Group]:
 
 
 def _harmless(finding: Finding) -> Finding:
-    """A condition of a pod without two GPUs to join."""
+    """Returns a condition as not needed, for a pod without two GPUs to join."""
     if finding.verdict in (Verdict.HOLDS, Verdict.NOT_NEEDED):
         return finding
     said = f"{finding.evidence}; that harms no link, because no container has two GPUs"
@@ -100,7 +103,7 @@ def _reach(examined: ExaminedPod, findings: list[Finding]) -> Reach:
 
 
 def _conclusion(examined: ExaminedPod, reach: Reach, findings: list[Finding]) -> str:
-    """Only what follows from the findings."""
+    """Returns the conclusion, which says only what follows from the findings."""
     failing = [finding for finding in findings if finding.fails and finding.condition not in _PREPARATION]
     reasons = listed(dict.fromkeys(finding.condition for finding in failing))
     unprepared = "The webhook did not prepare this pod. " if not examined.injected else ""

@@ -1,4 +1,4 @@
-"""What HAMi does wrong, or refuses, whatever the pod says: the rules of admission's step ``compatibility``."""
+"""Conditions on faults and refusals of some versions of HAMi: the rules of admission's step ``compatibility``."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ INIT_FAULT, PRIVILEGED, INIT_GPUS = "init-container-fault", "privileged", "init-
 
 
 def faults(examined: ExaminedPod) -> Iterator[Finding]:
-    """Three faults of some versions of HAMi."""
+    """Yields what keeps HAMi from the pod, and the conditions on three faults of some versions of HAMi."""
     if examined.family != "hami":
         yield not_needed(INIT_FAULT, "the GPUs are not scheduled by HAMi")
         return
@@ -47,7 +47,11 @@ def _init_fault(examined: ExaminedPod) -> Finding:
 
 
 def _of_idle(idle: list[str], *, hami: str) -> Message:
-    """The remap container is a sidecar, which never ends, where the webhook knows of the fault."""
+    """Returns the message about idle init containers.
+
+    The remap container has a message of its own: where the webhook knows of the fault it is a sidecar, which never
+    ends.
+    """
     others = [name for name in idle if not name.startswith(names.REMAP_CONTAINER)]
     if len(others) == len(idle):
         return IDLE_INIT_CONTAINER.say(containers=listed(idle), hami=hami)

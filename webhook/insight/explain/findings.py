@@ -1,4 +1,4 @@
-"""What is found of a pod, one condition after the other."""
+"""The model of a report on a pod: its conditions, each with a verdict."""
 
 import enum
 
@@ -8,31 +8,31 @@ from webhook.words.catalogue.entry import Message
 
 
 class Verdict(enum.StrEnum):
-    """Whether a condition for NVLink holds."""
+    """The verdict on a condition for NVLink."""
 
     HOLDS = "holds"
     FAILS = "fails"
     UNKNOWN = "unknown"
-    """It depends on something that is not known here, or not known yet."""
+    """The condition depends on something that is not known here, or not known yet."""
     NOT_NEEDED = "not-needed"
     HINT = "hint"
-    """Something looks odd and may be in order: it is said, and nothing follows from it."""
+    """Something looks odd and may be in order. It is shown, and decides nothing."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One condition."""
+    """One condition with its verdict."""
 
     condition: str
-    """Its name, such as ``whole-cards``."""
+    """Name of the condition, such as ``whole-cards``."""
     verdict: Verdict
     evidence: str
-    """What was seen, in a sentence without a full stop."""
+    """The observation that decides, in a sentence without a full stop."""
     remedy: str = ""
-    """What to do about it."""
+    """The action that helps; empty if there is none."""
     stops: bool = False
-    """Whether NCCL uses no NVLink at all while the condition fails, whatever else holds."""
+    """Whether this condition alone keeps NCCL from using any NVLink while it fails."""
     code: str = ""
-    """Of the message in the catalogue."""
+    """Code of the message in the catalogue; empty for findings without a message."""
 
     @property
     def fails(self) -> bool:
@@ -41,34 +41,34 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Conditions that belong together."""
+    """Conditions that belong together, with a title."""
 
     title: str
     findings: tuple[Finding, ...]
 
 
 class Reach(enum.StrEnum):
-    """Between how many of the pod's GPUs NCCL can use NVLink, as far as is known here."""
+    """The extent to which NCCL can use NVLink between the GPUs of a pod, as far as is known here."""
 
     ALL = "all"
     SOME = "some"
-    """Between some of them only, or something may keep NCCL from it."""
+    """NCCL can use NVLink between some of the GPUs only, or something may keep NCCL from using it."""
     NONE = "none"
     UNKNOWN = "unknown"
     NOTHING_TO_JOIN = "nothing-to-join"
-    """There are no two GPUs that would have to reach each other."""
+    """The pod has no two GPUs that work together."""
 
 
 class Report(msgspec.Struct, frozen=True):
-    """Everything that is found of one pod."""
+    """All findings about one pod."""
 
     pod: str
-    """``namespace/name``."""
+    """The pod as ``namespace/name``."""
     node: str
-    """Empty if it has none."""
+    """The node of the pod; empty if it has none."""
     reach: Reach
     conclusion: str
-    """One sentence."""
+    """The conclusion, in one sentence."""
     groups: tuple[Group, ...]
 
     @property
@@ -83,25 +83,25 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def holds(condition: str, evidence: str) -> Finding:
-    """A condition that holds."""
+    """Returns a condition that holds."""
     return Finding(condition, Verdict.HOLDS, evidence)
 
 
 def fails(condition: str, message: Message, *, stops: bool = False) -> Finding:
-    """A condition that does not hold."""
+    """Returns a condition that does not hold."""
     return Finding(condition, Verdict.FAILS, message.text, message.fix, stops, message.code)
 
 
 def unknown(condition: str, message: Message) -> Finding:
-    """A condition of which nothing can be said."""
+    """Returns a condition of which it is not known whether it holds."""
     return Finding(condition, Verdict.UNKNOWN, message.text, message.fix, code=message.code)
 
 
 def hint(condition: str, message: Message) -> Finding:
-    """Something that may be in order."""
+    """Returns a hint: something that looks odd and may be in order."""
     return Finding(condition, Verdict.HINT, message.text, message.fix, code=message.code)
 
 
 def not_needed(condition: str, evidence: str) -> Finding:
-    """A condition that does not matter to this pod."""
+    """Returns a condition that does not matter to this pod."""
     return Finding(condition, Verdict.NOT_NEEDED, evidence)

@@ -1,4 +1,4 @@
-"""Does HAMi treat the pod at all?"""
+"""The condition that HAMi treats the pod at all."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ TREATED = "treated-by-hami"
 
 
 def treated(examined: ExaminedPod) -> Iterator[Finding]:
-    """What keeps HAMi from the pod; nothing where it may serve it."""
+    """Yields what keeps HAMi from the pod; nothing where HAMi may serve the pod."""
     if examined.claimed_count:
         return
     evidence = examined.evidence
@@ -29,7 +29,7 @@ def treated(examined: ExaminedPod) -> Iterator[Finding]:
 
 
 def _missed(examined: ExaminedPod) -> Message | None:
-    """Of a pod that exists: HAMi's webhook has not given it the name of its scheduler."""
+    """Returns a message if HAMi's webhook has not given a pod of a cluster the name of HAMi's scheduler."""
     if not _exists(examined) or names.HAMI_ALLOCATED_NODE in examined.evidence.pod.annotations:
         return None
     if examined.spec.scheduler_name != names.DEFAULT_SCHEDULER:
@@ -38,6 +38,6 @@ def _missed(examined: ExaminedPod) -> Message | None:
 
 
 def _exists(examined: ExaminedPod) -> bool:
-    """Whether the pod is one of a cluster, and not a manifest."""
+    """Returns whether the pod is one of a cluster, and not a manifest."""
     metadata = examined.evidence.pod.metadata
     return metadata is not None and bool(metadata.uid)

@@ -1,4 +1,4 @@
-"""Which GPUs does the pod have, and how are they linked?"""
+"""Conditions on the GPUs of the pod: allocation, links, bandwidth, requirements, and the values of the Binding."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -64,11 +64,11 @@ ALLOCATION, NODE, LINKS, BANDWIDTH, REQUIREMENTS, TOLD = (
 PAIRS_SHOWN = 6
 
 _NOT_KNOWN = (Unresolved.NO_ALLOCATION, Unresolved.NODE_UNKNOWN)
-"""What says nothing about the GPUs themselves."""
+"""Reasons that say nothing about the GPUs themselves."""
 
 
 def links(examined: ExaminedPod) -> Iterator[Finding]:
-    """Allocation, node, links, bandwidth, requirements, and what the binding told the pod."""
+    """Yields conditions on allocation, node, links, bandwidth, requirements, and the values written at the Binding."""
     if examined.requests.mig:
         yield not_needed(LINKS, f"between MIG instances there is no NVLink: see {WHOLE_CARDS}")
         return
@@ -104,7 +104,7 @@ def _allocation(examined: ExaminedPod) -> Finding:
 
 
 def _particulars(examined: ExaminedPod, missing: Unknown) -> Message:
-    """Why nothing is known of the GPUs, and what helps this pod."""
+    """Returns why the GPUs are not known, with the remedy for this pod."""
     message = missing.message
     if examined.actual.refusal and message.advice == examined.actual.refusal:
         return REQUESTS_CONTRADICT.say(problem=message.text)
@@ -129,7 +129,10 @@ def _name(examined: ExaminedPod) -> str:
 
 
 def _lacks_uuids(examined: ExaminedPod) -> bool:
-    """Whether the GPUs of the pod are missed because their node's were read without UUIDs, as nvidia-smi may print."""
+    """Returns whether the GPUs of the pod are unknown because the topology of the node has GPUs without UUIDs.
+
+    The output of nvidia-smi may lack them.
+    """
     if examined.unresolved is None or examined.unresolved.reason is not Unresolved.GPU_UNKNOWN:
         return False
     sources = examined.evidence.sources
@@ -166,7 +169,7 @@ def _node(examined: ExaminedPod) -> Finding:
 
 
 def _teller(examined: ExaminedPod, node: str) -> str:
-    """Who says what is known of the node."""
+    """Returns the source of the topology of the node, in a clause."""
     teller = examined.evidence.reading.node_teller
     return f"{teller} tells it of node {node}" if teller else f"the agent of node {node} published it"
 
@@ -184,7 +187,7 @@ def _set(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet) -> Iterator[Fi
 
 
 def _doubt(examined: ExaminedPod, doubt: str) -> Message:
-    """Why links are not known, and how they can be."""
+    """Returns why links are not known, with a remedy."""
     return (LINKS_NOT_READ if examined.evidence.reading.node_problem else LINKS_NOT_KNOWN).say(doubt=doubt)
 
 
@@ -196,7 +199,7 @@ def _joined(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet, members: Se
     unlinked = listed((f"GPU{a}-GPU{b} ({node.gpu_set((a, b)).link})" for a, b in apart), PAIRS_SHOWN)
     if len(apart) < len(pairs):
         message = SOME_PAIRS_UNLINKED.say(unlinked=len(apart), pairs=len(pairs), gpus=gpus(members), shown=unlinked)
-        if examined.given.keeps_devices:  # HAMi does not choose them
+        if examined.given.keeps_devices:  # HAMi does not choose these GPUs
             message = Message(message.code, message.text, UNMET_BY_CLAIM.fix)
         return fails(LINKS, message)
     if any(
@@ -223,7 +226,7 @@ def _bandwidth(node: KnownNode, gpu_set: GpuSet, members: Sequence[Gpu]) -> Find
 
 
 def _measured(node: KnownNode, gpu_set: GpuSet) -> str:
-    """What was measured between the two GPUs of the weakest pair, in the slower direction."""
+    """Returns the rate measured between the GPUs of the weakest pair, in the slower direction; empty if none was."""
     if gpu_set.weakest is None:
         return ""
     first, second = gpu_set.weakest.gpus
@@ -233,7 +236,7 @@ def _measured(node: KnownNode, gpu_set: GpuSet) -> str:
 
 
 def _faults(node: KnownNode, members: Sequence[Gpu]) -> Iterator[str]:
-    """What is wrong with the links of these GPUs."""
+    """Yields the faults of the links of these GPUs."""
     health = node_health(node.topology)
     for gpu in members:
         if gpu.index in health.ailing:
@@ -263,7 +266,7 @@ def _requirements(examined: ExaminedPod) -> Finding:
 
 
 def _written_at_binding(examined: ExaminedPod) -> Finding:
-    """Whether the values that bind writes are those of the pod's GPUs."""
+    """Returns the finding whether the values that the webhook wrote at the Binding fit the GPUs of the pod."""
     if not examined.injected:
         return not_needed(TOLD, "only pods that the webhook prepared are told")
     pod = examined.evidence.pod
@@ -292,9 +295,10 @@ def _written_at_binding(examined: ExaminedPod) -> Finding:
 
 
 def _written_at_binding_of_exclusive(present: Mapping[str, str], said: str, wanted: str | None) -> Finding:
-    """In ``exclusive`` wrong values do no harm, unless the remap container is shown other GPUs than ``wanted``.
+    """Returns the finding about wrong values in profile ``exclusive``.
 
-    A level that an earlier version wrote does none in any profile.
+    They do no harm, unless the remap container sees other GPUs than ``wanted``. A level that an earlier version wrote
+    does no harm in any profile.
     """
     shown = present.get(names.VISIBLE_UUIDS) or names.NO_VISIBLE_DEVICE
     if wanted and shown == names.NO_VISIBLE_DEVICE:
@@ -307,7 +311,7 @@ def _written_at_binding_of_exclusive(present: Mapping[str, str], said: str, want
 
 
 def _shows_nothing(examined: ExaminedPod) -> bool:
-    """Whether some container still has the values that show it no GPU."""
+    """Returns whether some container still has the values with which it sees no GPU."""
     values = examined.evidence.pod.annotations
     hidden = values.get(names.VISIBLE_UUIDS) == names.NO_VISIBLE_DEVICE
     return hidden or any(

@@ -1,4 +1,4 @@
-"""What did ``gpu-topology verify`` measure between the pod's GPUs, as an annotation of the pod says?"""
+"""The condition on rates between the GPUs of a pod, which ``gpu-topology verify`` measured and an annotation holds."""
 
 from collections.abc import Iterator, Mapping
 
@@ -17,7 +17,7 @@ MEASURED = "measured"
 
 
 def measured(examined: ExaminedPod) -> Iterator[Finding]:
-    """Nothing where nothing is said, or where the pod's GPUs are not known."""
+    """Yields a finding about the annotation; none without one, or where the GPUs of the pod are not known."""
     text = examined.evidence.pod.annotations.get(names.MEASURED)
     resolution = examined.resolution
     if not text or resolution is None:

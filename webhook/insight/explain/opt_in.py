@@ -1,4 +1,4 @@
-"""Is the pod one of ours, did the webhook prepare it, and is everything there that it would write?"""
+"""Conditions on injection: the pod is opted in, the webhook prepared it, and nothing of the preparation is missing."""
 
 from collections.abc import Iterator
 
@@ -47,19 +47,19 @@ NEEDED = (
     "node-identity",
     "shared-memory",
 )
-"""The steps without which NVLink is lost; the others tune, verify and tell."""
+"""The steps without which NVLink is lost; the others tune, verify and inform."""
 
 _VERSION_LIMIT = 64
-"""Characters of what the mark says of the version."""
+"""Characters of the version in the mark that are shown."""
 
 _WATCHED = "in profile observe the webhook only watches; profile"
 
 _OWN_REASONS = (Reason.OPTED_OUT, Reason.VGPU_SLICE)
-"""For which admission leaves a pod alone, whatever its namespace says."""
+"""Reasons for which admission leaves a pod alone in every namespace."""
 
 
 def opting(examined: ExaminedPod) -> Iterator[Finding]:
-    """Opted in, injected, and nothing missing."""
+    """Yields the conditions ``opted-in``, ``injected`` and ``prepared``."""
     if not examined.gpu_containers and not examined.requests_problem:
         yield from _left_alone(examined)
         return
@@ -70,7 +70,11 @@ def opting(examined: ExaminedPod) -> Iterator[Finding]:
 
 
 def _left_alone(examined: ExaminedPod) -> Iterator[Finding]:
-    """A pod that asks for no GPU, or for MIG devices only: admission skips it, and refuses nothing."""
+    """Yields the conditions of a pod without GPUs to inject: it asks for none, for MIG devices, or for claims only.
+
+    Admission skips such a pod. It refuses one only if the pod asks for profile ``exclusive`` itself and HAMi-DRA's
+    webhook made its claims.
+    """
     reason = Reason.MIG_REQUEST if examined.requests.mig else Reason.NO_GPU_REQUEST
     if examined.gets_claims_alone:
         reason = Reason.RESOURCE_CLAIMS
@@ -85,7 +89,7 @@ def _left_alone(examined: ExaminedPod) -> Iterator[Finding]:
 
 
 def _refused_promise(examined: ExaminedPod) -> str:
-    """Why the webhook would refuse a pod with resource claims alone; empty if it would not."""
+    """Returns why the webhook would refuse a pod with resource claims alone; empty if it would not."""
     evidence = examined.evidence
     skip, _ = _skip(examined, evidence.namespace) if examined.gets_claims_alone else (None, "")
     if skip is None or skip.reason is not Reason.RESOURCE_CLAIMS:
@@ -98,7 +102,7 @@ def _refused_promise(examined: ExaminedPod) -> str:
 
 
 def _skip(examined: ExaminedPod, namespace: Namespace) -> tuple[Skip | None, str]:
-    """Why admission would skip the pod in that namespace, or why its options cannot be read."""
+    """Returns why admission would skip the pod in that namespace, and why its options cannot be read."""
     pod, policy = examined.evidence.pod, examined.evidence.policy
     try:
         return early_skip_reason(pod, namespace) or skip_reason(pod, namespace, examined.requests, policy), ""
@@ -147,7 +151,7 @@ def _of_unknown_namespace(examined: ExaminedPod) -> Finding:
 
 
 def _own_reason(examined: ExaminedPod) -> Reason | None:
-    """Why admission leaves the pod alone in every namespace."""
+    """Returns why admission leaves the pod alone in every namespace; ``None`` if that depends on the namespace."""
     enabled = Namespace(examined.evidence.namespace.name, {names.INJECTION: "enabled"})
     skip, _ = _skip(examined, enabled)
     return skip.reason if skip and skip.reason in _OWN_REASONS else None
@@ -175,7 +179,7 @@ def _not_injected(examined: ExaminedPod, taken: Finding) -> Finding:
 
 
 def _marked(examined: ExaminedPod) -> str:
-    """What the annotation says, for people; begins with a semicolon, or is empty."""
+    """Returns the content of the mark in words; the text begins with a semicolon, or is empty."""
     profile = Profile.OBSERVE if examined.is_observed else examined.injected_as
     if examined.mark_problem:
         return f"; {examined.mark_problem}, which decides nothing"
@@ -230,7 +234,7 @@ def _still_prepared(examined: ExaminedPod) -> Finding:
 
 
 def lacks(examined: ExaminedPod, name: str) -> Iterator[str]:
-    """What a step would still change or not allow: a sentence for each thing."""
+    """Yields a sentence for each thing that a step would still change or refuse."""
     step = examined.actual.steps.get(name)
     if step is None:
         return
@@ -240,12 +244,12 @@ def lacks(examined: ExaminedPod, name: str) -> Iterator[str]:
 
 
 def missing(step: StepTrial) -> Iterator[Operation]:
-    """The changes of a step without those of annotations whose value is bind's, and without volumes."""
+    """Yields the changes of a step, without annotations whose value bind writes, and without volumes."""
     for operation in step.operations:
         section, field, key, *_ = [*operation.path.split("/")[1:], "", ""]
         if section == "metadata" and field != "labels" and _is_value_of_bind(operation, unescape(key)):
             continue
-        if (section, field) != ("spec", "volumes"):  # the mounts say it
+        if (section, field) != ("spec", "volumes"):  # their mounts are changes too
             yield operation
 
 
@@ -268,7 +272,7 @@ def _lack(examined: ExaminedPod, operation: Operation) -> str:
 
 
 def _in_words(value: object) -> str:
-    """``nvidia.com/gpu 2`` for a mapping, ``a and b`` for a list."""
+    """Returns a value in words: ``nvidia.com/gpu 2`` for a mapping, ``a and b`` for a list."""
     plain = msgspec.to_builtins(value)
     if isinstance(plain, dict):
         return listed(f"{key} {_in_words(item)}" for key, item in plain.items())

@@ -1,9 +1,10 @@
-"""Can containers, or pods, reach each other's GPU memory?
+"""Conditions under which containers, or pods, reach each other's GPU memory.
 
-NCCL joins ranks whose host hash is the same (host name, or ``NCCL_HOSTID``) and whose ``/dev/shm`` is one device; it
-passes memory handles over a Unix socket of the network namespace or, with ``NCCL_CUMEM_ENABLE=0``, as CUDA IPC handles,
-which like those of UCX need one PID namespace. The importing side must see the GPU. Sources: NCCL src/misc/utils.cc,
-src/init.cc, src/graph/paths.cc, src/os/linux_ipcsocket.cc; UCX src/uct/cuda/cuda_ipc/cuda_ipc_iface.c.
+NCCL joins ranks whose host hash is the same (host name, or ``NCCL_HOSTID``) and whose ``/dev/shm`` is one device. It
+passes memory handles over a Unix socket of the network namespace. With ``NCCL_CUMEM_ENABLE=0`` it passes CUDA IPC
+handles, which need one PID namespace, as those of UCX do. The importing side must see the GPU. Sources: NCCL
+src/misc/utils.cc, src/init.cc, src/graph/paths.cc, src/os/linux_ipcsocket.cc; UCX
+src/uct/cuda/cuda_ipc/cuda_ipc_iface.c.
 """
 
 from collections.abc import Iterator
@@ -76,7 +77,7 @@ ABSTRACT_SOCKET = "NCCL_IPC_USE_ABSTRACT_SOCKET"
 
 
 def peers(examined: ExaminedPod) -> Iterator[Finding]:
-    """What the profile says about peers; one finding where there are none."""
+    """Yields the conditions on peers that the profile needs; one finding in a profile without peers."""
     if not examined.profile.shares_gpus:
         yield _none(examined)
     elif examined.profile is Profile.POD_PEERS:
@@ -98,7 +99,7 @@ def peers(examined: ExaminedPod) -> Iterator[Finding]:
 
 
 def _fabric(examined: ExaminedPod) -> Iterator[Finding]:
-    """NVLink to other nodes, where the node of the pod has it."""
+    """Yields a finding about NVLink to other nodes, where the node of the pod has it."""
     topology = examined.resolution.node.topology if examined.resolution else None
     if topology is None or not reaches_other_nodes(topology):
         return
@@ -146,7 +147,7 @@ def _hash_of_pod(examined: ExaminedPod) -> Finding:
 
 
 def _host_id(variable: EnvVar | None) -> object:
-    """What makes two values of ``NCCL_HOSTID`` equal."""
+    """Returns a key for a value of ``NCCL_HOSTID``: equal values have equal keys."""
     if variable is None:
         return None
     return "node" if variable.reads(NODE_NAME) else variable.value or variable.value_from is not None
@@ -228,7 +229,7 @@ def _same_node(examined: ExaminedPod) -> Finding:
 
 
 def _shared_claims(examined: ExaminedPod) -> Iterator[ResourceClaim]:
-    """The claims of its GPUs that other pods may name too."""
+    """Yields the claims for GPUs of the pod that other pods may name too."""
     pod, known = examined.evidence.pod, examined.evidence.claims
     names, may_be_shared = claim_names(pod).by_entry, shared_entries(pod)
     entries = dict.fromkeys(use.entry for claimed in examined.claimed for use in claimed.uses)
@@ -237,7 +238,7 @@ def _shared_claims(examined: ExaminedPod) -> Iterator[ResourceClaim]:
 
 
 def _by_claims(examined: ExaminedPod, shared: list[ResourceClaim]) -> Finding:
-    """The devices of a claim are on one node, and so are all pods that use it."""
+    """Returns the finding about pods with the same claims, which are on one node like the devices of the claims."""
     titles = listed(claim_title(fitted(claim.metadata.name)) for claim in shared)
     others = dict.fromkeys(fitted(consumer.name) for claim in shared for consumer in other_consumers(examined, claim))
     if not others:
@@ -251,7 +252,11 @@ def _hash_of_node(examined: ExaminedPod) -> Finding:
         without = [container for container in examined.gpu_containers if names.ENV_NCCL_HOSTID not in container.own_env]
         if without:
             return fails(HOST_HASH, NO_HOST_ID.say(containers=says(without, "has", "have")))
-        other = [container for container in examined.gpu_containers if not _names_node(container.own_env)]
+        other = [
+            container
+            for container in examined.gpu_containers
+            if not container.own_env[names.ENV_NCCL_HOSTID].reads(NODE_NAME)
+        ]
         if other:
             return fails(HOST_HASH, HOST_ID_NOT_NODE.say(containers=says(other, "has", "have")))
     others = [
@@ -265,13 +270,11 @@ def _hash_of_node(examined: ExaminedPod) -> Finding:
     return holds(HOST_HASH, f"{how} the name of the node")
 
 
-def _names_node(env: dict[str, EnvVar]) -> bool:
-    variable = env.get(names.ENV_NCCL_HOSTID)
-    return variable is not None and variable.reads(NODE_NAME)
-
-
 def _hash_kind(pod: Pod) -> object:
-    """What the host hash of a pod is made of; pods without host network and ``NCCL_HOSTID`` are like no other."""
+    """Returns a key for the source of the host hash of a pod.
+
+    A pod without the host network and without ``NCCL_HOSTID`` has a key of its own.
+    """
     spec = pod.spec or PodSpec()
     if spec.host_network and not any(_host_ids(spec)):
         return "host network"

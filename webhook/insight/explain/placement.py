@@ -1,4 +1,4 @@
-"""Did the planner choose the pod's cards, did the pod get them, and if it waits, for what?"""
+"""The condition on placement: the planner's choice of cards, the cards that HAMi gave, and what a pod waits for."""
 
 from collections.abc import Iterator
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from webhook.decisions.request.placement import PodToPlace, not_waiting, unplace
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.insight.explain.words import HAVE
-from webhook.objects.pod import Metadata, PodCondition
+from webhook.objects.pod import Metadata
 from webhook.words import names
 from webhook.words.catalogue import placement_findings as found
 from webhook.words.catalogue import waiting
@@ -31,7 +31,7 @@ _FAMILY = "hami"
 _UNSCHEDULABLE = "Unschedulable"
 _ENTRIES = MappingProxyType({entry.code: entry for entry in vars(waiting).values() if isinstance(entry, Entry)})
 _HOPELESS = frozenset({PlaceReason.NEVER_FITS})
-"""Reasons that no other pod's end takes away."""
+"""Reasons that remain when other pods end."""
 _OF_CLAIMS = (
     "the planner chooses no GPUs of resource claims, which cannot be changed once the pod exists; gpu-topology claim "
     "writes a template that only linked GPUs satisfy"
@@ -40,7 +40,7 @@ _WITHOUT_WAITING = "the pod had its cards chosen by the scheduler"
 
 
 def placement(examined: ExaminedPod) -> Iterator[Finding]:
-    """One finding of a pod that asks for HAMi's cards, and of one with claims; nothing of others."""
+    """Yields one finding for a pod that asks for HAMi's cards or has claims; nothing for other pods."""
     if examined.family == _FAMILY:
         yield _placement(examined)
     elif examined.family == CLAIM:
@@ -86,7 +86,7 @@ def _behind_the_gate(examined: ExaminedPod, placed: Placed | None) -> Finding:
 
 
 def _without_a_planner(examined: ExaminedPod) -> str:
-    """What becomes of a pod that waits while no planner lives."""
+    """Returns what happens to a waiting pod while no planner is alive, in a clause."""
     if _denies(examined):
         return f"with {names.PREFIX}on-violation: deny it waits until one is"
     seconds = examined.evidence.policy.placement.release_seconds
@@ -98,7 +98,7 @@ def _denies(examined: ExaminedPod) -> bool:
 
 
 def _with_doubt(examined: ExaminedPod, message: Message) -> Message:
-    """The same, and that it is not known whether a planner is alive, where it was asked in vain."""
+    """Returns the message; where the signs of the planner could not be read, it adds that and the permission needed."""
     problem = examined.evidence.planner.problem
     if not problem:
         return message
@@ -108,7 +108,7 @@ def _with_doubt(examined: ExaminedPod, message: Message) -> Message:
 
 
 def _pinned(examined: ExaminedPod, placed: Placed, label: str) -> Finding:
-    """The pod has its list of cards, is past the gate, and has no node."""
+    """Returns the finding about a pod that has its list of cards, is past the gate, and has no node."""
     scheduled, planner = examined.evidence.pod.scheduled, examined.evidence.planner
     chosen = _chosen(examined, placed)
     if scheduled is None or scheduled.reason != _UNSCHEDULABLE:
@@ -139,7 +139,7 @@ def _with_a_node(examined: ExaminedPod, placed: Placed | None, label: str) -> Fi
 
 
 def _given(examined: ExaminedPod) -> set[str]:
-    """UUIDs of what HAMi gave; none where that cannot be read, which the condition ``allocation`` says."""
+    """Returns the UUIDs of the cards that HAMi gave; empty if unreadable, which the condition ``allocation`` says."""
     evidence = examined.evidence
     try:
         limits = evidence.policy.limits.allocation
@@ -150,7 +150,7 @@ def _given(examined: ExaminedPod) -> set[str]:
 
 
 def _never_waited(examined: ExaminedPod) -> Finding:
-    """The pod shows no trace of the planner."""
+    """Returns the finding about a pod that shows no trace of the planner."""
     if not examined.injected:
         return not_needed(PLACEMENT, "only pods that the webhook prepared wait for the planner")
     why = unplaced(_to_place(examined))
@@ -174,7 +174,7 @@ def _created_before(examined: ExaminedPod) -> str:
 
 
 def _to_place(examined: ExaminedPod) -> PodToPlace:
-    """The pod as it was before HAMi chose its node, which is no reason not to wait for it."""
+    """Returns the pod as it was before HAMi chose its node, because that node does not tell whether the pod waited."""
     evidence = examined.evidence
     pod, metadata = evidence.pod, evidence.pod.metadata or Metadata()
     annotations = {key: value for key, value in pod.annotations.items() if key != names.HAMI_ALLOCATED_NODE}
@@ -195,24 +195,22 @@ def _to_place(examined: ExaminedPod) -> PodToPlace:
 
 
 def _said(examined: ExaminedPod) -> Message | None:
-    """What the planner says of the pod, with what to do about it; ``None`` if it says nothing that it could say."""
+    """Returns what the planner says about the pod, with the remedy; ``None`` if it says nothing that is known here."""
     condition = examined.evidence.pod.placed
-    return _message(condition) if condition else None
-
-
-def _message(condition: PodCondition) -> Message | None:
+    if condition is None:
+        return None
     code, _, text = condition.message.partition(": ")
     entry = _ENTRIES.get(code)
     return Message(entry.code, fitted(text), entry.fix) if entry and text else None
 
 
 def _pins(placed: Placed, examined: ExaminedPod) -> bool:
-    """Whether HAMi's choice is limited to what the planner chose."""
+    """Returns whether HAMi's choice is limited to the cards that the planner chose."""
     return examined.evidence.pod.annotations.get(names.USE_GPU_UUID) == ",".join(placed.cards)
 
 
 def _chosen(examined: ExaminedPod, placed: Placed) -> str:
-    """``GPU0 and GPU1 of node a (NVLink, 240 GB/s)``."""
+    """Returns the choice in words, such as ``GPU0 and GPU1 of node a (NVLink, 240 GB/s)``."""
     link = f" ({fitted(placed.link)}, {placed.bandwidth:g} GB/s)" if len(placed.cards) > 1 else ""
     attempt = f", choice {placed.attempt}" if placed.attempt > 1 else ""
     return f"{_cards(examined, placed.cards)} of node {fitted(placed.node)}{link}{attempt}"
@@ -230,7 +228,7 @@ def _held(later: Later) -> str:
 
 
 def _cards(examined: ExaminedPod, uuids: tuple[str, ...] | list[str]) -> str:
-    """As the matrix of the node calls them; by their UUIDs where it is not known."""
+    """Returns the names of cards in the matrix of the node; their UUIDs where it is not known."""
     sources = examined.evidence.sources
     nodes = [known for known in (sources.published, sources.annotated) if known]
     gpus = [next((gpu for node in nodes if (gpu := node.gpu(uuid, None))), None) for uuid in uuids]
@@ -240,7 +238,7 @@ def _cards(examined: ExaminedPod, uuids: tuple[str, ...] | list[str]) -> str:
 
 
 def _since(examined: ExaminedPod) -> str:
-    """How long the pod has waited: it got its gate when it was created."""
+    """Returns how long the pod has waited, in words. A pod gets its gate when it is created."""
     created = parse_timestamp((examined.evidence.pod.metadata or Metadata()).creation_timestamp)
     if created is None:
         return ""

@@ -1,4 +1,4 @@
-"""The reports on the pods of a snapshot: one function of conditions, whether one pod is asked about or all are."""
+"""The reports on the pods of a snapshot, with the same conditions for a single pod and for all pods."""
 
 import shlex
 from itertools import islice
@@ -19,23 +19,23 @@ from webhook.words.printable import printable
 
 _GROUP = names.GROUP.encode()
 _PEERS, _ELSEWHERE = 128, 8
-"""Of the pods of a group: on the node of a pod, where the kubelet runs 110 by default, and on others."""
+"""Pods of a group that are looked at: on the node of the pod, where the kubelet runs 110 by default, and elsewhere."""
 _KUBE_SCHEDULER = "system:kube-scheduler"
 """The user as whom kube-scheduler binds: the built-in ClusterRoleBinding of that name is for this user."""
 
 
 class ToldNode(msgspec.Struct, frozen=True):
-    """A node as the caller has it, in place of the snapshot's."""
+    """A node that the caller gives in place of the one of the snapshot."""
 
     name: str
-    """Empty: the one of the pod."""
+    """Name of the node; empty: the node of the pod."""
     sources: Sources | None = None
-    """What is known of its GPUs; None: what the snapshot knows."""
+    """The known topologies of the node; None: those of the snapshot."""
     reading: Reading = Reading()
 
 
 class PodReports:
-    """The reports on the pods of a snapshot. The pods around them are looked through once for all of them.
+    """The reports on the pods of a snapshot. The groups of all pods are read only once.
 
     Args:
         snapshot: The cluster.
@@ -44,7 +44,7 @@ class PodReports:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._groups: dict[tuple[str, str], dict[str, list[tuple[str, Pod]]]] = {}
-        """By namespace and group the pods on each node, with their names."""
+        """The pods of each group on each node, with their names, by namespace and group."""
         for known in snapshot.pods:
             if _GROUP not in known.document:
                 continue
@@ -56,11 +56,11 @@ class PodReports:
         self._looked_at: tuple[str, Sources] = ("", Sources())
 
     def of(self, known: KnownPod, told: ToldNode = ToldNode("")) -> Report:  # noqa: B008 - an immutable value
-        """The report on one pod.
+        """Returns the report on one pod.
 
         Args:
             known: A pod of the snapshot.
-            told: The node, where the caller knows better.
+            told: The node, where the caller gives one.
 
         Raises:
             MalformedPod: a field has another type than in a pod.
@@ -68,13 +68,13 @@ class PodReports:
         return explain(self.evidence(known, told))
 
     def evidence(self, known: KnownPod, told: ToldNode) -> Evidence:
-        """Everything that one pod is judged by; see :meth:`of`."""
+        """Returns the evidence about one pod; see :meth:`of`."""
         snapshot, pod = self._snapshot, known.pod
         namespace, node = snapshot.namespace(known.namespace), told.name or known.node
         policy = policy_for(pod, snapshot.policy, is_configured=snapshot.setting.is_configured)
         group, facts = group_of(pod, namespace, policy), snapshot.facts
         sources = self._sources(node) if told.sources is None else told.sources
-        if (pod.spec or PodSpec()).node_name:  # its own status tells whether claims served it
+        if (pod.spec or PodSpec()).node_name:  # the status of the pod tells whether claims served it
             facts = msgspec.structs.replace(facts, claimed=None, has_hami_dra=False)
         has_claims = policy.claims.enabled and pod.has_claims
         return Evidence(
@@ -116,23 +116,23 @@ class PodReports:
         return self._snapshot.problems.get(f"pods of group {group}", "")
 
     def _others(self, known: KnownPod, group: str) -> tuple[Pod, ...]:
-        """The pods of the group of a pod on its node, and a few of those elsewhere: a group may have thousands."""
+        """Returns the other pods of the group on the node of a pod, and a few elsewhere: a group may have thousands."""
         nodes = self._groups.get((known.namespace, group), {})
         here = (pod for name, pod in nodes.get(known.node, ()) if name != known.name)
         elsewhere = (pod for node, found in nodes.items() if node != known.node for _, pod in found)
         return (*islice(here, _PEERS), *islice(elsewhere, _ELSEWHERE))
 
     def _sources(self, node: str) -> Sources:
-        """What is said about the GPUs of a node; nothing where it is not known."""
+        """Returns the known topologies of a node; none where the node is not known."""
         if node != self._looked_at[0]:
             self._looked_at = node, self._snapshot.sources(node)
         return self._looked_at[1]
 
 
 def _reviews(snapshot: Snapshot, pod: Pod) -> BindingReviews:
-    """Whether the API server asks the webhook about the Bindings of the scheduler of the pod.
+    """Returns for which schedulers of the pod the API server asks the webhook about Bindings.
 
-    Those are the Deployments of HAMi's schedulers, and for a pod that gets its devices by claims kube-scheduler.
+    For a pod with claims without another scheduler that is kube-scheduler; for others, HAMi's schedulers.
     """
     registration = snapshot.setting.registration
     accounts, problems = frozenset((_KUBE_SCHEDULER,)), [snapshot.problems.get("mutatingwebhookconfigurations", "")]

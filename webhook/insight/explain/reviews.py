@@ -1,4 +1,4 @@
-"""Is the webhook asked when a scheduler binds the pod?"""
+"""The condition that the API server asks the webhook when a scheduler binds the pod."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 
 def binding_reviews(examined: ExaminedPod) -> Iterator[Finding]:
-    """One finding, where there is a cluster to ask."""
+    """Yields one finding about reviews of Bindings; nothing without a cluster."""
     reviews = examined.evidence.reviews
     if reviews is None:
         return
@@ -62,5 +62,5 @@ def _passed_by(reviews: BindingReviews) -> Finding:
 
 
 def for_the_chart(accounts: Sequence[str]) -> str:
-    """``hami-system/hami-scheduler`` for the user name of a service account."""
+    """Returns the user names of service accounts as the chart has them, such as ``hami-system/hami-scheduler``."""
     return ", ".join(account.removeprefix(_SERVICE_ACCOUNT).replace(":", "/", 1) for account in accounts)

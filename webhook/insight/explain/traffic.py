@@ -1,4 +1,4 @@
-"""What did the pod's GPUs move lately, and does the pod use its NVLinks?"""
+"""Conditions on traffic: the bytes that the GPUs of the pod moved lately, and a hint where NVLink seems unused."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -19,7 +19,7 @@ TRAFFIC, NVLINK_USE = "traffic", "nvlink-use"
 
 
 def traffic(examined: ExaminedPod) -> Iterator[Finding]:
-    """What moved in the last minutes, and a hint where it was not over NVLink; nothing where no agent says it."""
+    """Yields the bytes moved in the last minutes, and a hint where NVLink seems unused; nothing without recent data."""
     evidence, resolution = examined.evidence, examined.resolution
     found, started = evidence.sources.traffic, evidence.pod.running_since
     if found is None or resolution is None or evidence.asked_at is None or not is_recent(found, evidence.asked_at):
@@ -29,7 +29,8 @@ def traffic(examined: ExaminedPod) -> Iterator[Finding]:
     own = [gpu for given in resolution.containers for gpu in given.gpus]
     moved = pod_traffic(found, [gpu.uuid for gpu in own], started)
     if moved and (said := _said(moved)):
-        yield holds(TRAFFIC, f"in the {_length(moved)} until {found.at:%H:%M:%S} UTC {gpus(own)} {said}")
+        length = f"last {round(moved.seconds / 60)} min"
+        yield holds(TRAFFIC, f"in the {length} until {found.at:%H:%M:%S} UTC {gpus(own)} {said}")
     if examined.options.expect_nvlink:
         yield from _hints(examined, resolution, found, started)
 
@@ -45,24 +46,23 @@ def _hints(
 
 
 def _are_whole(examined: ExaminedPod) -> bool:
-    """Whether no other pod may have a part of its cards: traffic is counted for cards, not for pods."""
+    """Returns whether no other pod may have a part of its cards: traffic is counted for cards, not for pods."""
     requests = [container.request for container in examined.gpu_containers]
     return bool(requests) and all(request is not None and request.is_whole for request in requests)
 
 
 def _sets(examined: ExaminedPod, resolution: Resolution) -> Sequence[Sequence[Gpu]]:
-    """The GPUs that work together: those of the pod where its containers exchange memory, else of a container."""
+    """Returns the sets of GPUs that work together: all of the pod in ``pod-peers``, else those of each container."""
     if examined.profile is Profile.POD_PEERS:
         return [[gpu for given in resolution.containers for gpu in given.gpus]]
     return [given.gpus for given in resolution.containers]
 
 
-def _length(moved: PodTraffic) -> str:
-    return f"last {round(moved.seconds / 60)} min"
-
-
 def _said(moved: PodTraffic) -> str:
-    """``moved 0 B over NVLink and 3 GB over PCIe (sent and received), utilisation 97 %``; empty if nothing is told."""
+    """Returns the traffic in words; empty if the agent tells none.
+
+    For example: ``moved 0 B over NVLink and 3 GB over PCIe (sent and received) and were utilised to 97%``.
+    """
     told = ((moved.nvlink, "NVLink"), (moved.pcie, "PCIe"))
     amounts = listed(f"{bytes_text(number)} over {name}" for number, name in told if number is not None)
     said = [f"moved {amounts} (sent and received)"] if amounts else []

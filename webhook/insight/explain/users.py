@@ -1,4 +1,4 @@
-"""Can peers open each other's shared memory, which belongs to one user?"""
+"""The condition that peers run as one user: shared memory belongs to one user, and others cannot open it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,10 @@ USERS = "users"
 
 
 def peer_users(examined: ExaminedPod, others: Sequence[Pod]) -> Iterator[Finding]:
-    """The users of its containers with GPUs and of those of other pods; nothing where all are left to the images."""
+    """Yields a finding about the users of containers with GPUs, of this pod and of other pods.
+
+    Nothing is yielded where all users are those of the images.
+    """
     found = {
         f"container {name}": user
         for name, user in users(examined.spec, [container.spec for container in examined.gpu_containers]).items()

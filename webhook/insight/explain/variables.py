@@ -1,7 +1,7 @@
-"""Which variables of NCCL and UCX are in effect, who set them, and do they leave NVLink on?
+"""Conditions on the variables of NCCL and UCX: their values, who set them, and whether they leave NVLink on.
 
-Those with which a container takes NVLink away from itself stand in ``webhook.decisions.request.nvlink_switches``, for
-admission too. Source of the others: NCCL src/transport/nvls.cc, src/misc/param.cc.
+The variables with which a container turns NVLink off for itself are in ``webhook.decisions.request.nvlink_switches``,
+which admission uses too. Source of the others: NCCL src/transport/nvls.cc, src/misc/param.cc.
 """
 
 import re
@@ -48,23 +48,23 @@ CONF_FILE = "NCCL_CONF_FILE"
 
 _REMOVE = "Remove the variable"
 _LEVELS = frozenset({"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "P2C", "PHB", "SYS"})
-"""Of all versions: NCCL src/graph/topo.cc, topoPathTypeStr."""
+"""Levels of all versions of NCCL: src/graph/topo.cc, topoPathTypeStr."""
 
 
 class Value(msgspec.Struct, frozen=True):
-    """A variable of a container."""
+    """A variable of a container, with its value."""
 
     name: str
     text: str | None
-    """What it says; ``None`` if that is decided elsewhere."""
+    """The value; ``None`` if it is not known here."""
     setter: str
-    """Who set it, in words."""
+    """The one who set the variable, in words."""
     correction: str = ""
-    """What to do about a wrong value that the pod did not set itself; empty if it did."""
+    """The remedy for a wrong value that the pod did not set itself; empty if it did."""
 
 
 def variables(examined: ExaminedPod) -> Iterator[Finding]:
-    """A finding for each variable, and for each value if containers differ."""
+    """Yields a finding for each variable, and for each value if containers differ."""
     found: dict[Value, list[PodContainer]] = {}
     for container in examined.gpu_containers:
         for name, variable in sorted(container.own_env.items()):
@@ -106,7 +106,7 @@ def _written_at_binding(key: str) -> str:
 
 
 def _literal_setter(examined: ExaminedPod, name: str, text: str) -> tuple[str, str]:
-    """Who set it, and what to do if it is wrong."""
+    """Returns who set a literal value, and the remedy if the value is wrong."""
     key = f"{names.PREFIX}{names.ENV_PREFIX}{name}"
     for holder, annotations in (
         ("pod", examined.evidence.pod.annotations),
@@ -124,7 +124,7 @@ def _literal_setter(examined: ExaminedPod, name: str, text: str) -> tuple[str, s
 
 
 def _ours(examined: ExaminedPod) -> Mapping[str, str]:
-    """The literals that the webhook sets where the pod does not."""
+    """Returns the literals that the webhook sets where the pod does not."""
     if examined.subject is None:
         return {}
     found = {variable.name: variable.value for variable in wanted_variables(examined.subject) if not variable.key}
@@ -136,7 +136,7 @@ def _ours(examined: ExaminedPod) -> Mapping[str, str]:
 
 
 def _resolved(examined: ExaminedPod) -> Mapping[str, str]:
-    """The values that the pod's GPUs call for."""
+    """Returns the values that fit the GPUs of the pod."""
     return dict(examined.resolution.nccl) if examined.resolution else {}
 
 
@@ -200,7 +200,7 @@ def _nvls(examined: ExaminedPod, text: str, setting: str) -> Finding:
 
 
 def fails_between_pods(examined: ExaminedPod) -> bool:
-    """Whether NCCL would set NVLink SHARP up with other pods of the node, and could not."""
+    """Returns whether NCCL would try in vain to set up NVLink SHARP with other pods of the node."""
     if not splits_nvls(examined.profile, host_network=bool(examined.spec.host_network)):
         return False
     node = examined.resolution.node if examined.resolution else None

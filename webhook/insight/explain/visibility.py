@@ -1,8 +1,8 @@
-"""What CUDA makes of ``CUDA_VISIBLE_DEVICES``.
+"""The meaning of ``CUDA_VISIBLE_DEVICES`` to CUDA.
 
-Entries are numbers among the GPUs that the container sees, or UUIDs, of which a beginning that fits one GPU will do.
-With the first invalid entry the list ends; an empty list shows no GPU. What a GPU that is named twice does is not
-documented. Source: CUDA C++ Programming Guide, environment variables.
+Entries are numbers among the GPUs that the container sees, or UUIDs. The beginning of a UUID is enough if it fits one
+GPU only. The list ends at the first invalid entry. An empty list shows no GPU. The effect of a GPU that is named twice
+is not documented. Source: CUDA C++ Programming Guide, environment variables.
 """
 
 import re
@@ -17,28 +17,28 @@ _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a CUDA program sees of its GPUs."""
+    """The GPUs that a CUDA program sees with a list."""
 
     used: int
-    """How many."""
+    """The number of GPUs that it sees."""
     end: str = ""
-    """Why the list ends early, in a clause; empty if it does not."""
+    """The reason why the list ends early, in a clause; empty if it does not."""
     twice: bool = False
-    """Whether it names a GPU twice."""
+    """Whether the list names a GPU twice."""
 
 
 def split_list(value: str) -> list[str]:
-    """The entries of a list; none if it is empty."""
+    """Returns the entries of a list; none if it is empty."""
     return [part.strip() for part in value.split(",")] if value.strip() else []
 
 
 def show(entries: Sequence[str], count: int, uuids: Sequence[str]) -> Shown:
-    """What a list shows.
+    """Returns the GPUs that a CUDA program sees with a list.
 
     Args:
-        entries: Of the list.
-        count: How many GPUs the container sees.
-        uuids: Theirs, as far as they are known.
+        entries: The entries of the list.
+        count: Number of GPUs that the container sees.
+        uuids: UUIDs of these GPUs, as far as they are known.
     """
     seen: set[int | str] = set()
     for entry in entries:

@@ -1,4 +1,4 @@
-"""How findings name things."""
+"""The words with which findings name containers and GPUs."""
 
 from collections.abc import Sequence
 
@@ -7,24 +7,24 @@ from webhook.hardware.topology.model import Gpu
 from webhook.words.listing import listed
 
 HAVE = "Have the permission"
-"""Begins a remedy for what may not be read."""
+"""The beginning of a remedy where a permission to read is missing."""
 
 
 def containers(found: Sequence[PodContainer]) -> str:
-    """``container train``, ``containers prefill and decode``."""
+    """Returns the containers in words: ``container train``, ``containers prefill and decode``."""
     return f"container{'s' if len(found) > 1 else ''} {listed(container.name for container in found)}"
 
 
 def says(found: Sequence[PodContainer], singular: str, several: str) -> str:
-    """``container train sets``, ``containers prefill and decode set``."""
+    """Returns containers with a verb: ``container train sets``, ``containers prefill and decode set``."""
     return f"{containers(found)} {several if len(found) > 1 else singular}"
 
 
 def clause(sentence: str) -> str:
-    """A sentence as a part of another one."""
+    """Returns a sentence in the form that it has as a part of another one."""
     return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
 def gpus(found: Sequence[Gpu]) -> str:
-    """As the matrix of the node calls them."""
+    """Returns the names of GPUs in the matrix of their node."""
     return listed(gpu.label for gpu in found)

@@ -1,1 +1,1 @@
-"""A cluster at a glance: nodes, their cards and links, who holds them, and what the pods got."""
+"""A cluster at a glance: its nodes with their cards and links, and its pods with the cards and links that they got."""

@@ -1,4 +1,4 @@
-"""The cards of a node, as its agent, HAMi and the driver tell of them."""
+"""The cards of a node, as reported by its agent, by HAMi and by the driver."""
 
 from collections.abc import Iterable, Mapping
 
@@ -21,7 +21,7 @@ _MIG = "mig"
 
 
 class BareCard(msgspec.Struct, frozen=True, kw_only=True):
-    """A card, whoever has it."""
+    """A card without its holders."""
 
     index: int
     uuid: str
@@ -33,12 +33,12 @@ class BareCard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bare_cards(node: ClusterNode, topology: NodeTopology | None, linked: Linked | None) -> tuple[BareCard, ...]:
-    """All cards of a node, each once, by index.
+    """Returns all cards of a node, each once, by index.
 
     Args:
         node: The node.
-        topology: What tells its cards; None: HAMi alone does.
-        linked: How they are linked; None: not known.
+        topology: The topology with the cards; None: only HAMi reports cards.
+        linked: The links of the cards; None: not known.
     """
     registered = {gpu.uuid: gpu for gpu in _registered(node)}
     cordoned = _cordoned(node)
@@ -58,7 +58,7 @@ def _annotations(node: ClusterNode) -> Mapping[str, str]:
 
 
 def _registered(node: ClusterNode) -> list[RegisteredGpu]:
-    """What HAMi cannot have written is nothing."""
+    """Returns the cards that HAMi registered; none if the annotation cannot be read, so that HAMi did not write it."""
     try:
         return parse_register(_annotations(node).get(names.HAMI_NODE_REGISTER, ""), source=f"Node {node.name}")
     except FormatError:
@@ -105,14 +105,14 @@ def _of_topology(topology: NodeTopology | None, linked: Linked | None) -> Iterab
 
 def _links_of(index: int, linked: Linked | None) -> tuple[Health, str]:
     if linked is None:
-        return Health.UNKNOWN, ""  # what is said of the node says why
+        return Health.UNKNOWN, ""  # the problem of the node says why
     if index in linked.unread:
         return Health.UNKNOWN, _LINKS_UNKNOWN
     return (Health.LINKS_DOWN, fitted(linked.said_of(index))) if index in linked.ailing else (Health.OK, "")
 
 
 def _registered_alone(index: int, gpu: RegisteredGpu) -> BareCard:
-    """A card of which only HAMi tells."""
+    """Returns a card that only HAMi reports."""
     return BareCard(
         index=index,
         uuid=gpu.uuid,
@@ -125,7 +125,7 @@ def _registered_alone(index: int, gpu: RegisteredGpu) -> BareCard:
 
 
 def _with_hami(card: BareCard, registered: Mapping[str, RegisteredGpu], cordoned: frozenset[str]) -> BareCard:
-    """The same with what HAMi makes of it; a card that cannot be reached stays one."""
+    """Returns the card with the health that HAMi reports; a card that is broken already stays as it is."""
     if card.health is Health.BROKEN:
         return card
     gpu = registered.get(card.uuid)

@@ -1,4 +1,4 @@
-"""The findings of ``analyze``, at the objects that they belong to."""
+"""The findings of ``analyze``, sorted by the objects that they belong to."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -18,17 +18,17 @@ _LEVELS: Final = {
 
 
 class SortedFindings(msgspec.Struct, frozen=True, kw_only=True):
-    """Findings by their objects."""
+    """Findings, by their objects."""
 
     of_nodes: Mapping[str, tuple[Finding, ...]]
-    """By the names of nodes."""
+    """Findings about nodes, by name of the node."""
     of_pods: Mapping[str, tuple[Finding, ...]]
-    """By ``namespace/name``."""
+    """Findings about pods, by ``namespace/name``."""
     others: tuple[Finding, ...]
 
 
 def sort_findings(found: Iterable[Diagnosis]) -> SortedFindings:
-    """In their order, which is that of ``analyze``: the worst first."""
+    """Returns the findings by their objects, in the order of ``analyze``: the worst first."""
     nodes: dict[str, list[Finding]] = {}
     pods: dict[str, list[Finding]] = {}
     others: list[Finding] = []

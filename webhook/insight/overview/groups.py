@@ -1,4 +1,4 @@
-"""Cards of a node that NVLink joins: pairs, islands, and those behind switches."""
+"""Groups of cards of a node that NVLink joins: pairs, islands, and cards behind switches."""
 
 import enum
 from collections.abc import Iterator, Mapping
@@ -9,28 +9,28 @@ from webhook.insight.overview.model import Node
 
 
 class Joined(enum.StrEnum):
-    """How the cards of a group are joined."""
+    """The way in which the cards of a group are joined."""
 
     ALL = "all"
     """Every pair has NVLink."""
     PARTLY = "partly"
-    """Every card has NVLink to some other one of the group."""
+    """Every card has NVLink to some other card of the group."""
     NOT = "not"
     """No card has NVLink."""
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Cards of a node."""
+    """Cards of a node that belong together."""
 
     joined: Joined
     indices: tuple[int, ...]
-    """Ascending."""
+    """Indices of the cards, ascending."""
 
 
 def groups(node: Node) -> tuple[Group, ...]:
-    """Every card in one group, by their first cards; those without NVLink together, in the end.
+    """Returns the groups by their first cards, each card in one group; cards without NVLink are the last group.
 
-    Only links that are up join: a pair whose links are all down is none.
+    Only links that are up join cards.
     """
     partners = _partners(node)
     alone, found, seen = [], [], set[int]()

@@ -1,4 +1,4 @@
-"""What deserves a line of its own where there is no room for all: nodes and pods that lose something."""
+"""The nodes and pods that lose something, which deserve a line of their own where there is no room for all."""
 
 from collections.abc import Iterable
 
@@ -7,32 +7,32 @@ from webhook.insight.overview.model import Card, CardState, Finding, Health, Lev
 _BAD = (Level.ERROR, Level.WARNING)
 _WELL = ("healthy", "absent")
 _SLACK = 0.05
-"""GB/s below which a difference is one of rounding."""
+"""GB/s. A smaller difference is one of rounding."""
 
 
 def worst(findings: Iterable[Finding]) -> Finding | None:
-    """The first of the worst level; None if there is none."""
+    """Returns the first finding of the worst level; None if there is no finding."""
     order = list(Level)
     return min(findings, key=lambda each: order.index(each.level), default=None)
 
 
 def is_slower(pod: Pod) -> bool:
-    """Whether as many cards of its node can be faster than the pod's."""
+    """Returns whether as many other cards of its node can be faster than those of the pod."""
     return pod.bandwidth is not None and pod.best is not None and pod.bandwidth < pod.best - _SLACK
 
 
 def is_available(card: Card) -> bool:
-    """Whether a pod can get it now."""
+    """Returns whether a pod can get the card now."""
     return card.state is CardState.FREE and card.health not in (Health.BROKEN, Health.CORDONED)
 
 
 def is_notable_pod(pod: Pod) -> bool:
-    """Whether it waits, loses something, or was found to have other cards than it was told."""
+    """Returns whether the pod waits, loses something, or has other cards than it was given."""
     return bool(pod.waits_for) or is_slower(pod) or pod.verified is Verified.NO or _is_bad(pod.findings)
 
 
 def is_notable_node(node: Node) -> bool:
-    """Whether something is wrong with it or with one of its cards, or is not known."""
+    """Returns whether something is wrong or not known about the node or one of its cards."""
     if not node.is_schedulable or node.problem or node.nvlink not in _WELL:
         return True
     return any(card.health is not Health.OK for card in node.cards) or _is_bad(node.findings)

@@ -1,4 +1,4 @@
-"""Which cards each pod has: by HAMi, by another scheduler, by claims, or by the planner's choice."""
+"""The cards that each pod has: from HAMi, from another scheduler, or by the planner's choice."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -15,10 +15,10 @@ from webhook.words.errors import FormatError, LimitError
 
 
 class CardTable:
-    """The cards of one node, found by what names them.
+    """The cards of one node, by UUID and by minor number.
 
     Args:
-        cards: Of the node.
+        cards: The cards of the node.
     """
 
     def __init__(self, cards: Iterable[BareCard]) -> None:
@@ -27,7 +27,7 @@ class CardTable:
         self._by_minor = {card.minor: card.index for card in found if card.minor is not None}
 
     def indices(self, devices: Iterable[Device]) -> tuple[int, ...]:
-        """Those of these devices that the node has, each once, ascending."""
+        """Returns the indices of the devices that the node has, each once, ascending."""
         return tuple(sorted({index for device in devices if (index := self._index(device)) is not None}))
 
     def _index(self, device: Device) -> int | None:
@@ -41,13 +41,13 @@ class Held(msgspec.Struct, frozen=True, gc=False):
 
     node: str = ""
     sets: tuple[tuple[int, ...], ...] = ()
-    """The indices of each container that has some."""
+    """The indices of the cards of each container that has some."""
     is_chosen: bool = False
-    """Whether the planner holds them for the pod, and HAMi has not given them yet."""
+    """Whether the planner holds the cards for the pod, and HAMi has not given them yet."""
 
     @property
     def cards(self) -> tuple[int, ...]:
-        """All of them, ascending."""
+        """The indices of all cards, ascending."""
         return tuple(sorted({index for each in self.sets for index in each}))
 
 
@@ -55,13 +55,13 @@ NOTHING = Held()
 
 
 def held_by(pod: Pod, node: str, record: PodRecord | None, pinned_to: str, tables: Mapping[str, CardTable]) -> Held:
-    """What a pod has.
+    """Returns the cards of a pod.
 
     Args:
         pod: The pod.
-        node: Where it is, or is going to be; empty: open.
-        record: As the planner reads it; None: it cannot.
-        pinned_to: The node whose cards the planner holds for it; empty: none.
+        node: The node of the pod, now or in future; empty: open.
+        record: The pod as the planner reads it; None: the planner cannot read it.
+        pinned_to: The node whose cards the planner holds for the pod; empty: none.
         tables: The cards of nodes, by their names.
     """
     if record is not None and record.held:
@@ -73,7 +73,10 @@ def held_by(pod: Pod, node: str, record: PodRecord | None, pinned_to: str, table
 
 
 def _hamis(pod: Pod, record: PodRecord, tables: Mapping[str, CardTable]) -> Held:
-    """The cards that HAMi counts as the pod's; by containers where the list can be read as strictly as bind does."""
+    """Returns the cards that HAMi counts as those of the pod.
+
+    They are sorted by containers where the list can be read by the strict rules of bind.
+    """
     counted = tuple(Device(uuid=uuid) for uuid in record.held)
     given = _read(pod, HAMI.family).given
     if {device.uuid for segment in given for device in segment} != set(record.held):

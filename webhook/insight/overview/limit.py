@@ -1,4 +1,4 @@
-"""A part of a picture: some nodes, or the pods of one namespace."""
+"""The limitation of an overview to some nodes, or to the pods of one namespace."""
 
 from collections.abc import Collection
 
@@ -10,12 +10,14 @@ from webhook.words.printable import fitted
 
 
 def limited(whole: Overview, *, namespace: str | None, nodes: Collection[str]) -> Overview:
-    """The same with these nodes and the pods of this namespace only. Cards keep their holders of other namespaces.
+    """Returns the overview with these nodes and the pods of this namespace only.
+
+    Cards keep their holders of other namespaces.
 
     Args:
-        whole: The picture.
-        namespace: Whose pods are shown; None: those of all.
-        nodes: Names of the nodes that are shown, with the pods on them; empty: all, and pods without a node.
+        whole: The overview of the cluster.
+        namespace: The namespace whose pods are shown; None: all namespaces.
+        nodes: Names of the nodes that are shown, with the pods on them; empty: all nodes, and pods without a node.
 
     Raises:
         GpuTopologyError: there is no such node.

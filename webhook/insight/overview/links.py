@@ -1,4 +1,4 @@
-"""How the cards of a node are linked, and what sets of them are worth."""
+"""The links of the cards of a node, and the bandwidth of sets of cards."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -18,7 +18,7 @@ _SETS_KEPT = 4096
 
 
 class Worth(NamedTuple):
-    """What a set of cards is worth."""
+    """The link class and the bandwidth of a set of cards, and the best bandwidth of a set of that size."""
 
     link: str
     bandwidth: float
@@ -26,11 +26,11 @@ class Worth(NamedTuple):
 
 
 class Linked:
-    """One node whose links are known, with what follows from them.
+    """The links of one node, and the results that follow from them.
 
     Args:
-        topology: Of the node.
-        build: What nodes that are built alike have in common: what is reckoned for one holds for all.
+        topology: The topology of the node.
+        build: The build of the node. Results that are computed for one node hold for all nodes of its build.
     """
 
     def __init__(self, topology: NodeTopology, build: Build) -> None:
@@ -44,22 +44,22 @@ class Linked:
         self.unread = self._known.unread
 
     def said_of(self, index: int) -> str:
-        """What is wrong with the links of a card; empty if nothing is."""
+        """Returns the problem of the links of a card; empty if there is none."""
         label = f"GPU{index} has "
         return next((found.removeprefix(label) for found in self._health.findings if found.startswith(label)), "")
 
     def links(self) -> Iterator[Link]:
-        """The NVLinks of each pair, and of each card to the switches."""
+        """Yields the NVLinks of each pair, and of each card to the switches."""
         return nvlinks(self.topology)
 
     def best(self, count: int) -> float:
-        """GB/s per direction of the weakest pair of the best set of so many cards; 0 where there is no pair."""
+        """Returns GB/s per direction of the weakest pair of the best set of ``count`` cards; 0 without a pair."""
         if not 1 < count <= len(self._usable):
             return 0.0
         return _best(self._build, self._usable, count)
 
     def worth(self, indices: Sequence[int]) -> Worth | None:
-        """What these cards are worth together; None where there is no pair, or where nothing is known."""
+        """Returns the worth of a set of cards; None without a pair, or where the links are not known."""
         if len(indices) < 2 or not self._usable.issuperset(indices):
             return None
         found = _assessed(self._build, tuple(sorted(indices)))

@@ -1,6 +1,7 @@
-"""What ``status`` and the page show of a cluster: plain values, of which JSON is made as they are.
+"""The model of an overview, which ``status`` and the page show: plain values, which become JSON without changes.
 
-Names, sentences and identifiers come from the cluster. They are bounded here and escaped where they are shown.
+Names, sentences and identifiers come from the cluster. Their length is limited here, and they are escaped where they
+are shown.
 """
 
 import enum
@@ -11,34 +12,34 @@ from webhook.insight.drawings.links import Link
 
 
 class CardState(enum.StrEnum):
-    """Who has a card."""
+    """The state of a card: free, held, or chosen."""
 
     FREE = "free"
     HELD = "held"
-    """By one pod, as a whole."""
+    """One pod has the whole card."""
     SHARED = "shared"
-    """By several pods, or by one with a slice of it."""
+    """Several pods have the card, or one pod has a slice of it."""
     CHOSEN = "chosen"
-    """The planner chose it for a pod that HAMi has not bound yet, or keeps it for a later pod of a group."""
+    """The planner chose the card for a pod that HAMi has not bound yet, or keeps it for a later pod of a group."""
     UNKNOWN = "unknown"
-    """It is not known which pods there are."""
+    """The pods of the cluster are not all known."""
 
 
 class Health(enum.StrEnum):
-    """How a card is."""
+    """The health of a card."""
 
     OK = "ok"
     LINKS_DOWN = "links-down"
-    """Fewer of its NVLinks are up than should be."""
+    """Fewer NVLinks of the card are up than should be."""
     BROKEN = "broken"
-    """HAMi or the driver says that it cannot be used."""
+    """HAMi or the driver reports that the card cannot be used."""
     CORDONED = "cordoned"
-    """HAMi was told to leave it alone, as the agent does with a card that is ill."""
+    """HAMi's list of cordoned cards names the card, so HAMi leaves it alone. The agent lists faulty cards there."""
     UNKNOWN = "unknown"
 
 
 class Verified(enum.StrEnum):
-    """Whether the program in the pod found its cards to be the ones that it was given."""
+    """The result of the verification in a pod: whether it has the cards that it was given."""
 
     YES = "yes"
     NO = "no"
@@ -46,13 +47,13 @@ class Verified(enum.StrEnum):
 
 
 class Level(enum.StrEnum):
-    """The worst finding of ``analyze``."""
+    """The level of a finding of ``analyze``, the worst first."""
 
     ERROR = "error"
     WARNING = "warning"
     INFO = "info"
     HINT = "hint"
-    """It may be in order; no exit code depends on it."""
+    """Something looks odd and may be in order. No exit code depends on it."""
     NONE = "none"
 
 
@@ -65,7 +66,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     fix: str
     page: str
     about: str = ""
-    """Its object, such as ``Namespace team-a``, where it does not stand at the object; empty otherwise."""
+    """The object, such as ``Namespace team-a``, of a finding that is not listed at its object; empty otherwise."""
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,9 +78,9 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     state: CardState
     health: Health
     why: str = ""
-    """What is wrong with it, or for which group it is kept, in a clause; empty if there is nothing to say."""
+    """The problem of the card, or the group for which it is kept, in a clause; empty if there is neither."""
     holders: tuple[str, ...] = ()
-    """Keys of the pods that have it, ``namespace/name``."""
+    """Keys of the pods that have the card, ``namespace/name``."""
     is_mig: bool = False
 
 
@@ -88,16 +89,16 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     product: str
-    """Of its GPUs; several are joined by commas."""
+    """The product of the GPUs; several are joined by commas."""
     cards: tuple[Card, ...]
     links: tuple[Link, ...]
     nvlink: str
-    """``healthy``, ``degraded``, ``absent`` (webhook.hardware.topology.health), or ``unknown``."""
+    """The state of NVLink: ``healthy``, ``degraded``, ``absent`` (webhook.hardware.topology.health), or ``unknown``."""
     best: float
-    """GB/s per direction of its best pair of GPUs; 0 if it has none."""
+    """GB/s per direction of the best pair of GPUs; 0 if the node has no pair."""
     is_schedulable: bool = True
     problem: str = ""
-    """Why the picture is empty or incomplete, in a sentence."""
+    """The reason why the picture of the node is empty or incomplete, in a sentence."""
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -110,43 +111,43 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """One pod that asks for GPUs."""
 
     key: str
-    """``namespace/name``."""
+    """The pod as ``namespace/name``."""
     namespace: str
     name: str
     owner: str
-    """Such as ``Deployment train``; empty if it has none."""
+    """The workload that made the pod, such as ``Deployment train``; empty if there is none."""
     node: str
-    """Where it is, or where HAMi or the planner has chosen its cards; empty while that is open."""
+    """The node of the pod, or the node on which HAMi or the planner has chosen its cards; empty while that is open."""
     cards: tuple[int, ...]
-    """Indices on its node, chosen ones included, ascending; empty while it has none."""
+    """Indices of its cards on that node, chosen ones included, ascending; empty while it has none."""
     wanted: int | None
-    """Cards, or slices, that it asks for; None where claims decide."""
+    """Number of cards, or slices, that the pod asks for; None where claims decide."""
     profile: str
-    """The word of ``gpu.topology/profile``; empty for a pod that the webhook did not inject."""
+    """The profile, as in ``gpu.topology/profile``; empty for a pod that the webhook did not inject."""
     link: str
-    """Its weakest pair in the words of ``nvidia-smi topo -m``, such as ``NV18`` or ``PHB``; ``NVB`` for NVLink through
-    a third GPU of its own; empty where there is no pair or nothing is known."""
+    """The link of its weakest pair in the words of ``nvidia-smi topo -m``, such as ``NV18`` or ``PHB``; ``NVB`` for
+    NVLink through a third GPU of the pod; empty where there is no pair or the link is not known."""
     bandwidth: float | None
-    """GB/s per direction of its weakest pair; None where there is none or nothing is known."""
+    """GB/s per direction of its weakest pair; None where there is no pair or the rate is not known."""
     best: float | None
-    """GB/s per direction that as many GPUs of its node have at best; None as above."""
+    """GB/s per direction that as many GPUs of its node have at best; None where ``bandwidth`` is None."""
     nvlink_bytes: int | None = None
-    """Sent and received over NVLink in the last ``moved_seconds``, by all its cards; None where no agent tells it."""
+    """Bytes that its cards sent and received over NVLink in the last ``moved_seconds``; None where no agent tells."""
     pcie_bytes: int | None = None
-    """The same over PCIe."""
+    """Bytes that its cards sent and received over PCIe in that time; None where no agent tells."""
     moved_seconds: int = 0
     verified: Verified
     why: str = ""
-    """Why the program in it found otherwise, in its own words; empty if it did not."""
+    """The reason of a failed verification, in the words of the program in the pod; empty if it did not fail."""
     phase: str
-    """Of the pod: ``Pending``, ``Running`` and so on."""
+    """The phase of the pod: ``Pending``, ``Running`` and so on."""
     waits_for: str = ""
-    """What a pod waits for that is not bound to a node, in a sentence; empty for others."""
+    """The thing that a pod without a Binding waits for, in a clause; empty for other pods."""
     findings: tuple[Finding, ...] = ()
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has no node, or no Binding yet."""
+        """Whether the pod has no node, or no Binding yet."""
         return bool(self.waits_for) or not self.node
 
 
@@ -154,14 +155,14 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster at one moment."""
 
     at: str
-    """When it was read, in RFC 3339; empty if no one knows."""
+    """The time at which the cluster was read, in RFC 3339; empty if it is not known."""
     nodes: tuple[Node, ...] = ()
-    """By name."""
+    """The nodes with GPUs, by name."""
     pods: tuple[Pod, ...] = ()
-    """By key."""
+    """The pods that ask for GPUs, by key."""
     findings: tuple[Finding, ...] = ()
-    """Of the installation: neither of a node nor of a pod."""
+    """The findings about objects that are neither in ``nodes`` nor in ``pods``, such as those of the installation."""
     are_judged: bool = True
-    """Whether the findings belong to this moment; the page reckons them after the rest, since they take longer."""
+    """Whether the findings were computed. The page computes them after the rest, because they take longer."""
     unread: tuple[str, ...] = ()
-    """What could not be read, in sentences."""
+    """The parts of the cluster that could not be read, with the problem, in sentences."""

@@ -1,4 +1,4 @@
-"""The picture of a cluster, from what ``analyze`` knows of it."""
+"""The overview of a cluster, made of its snapshot and the findings of ``analyze``."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -27,26 +27,26 @@ from webhook.words.printable import fitted
 from webhook.words.timestamp import format_timestamp
 
 _LEAST = 2
-"""Cards that are a pair."""
+"""The number of cards of a pair."""
 
 
 def overview(snapshot: Snapshot, found: Sequence[Diagnosis] | None, *, are_all_pods: bool = True) -> Overview:
-    """The cluster at a glance.
+    """Returns the overview of a cluster.
 
     Args:
         snapshot: The cluster.
-        found: What ``analyze`` finds in it, the worst first; None: that is not reckoned yet.
+        found: The findings of ``analyze``, the worst first; None: they are not computed yet.
         are_all_pods: Whether the pods of all namespaces were read. If not, a card without a pod need not be free.
     """
     return _Picture(snapshot, sort_findings(found or ()), are_all_pods).overview(are_judged=found is not None)
 
 
 class _NodeCards(msgspec.Struct, frozen=True):
-    """What is known of a node before its pods are looked at."""
+    """A node with its cards, without the pods that hold them."""
 
     node: ClusterNode
     topology: NodeTopology | None
-    """What tells its cards, relied on or not."""
+    """The topology with the cards, even if it is not relied on for links."""
     linked: Linked | None
     cards: tuple[BareCard, ...]
 
@@ -57,7 +57,7 @@ class _Holders(msgspec.Struct):
     keys: list[str] = msgspec.field(default_factory=list)
     has_slices: bool = False
     are_chosen: bool = True
-    """Whether all of them only have it chosen."""
+    """Whether the card is only chosen for all of these pods."""
 
 
 class _Picture:
@@ -91,7 +91,7 @@ class _Picture:
         return _NodeCards(node, topology, linked, bare_cards(node, topology, linked))
 
     def _offers_gpus(self, node: ClusterNode) -> bool:
-        """Whether a node without a card that is known is one with GPUs all the same."""
+        """Returns whether a node without known cards has GPUs."""
         if node.published_problem:
             return True
         amounts = node.record.allocatable if node.record else {}
@@ -102,7 +102,7 @@ class _Picture:
         return {record.key: record for _, record in self._filled.records}
 
     def _pods(self) -> list[Pod]:
-        """By key. Who has which card is noted on the way."""
+        """Returns the pods by key, and notes the holders of each card."""
         found = [pod for known in self._snapshot.pods if (pod := self._pod(known)) is not None]
         return sorted(found, key=lambda pod: pod.key)
 
@@ -146,7 +146,7 @@ class _Picture:
             there.are_chosen &= held.is_chosen
 
     def _of_no_picture(self, pods: Sequence[Pod]) -> list[Finding]:
-        """Findings of nodes and pods that are not in the picture, with their objects."""
+        """Returns the findings about nodes and pods that are not in the overview, with their objects."""
         shown = {pod.key for pod in pods}
         return [
             msgspec.structs.replace(finding, about=fitted(f"{kind} {name}"))
@@ -213,7 +213,7 @@ class _Picture:
 
 
 def _told(node: ClusterNode) -> NodeTopology | None:
-    """What is told of the cards of a node, although it is not relied on for links."""
+    """Returns the topology that agent or HAMi report for a node, although it is not relied on for links."""
     sources = node.sources()
     known = sources.published or sources.annotated
     return known.topology if known else None

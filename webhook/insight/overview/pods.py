@@ -1,4 +1,4 @@
-"""The pods that ask for GPUs."""
+"""The pods that ask for GPUs, as an overview shows them."""
 
 from typing import NamedTuple
 
@@ -25,18 +25,18 @@ _PEERS = frozenset({Profile.POD_PEERS, Profile.NODE_PEERS})
 
 
 class Asked(NamedTuple):
-    """What a pod asks for."""
+    """The request of a pod."""
 
     wanted: int | None
-    """Cards or slices; None where claims decide, or where it cannot be read."""
+    """Number of cards or slices; None where claims decide, or where the request cannot be read."""
     has_slices: bool
-    """Whether it asks for parts of cards only."""
+    """Whether the pod asks for parts of cards only."""
     profile: str
-    """With which it was injected; empty: it was not."""
+    """The profile with which the pod was injected; empty if it was not."""
 
 
 def asked(pod: DecodedPod, snapshot: Snapshot) -> Asked | None:
-    """What it asks for; None if it asks for no GPUs.
+    """Returns the request of a pod; None if it asks for no GPUs.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -56,7 +56,7 @@ def asked(pod: DecodedPod, snapshot: Snapshot) -> Asked | None:
 
 
 def _claimed_profile(pod: DecodedPod) -> str:
-    """The profile that admission wrote into the containers of a pod with claims."""
+    """Returns the profile that admission wrote into the containers of a pod with claims; empty if there is none."""
     spec = pod.spec or PodSpec()
     named = (
         variable
@@ -68,27 +68,27 @@ def _claimed_profile(pod: DecodedPod) -> str:
 
 
 class Subject(NamedTuple):
-    """A pod, and what is known of it from elsewhere."""
+    """A pod with its request, its cards, and their links and traffic."""
 
     known: KnownPod
     pod: DecodedPod
-    """The same, decoded."""
+    """The pod, decoded."""
     ask: Asked
     held: Held
-    """The cards that it has."""
+    """The cards of the pod."""
     linked: Linked | None
-    """How the cards of their node are linked; None: not known."""
+    """The links of the cards of their node; None: not known."""
     moved: PodTraffic | None
-    """What they moved lately; None: not known."""
+    """The traffic of the cards in the last minutes; None: not known."""
 
 
 def pod_of(subject: Subject, planner: PlannerSigns, findings: tuple[Finding, ...]) -> Pod:
-    """What is shown of a pod.
+    """Returns a pod as the overview shows it.
 
     Args:
         subject: The pod.
-        planner: Whether one is alive.
-        findings: What is found about the pod.
+        planner: The signs of a planner.
+        findings: The findings about the pod.
     """
     known, pod, ask, held, linked, moved = subject
     worth = _worth(ask, held, linked)
@@ -118,7 +118,7 @@ def pod_of(subject: Subject, planner: PlannerSigns, findings: tuple[Finding, ...
 
 
 def malformed_pod(known: KnownPod, findings: tuple[Finding, ...]) -> Pod:
-    """A pod of which a field has another type than in a pod, so that nothing more is known of it."""
+    """Returns a pod with a field of a wrong type, of which only name, node and findings are known."""
     return Pod(
         key=f"{known.namespace}/{known.name}",
         namespace=known.namespace,
@@ -138,7 +138,10 @@ def malformed_pod(known: KnownPod, findings: tuple[Finding, ...]) -> Pod:
 
 
 def _worth(ask: Asked, held: Held, linked: Linked | None) -> Worth | None:
-    """Of the cards that reach each other: all of the pod in the profiles of peers, else those of one container."""
+    """Returns the worth of the slowest set of cards that work together.
+
+    Such a set is all cards of the pod in the profiles of peers, else the cards of one container.
+    """
     if linked is None:
         return None
     sets = (held.cards,) if ask.profile in _PEERS else held.sets

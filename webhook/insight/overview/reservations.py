@@ -11,10 +11,11 @@ from webhook.words.timestamp import parse_timestamp
 
 
 def kept_for_later(world: World, snapshot: Snapshot) -> Mapping[str, str]:
-    """By UUID the key of the pod that names the card for its group.
+    """Returns for each reserved card, by UUID, the key of the pod that names it for its group.
 
-    The planner keeps a set while no pod has one of its cards and the group lacks pods, for a limited time
-    (:mod:`webhook.decisions.place.later_pods`). It counts that time by its own clock, so at the end the two may differ.
+    The planner keeps a set of cards for a limited time, while no pod has one of them and the group lacks pods
+    (:mod:`webhook.decisions.place.later_pods`). It measures that time by its own clock, so that planner and overview
+    may differ when the time ends.
     """
     annotated = {f"{known.namespace}/{known.name}": known for known in snapshot.pods} if world.holding else {}
     seconds = snapshot.policy.placement.reserve_seconds

@@ -1,4 +1,4 @@
-"""What the cards of a pod moved in the last minutes."""
+"""The traffic of the cards of a pod in the last minutes."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,13 +9,13 @@ from webhook.objects.pod import Pod
 
 
 def moved(pod: Pod, uuids: Sequence[str], traffic: Traffic | None, at: datetime | None) -> PodTraffic | None:
-    """None where no agent tells it, or none has for a while.
+    """Returns the traffic of a pod; None where no agent reports it, or none has recently.
 
     Args:
         pod: A pod with whole cards.
-        uuids: Of its cards.
-        traffic: Of its node.
-        at: When the cluster was read.
+        uuids: The UUIDs of its cards.
+        traffic: The traffic of its node.
+        at: The time at which the cluster was read.
 
     Raises:
         MalformedPod: a field has another type than in a pod.

@@ -1,7 +1,8 @@
-"""Whether the program in a pod found the pod's cards to be the ones that it was given.
+"""The result of the remap program in a pod, which verifies that the pod has the cards that it was given.
 
-The program ends with 0 if what the pod was given is true, and with another code and a reason if it is not
-(docs/injection.md, section 12). As a sidecar it runs on, and its startup probe succeeds once it has verified the cards.
+The program ends with 0 if the pod has these cards, and with another code and a reason if it does not
+(docs/injection.md, section 12). As a sidecar it continues to run, and its startup probe succeeds once it has verified
+the cards.
 """
 
 from collections.abc import Sequence
@@ -12,16 +13,13 @@ from webhook.words import names
 
 
 def verified(pod: Pod) -> tuple[Verified, str]:
-    """Whether they are the ones, and if not, the reason in the words of the program.
+    """Returns whether the pod has the cards that it was given, and if not, the reason in the words of the program.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
-    return _judged([found for found in (pod.status.init_containers if pod.status else ()) if _is_program(found)])
-
-
-def _is_program(found: ContainerStatus) -> bool:
-    return found.name.startswith(names.REMAP_CONTAINER)
+    every = pod.status.init_containers if pod.status else ()
+    return _judged([found for found in every if found.name.startswith(names.REMAP_CONTAINER)])
 
 
 def _judged(found: Sequence[ContainerStatus]) -> tuple[Verified, str]:

@@ -1,4 +1,4 @@
-"""What a pod waits for that has no node, or no Binding yet."""
+"""The reason why a pod has no node, or no Binding yet."""
 
 from webhook.cluster.snapshot.model import KnownPod
 from webhook.objects.planner_signs import PlannerSigns
@@ -11,13 +11,13 @@ _SAID_LIMIT = 400
 
 
 def waits_for(known: KnownPod, pod: Pod, planner: PlannerSigns, *, pinned_to: str) -> str:
-    """In a sentence; empty for a pod that is bound.
+    """Returns what a pod waits for, in a clause; empty for a pod that is bound.
 
     Args:
         known: The pod.
-        pod: The same, decoded.
-        planner: Whether one is alive.
-        pinned_to: The node whose cards the planner holds for it; empty: none.
+        pod: The pod, decoded.
+        planner: The signs of a planner.
+        pinned_to: The node whose cards the planner holds for the pod; empty: none.
     """
     spec = pod.spec or PodSpec()
     if spec.node_name:

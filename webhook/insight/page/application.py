@@ -1,4 +1,4 @@
-"""The paths of the page."""
+"""The FastAPI application with the paths of the page."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,14 +16,14 @@ from webhook.insight.page.markup import as_tree
 from webhook.insight.page.words import Language, chosen, words
 
 MOST_WAITING = 4
-"""Questions about single pods that wait while one is answered."""
+"""Requests for details that wait at most while one is answered."""
 _KEY_LIMIT = 1024
 
 LanguageQuery = Annotated[Language | None, Query()]
 
 
 def create_app(feed: Feed) -> FastAPI:
-    """The application, without any protection: :class:`webhook.insight.page.guard.Guard` stands before it."""
+    """Returns the application, without any protection: :class:`webhook.insight.page.guard.Guard` protects it."""
     app = FastAPI(
         openapi_url=None,
         docs_url=None,
@@ -78,5 +78,5 @@ def create_app(feed: Feed) -> FastAPI:
 
 
 async def _refuse(_: Request, __: Exception) -> Response:
-    """What FastAPI says of a wrong parameter repeats it."""
+    """Refuses a wrong parameter without a text, because FastAPI's own answer repeats the parameter."""
     return Response(status_code=400)

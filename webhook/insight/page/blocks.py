@@ -1,4 +1,4 @@
-"""An overview as the blocks of a page: each stands in one list, and is sent again only when it changed."""
+"""The blocks of a page, made of an overview. A block belongs to one list, and is sent again only when it changed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ from webhook.insight.page.markup import as_tree, render
 from webhook.insight.page.words import Words
 
 LISTS = ("summary", "notes", "findings", "waiting", "nodes", "pods", "node-rows", "by-namespace", "by-finding")
-"""Where blocks stand. The key of a block begins with its list and a slash; a list is the element of that id."""
+"""The lists of blocks. The key of a block begins with its list and a slash; a list is the element of that id."""
 _TEMPLATES = {
     "findings": "finding",
     "nodes": "node-tile",
@@ -24,23 +24,23 @@ _TEMPLATES = {
     "by-namespace": "option",
     "by-finding": "option",
 }
-"""Names of templates by list, where they are not the same."""
+"""The template of each list whose template has another name than the list."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block, and what it was made of."""
+    """One block, with the value that it was made of."""
 
     of: object
     sort: str
-    """Its place in its list."""
+    """The key by which the block is sorted in its list."""
     markup: Markup
 
     @cached_property
     def written(self) -> msgspec.Raw:
-        """Its elements as JSON."""
+        """The elements of the block as JSON."""
         return msgspec.Raw(msgspec.json.encode(as_tree(self.markup)))
 
 
@@ -48,7 +48,7 @@ Blocks = Mapping[str, Block]
 
 
 def blocks(overview: Overview, words: Words, before: Blocks | None = None) -> dict[str, Block]:
-    """Every block of the page by its key. Those of ``before`` that are still true are the same objects."""
+    """Returns every block of the page by its key. Blocks of ``before`` that did not change are the same objects."""
     return dict(_made(overview, words, before or {}))
 
 
@@ -79,7 +79,7 @@ def _made(overview: Overview, words: Words, before: Blocks) -> Iterator[tuple[st
 
 
 def _with_pods(overview: Overview) -> Iterator[tuple[Node, tuple[Pod, ...]]]:
-    """Each node with the pods that are there, or have cards there."""
+    """Yields each node with the pods that are on it or have cards of it."""
     there: dict[str, list[Pod]] = defaultdict(list)
     for pod in overview.pods:
         there[pod.node].append(pod)

@@ -1,4 +1,4 @@
-"""What a link of the page opens: all that is known of a pod or a node."""
+"""The details of a pod or a node, which a link of the page opens."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -17,18 +17,18 @@ from webhook.words.errors import GpuTopologyError
 from webhook.words.printable import printable
 
 MOST_IN_A_FILE = 300
-"""Pods with findings that a file explains, and nodes of which it has all that is known."""
+"""Pods that a file explains at most, and nodes of which it has the details at most."""
 
 
 class Known(NamedTuple):
-    """A cluster at one moment."""
+    """A cluster at one moment: its snapshot and the overview of it."""
 
     snapshot: Snapshot
     overview: Overview
 
 
 class Detail(NamedTuple):
-    """What a link of a file leads to."""
+    """The details of one pod or node in a file."""
 
     key: str
     title: str
@@ -36,11 +36,11 @@ class Detail(NamedTuple):
 
 
 def detail(known: Known, key: str, words: Words) -> Markup | None:
-    """What a link opens, as markup; None if there is nothing of that key.
+    """Returns the details of a pod or a node as markup; None if there is nothing of that key.
 
     Args:
         known: The cluster.
-        key: ``pods/NAMESPACE/NAME`` or ``nodes/NAME``, as the page shows it.
+        key: ``pods/NAMESPACE/NAME`` or ``nodes/NAME``, as the page shows the names.
         words: The texts.
     """
     kind, _, name = key.partition("/")
@@ -74,7 +74,7 @@ def _pod(reports: Reports, pod: Pod, words: Words) -> Markup:
 
 
 def of_file(known: Known, words: Words) -> Iterator[Detail]:
-    """What the links of a file lead to: pods with findings and nodes, as many as a file should have."""
+    """Yields the details for a file: pods that wait or have findings, and nodes, up to the limit for each."""
     reports = Reports(known.snapshot)
     wanted = [pod for pod in known.overview.pods if pod.findings or pod.is_waiting]
     for pod in wanted[:MOST_IN_A_FILE]:

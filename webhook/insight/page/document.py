@@ -1,4 +1,4 @@
-"""The page as an HTML document: empty, for a browser that fills it, or with everything in one file."""
+"""The page as an HTML document: empty, for a browser that fills it, or with all its contents in one file."""
 
 import base64
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ ASSETS: Mapping[str, str] = {
     STYLE: "text/css; charset=utf-8",
     ICON: "image/svg+xml",
 }
-"""Files of the page with their types."""
+"""The files of the page, with their types."""
 _COMMON = "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -28,15 +28,15 @@ POLICY = (
 )
 """Content-Security-Policy of the live page."""
 _CLIENT = "client."
-"""Begins the keys of texts that the script says."""
+"""The beginning of the keys of texts that the script shows."""
 
 
 @cache
 def asset(name: str) -> bytes:
-    """A file of the page.
+    """Returns a file of the page.
 
     Raises:
-        KeyError: there is none of that name.
+        KeyError: there is no file of that name.
     """
     if name not in ASSETS:
         raise KeyError(name)
@@ -44,24 +44,24 @@ def asset(name: str) -> bytes:
 
 
 def shell(words: Words) -> str:
-    """The live page before it has heard anything. Nothing of the cluster is in it."""
+    """Returns the live page without contents. Nothing of the cluster is in it."""
     return _document(words, {}, (), at="")
 
 
 def whole(found: Blocks, details: Iterable[Detail], words: Words, *, at: str) -> str:
-    """One file with everything, which needs no server and no script.
+    """Returns the page with all its contents as one file, which needs no server and no script.
 
     Args:
-        found: Of the overview.
-        details: What links lead to.
+        found: The blocks of the overview.
+        details: The details of pods and nodes.
         words: The texts.
-        at: When the cluster was read.
+        at: The time at which the cluster was read.
     """
     return _document(words, found, tuple(details), at=at)
 
 
 def density(number: int) -> str:
-    """How large tiles are when there are so many nodes; the script knows the same numbers."""
+    """Returns the size of tiles for a number of nodes; the script has the same numbers."""
     return "roomy" if number <= 6 else "medium" if number <= 60 else "compact"
 
 

@@ -1,4 +1,4 @@
-"""What browsers are told: the newest blocks of each language that is asked for. On one event loop."""
+"""The feed of the page: it sends browsers the newest blocks in their language. It belongs to one event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,11 +10,11 @@ from webhook.insight.page.sheet import news
 from webhook.insight.page.words import Language, words
 
 MOST_LISTENERS = 8
-"""Pages that follow at the same time."""
+"""Pages that listen at the same time, at most."""
 
 
 class Feed:
-    """Pages listen to the cluster. A slow page misses what lies between two overviews."""
+    """The newest overview of a cluster, to which pages listen. A slow page misses overviews in between."""
 
     def __init__(self) -> None:
         self.known: Known | None = None
@@ -26,7 +26,7 @@ class Feed:
         self._making = asyncio.Lock()
 
     async def publish(self, known: Known, standing: Standing) -> None:
-        """Tell another state of the cluster."""
+        """Sends pages a new state of the cluster."""
         async with self._making:
             self.known = known
             for language, before in list(self._blocks.items()):
@@ -34,17 +34,17 @@ class Feed:
         self.stand(standing)
 
     def stand(self, standing: Standing) -> None:
-        """Tell whether the cluster is followed, although it is as it was."""
+        """Sends pages whether the cluster is followed; the state of the cluster remains."""
         self._standing = standing
         self._wake()
 
     def stop(self) -> None:
-        """End what is being sent."""
+        """Ends all streams."""
         self._stopped = True
         self._wake()
 
     async def listen(self, language: Language) -> AsyncIterator[bytes]:
-        """Everything at first and then what changed, for as long as the server runs."""
+        """Yields messages for one page, first with all blocks and then with changed ones, until the feed stops."""
         told: Blocks | None = None
         while not self._stopped:
             changed = self._changed

@@ -1,4 +1,4 @@
-"""Keeps a feed true: an overview when the cluster changed, at most about once a second, and findings behind it."""
+"""The updates of a feed: an overview after each change of the cluster, at most about once a second, then findings."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -18,11 +18,11 @@ from webhook.insight.page.feed import Feed
 from webhook.words.errors import GpuTopologyError
 
 LEAST_SECONDS = 1.0
-"""Between two overviews, and at least twice as long as one takes."""
+"""The least time between two overviews; it is also at least twice the time that an overview takes."""
 MOST_SECONDS = 10.0
-"""After so long there is a new one although nothing changed: ages are reckoned from the time."""
+"""The time after which there is a new overview although nothing changed, because ages depend on the time."""
 FINDINGS_REST = 4
-"""For so many times as long as findings took they are not looked for again: that is a fifth of the time."""
+"""The pause after findings, in multiples of the time that they took: findings take a fifth of the time."""
 
 
 class Source(Protocol):
@@ -32,19 +32,22 @@ class Source(Protocol):
     """Set when something changed."""
 
     def reader(self) -> Callable[[], Snapshot]:
-        """Reads the cluster as it is now. To be called on the event loop; what it returns, in any thread."""
+        """Returns a function that reads the cluster as it is now.
+
+        This method has to be called on the event loop. The function that it returns can be called in any thread.
+        """
 
     def standing(self) -> Standing:
-        """Whether the cluster is followed at this moment."""
+        """Returns whether the cluster is followed at this moment."""
 
 
 class Following:
-    """Overviews and findings of a source.
+    """The tasks that publish overviews and findings of a source.
 
     Args:
         source: The cluster.
-        feed: Hears of both.
-        namespace: Whose pods are looked at; None: those of all.
+        feed: The feed that publishes them.
+        namespace: The namespace whose pods are judged; None: all namespaces.
     """
 
     def __init__(self, source: Source, feed: Feed, namespace: str | None) -> None:
@@ -54,11 +57,11 @@ class Following:
         self._snapshot: Snapshot | None = None
         self._found: Sequence[Diagnosis] | None = None
         self._of: Snapshot | None = None
-        """What the findings were found in."""
+        """The snapshot that the findings are about."""
         self._again = asyncio.Event()
 
     async def overviews(self) -> None:
-        """Until this is cancelled."""
+        """Publishes overviews until the task is cancelled."""
         is_changed = True
         while True:
             self._source.changed.clear()
@@ -68,7 +71,7 @@ class Following:
             read = self._source.reader() if is_changed or last is None else partial(_same, last)
             try:
                 known = await asyncio.to_thread(self._look, read)
-            except GpuTopologyError as error:  # an object that cannot be read; another state of it may be
+            except GpuTopologyError as error:  # an object cannot be read; a later state of it perhaps can
                 is_read = False
                 self._feed.stand(replace(self._source.standing(), live=False, reason=str(error)))
             else:
@@ -84,7 +87,7 @@ class Following:
         return Known(snapshot, found)
 
     async def _wait(self) -> bool:
-        """Until there is something new; returns whether it is more than findings."""
+        """Waits for a change or for findings, at most about ``MOST_SECONDS``; returns whether to read the cluster."""
         for _ in range(int(MOST_SECONDS)):
             waits = [asyncio.create_task(each.wait()) for each in (self._source.changed, self._again)]
             done, pending = await asyncio.wait(waits, timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
@@ -97,20 +100,17 @@ class Following:
         return True
 
     async def findings(self) -> None:
-        """Until this is cancelled."""
+        """Looks for findings in each new snapshot until the task is cancelled."""
         while True:
             snapshot = self._snapshot
             if snapshot is None or snapshot is self._of:
                 await asyncio.sleep(LEAST_SECONDS / 4)
                 continue
             began = perf_counter()
-            self._found = await asyncio.to_thread(self._judge, snapshot)
+            self._found = await asyncio.to_thread(analyze, snapshot, namespace=self._namespace)
             self._of = snapshot
             self._again.set()
             await asyncio.sleep(max(LEAST_SECONDS, FINDINGS_REST * (perf_counter() - began)))
-
-    def _judge(self, snapshot: Snapshot) -> Sequence[Diagnosis]:
-        return analyze(snapshot, namespace=self._namespace)
 
 
 def _same(snapshot: Snapshot) -> Snapshot:

@@ -1,4 +1,4 @@
-"""Findings, those of many objects that say the same together."""
+"""The list of findings, in which equal findings about several objects are one item."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2s
@@ -12,23 +12,23 @@ from webhook.insight.page.markup import RANKS, encoded
 from webhook.insight.page.words import Words
 
 _MOST_NAMED = 5
-"""Objects that one item names."""
+"""Objects that one item names at most."""
 MOST_OF_A_CODE = 100
-"""Items of one level and code. Sentences quote pods, and who may create pods can have each of them say another one."""
+"""Items of one level and code at most: sentences quote pods, so a user who creates pods can cause one for each pod."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """One sentence about one or several objects; or several of the same level and code, without their sentences."""
+    """One item: a finding about one or several objects, or several findings of one level and code without sentences."""
 
     key: str
     finding: Finding
     pods: tuple[str, ...] = ()
-    """Keys."""
+    """Keys of the pods."""
     nodes: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
     unsaid: int = 0
-    """How many sentences are left out; 0: it is one sentence, which is said."""
+    """Number of sentences that are left out; 0: the item is one sentence, which is shown."""
 
 
 class _Objects(NamedTuple):
@@ -37,7 +37,7 @@ class _Objects(NamedTuple):
 
 
 def gathered(overview: Overview) -> Iterator[Found]:
-    """All findings, each with everything that it is about; of one level and code the first ones, then the rest."""
+    """Yields all findings, each with its objects; of one level and code the first ones, then the rest as one item."""
     found: dict[tuple[Level, str], list[tuple[Finding, _Objects]]] = {}
     for finding, objects in _with_objects(overview).items():
         found.setdefault((finding.level, finding.code), []).append((finding, objects))
@@ -85,13 +85,13 @@ def _digest(finding: Finding) -> str:
 
 
 def codes_of(found: Iterable[Finding]) -> list[str]:
-    """What a filter by finding looks for: levels and codes."""
+    """Returns the words that a filter by finding looks for: levels and codes."""
     every = list(found)
     return sorted({each.level.value for each in every} | {each.code for each in every})
 
 
 def item(found: Found, _: Words) -> dict[str, object]:
-    """The values of one of the list of findings."""
+    """Returns the values of one item of the list of findings."""
     finding = found.finding
     named = [("pods", key) for key in found.pods[:_MOST_NAMED]]
     named += [("nodes", name) for name in found.nodes[: _MOST_NAMED - len(named)]]

@@ -1,8 +1,8 @@
-"""Who may ask: only pages that this server gave out, at its own address, with the token of its owner.
+"""The guard of the page: only pages of this server, at its own address, with the token of its owner get answers.
 
-Another page in the browser of the owner cannot read answers, because there are no CORS headers. It could by a name that
-is made to point to this machine (DNS rebinding), and so the Host header has to be ours. Other users of the machine, and
-other programs, lack the token.
+Another page in the browser of the owner cannot read answers, because there are no CORS headers. It could read them
+through a name that is made to point to this machine (DNS rebinding), so the Host header has to be ours. Other users of
+the machine, and other programs, lack the token.
 """
 
 import hmac
@@ -18,7 +18,7 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _OPEN = frozenset(("/", "/assets/page.js", "/assets/page.css", "/assets/icon.svg"))
-"""What says nothing of the cluster and needs no token."""
+"""Paths whose contents say nothing about the cluster, so that they need no token."""
 _HEADERS = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-frame-options", b"DENY"),
@@ -29,16 +29,16 @@ _HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 _FROM_OURSELVES = frozenset((b"same-origin", b"none"))
-"""Of Sec-Fetch-Site (W3C, "Fetch Metadata Request Headers"): our own page, or a person."""
+"""Values of Sec-Fetch-Site for our own page and for a person (W3C, "Fetch Metadata Request Headers")."""
 
 
 class Guard:
-    """Stands before the application.
+    """An ASGI application that refuses requests before they reach another application.
 
     Args:
-        application: What answers.
+        application: The application that answers.
         hosts: Values of the Host header that are ours.
-        token: Of the owner.
+        token: The token of the owner.
     """
 
     def __init__(self, application: Application, hosts: Iterable[str], token: str) -> None:
@@ -47,7 +47,7 @@ class Guard:
         self._token = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI entry."""
+        """Answers one ASGI request, or passes it to the application."""
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
@@ -74,7 +74,7 @@ class Guard:
             await send({"type": "http.response.body", "body": b""})
 
     def _refusal(self, scope: Scope) -> int:
-        """The status of a refusal; 0: it may pass."""
+        """Returns the status of a refusal; 0 if the request may pass."""
         if _header(scope, b"host") not in self._hosts:
             return 421  # RFC 9110, "Misdirected Request"
         if scope["method"] != "GET":
@@ -87,6 +87,6 @@ class Guard:
 
 
 def _header(scope: Scope, name: bytes) -> bytes:
-    """Its value; empty if there is none, or more than one."""
+    """Returns the value of a header; empty if there is no such header, or more than one."""
     found: list[bytes] = [value for key, value in scope["headers"] if key == name]
     return found[0] if len(found) == 1 else b""

@@ -1,4 +1,4 @@
-"""Markup of the page: templates that are filled with values, and the same elements as a script builds them.
+"""The markup of the page: templates that are filled with values, and their elements as trees for the script.
 
 Every value is escaped. Control characters, and marks that turn the direction of a text, become visible escapes.
 """
@@ -23,9 +23,9 @@ from webhook.words.listing import ranges
 from webhook.words.printable import printable
 
 DASH = "\N{EN DASH}"
-"""For what there is not."""
+"""The sign for a value that does not exist."""
 RANKS = {level: rank for rank, level in enumerate(Level)}
-"""The worst level is 0."""
+"""The rank of each level; 0 is the worst."""
 _SIGNS = {
     Level.ERROR: "✖",
     Level.WARNING: "▲",
@@ -46,32 +46,32 @@ _LINE_END = re.compile(r"(?<=[>}])(?<!doctype html>)\s*\n\s*(?=[<{]|\Z)")
 
 
 def render(name: str, texts: Words, values: Mapping[str, object]) -> Markup:
-    """A template filled with values, which other templates take as it is.
+    """Returns a template filled with values; other templates do not escape the result again.
 
     Args:
-        name: Of the template, without ``.html``.
+        name: Name of the template, without ``.html``.
         texts: The texts of one language, which templates call ``words``.
-        values: By name; one that is missing is an error.
+        values: The values by name; a missing one is an error.
     """
     return Markup(_environment(texts.language).get_template(f"{name}.html").render(values))  # noqa: S704 - escaped there
 
 
 def as_tree(markup: str) -> list[Any]:
-    """One element as ``[tag, attributes, child, ...]``, a text being itself.
+    """Returns one element as ``[tag, attributes, child, ...]``; a child is a text or such a list.
 
     Args:
-        markup: Of a template that is well-formed XML.
+        markup: The markup of a template, which is well-formed XML.
     """
     return _tree(ElementTree.fromstring(markup))  # noqa: S314 - our own template, without a document type
 
 
 def worst(found: Iterable[Finding]) -> Level:
-    """The worst level of findings."""
+    """Returns the worst level of findings."""
     return min((each.level for each in found), key=RANKS.__getitem__, default=Level.NONE)
 
 
 def encoded(names: Iterable[str]) -> str:
-    """A list for the script, as JSON."""
+    """Returns a list for the script, as JSON."""
     return msgspec.json.encode([printable(name) for name in names]).decode()
 
 
@@ -87,7 +87,7 @@ def _tree(element: ElementTree.Element) -> list[Any]:
 
 
 class _Compact(Extension):
-    """Line ends between tags are layout of the template, and no text of the page."""
+    """A Jinja extension that removes line ends between tags, which only lay out the template."""
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:  # noqa: ARG002 - jinja2's
         return _LINE_END.sub("", source)
@@ -118,7 +118,7 @@ def _environment(language: Language) -> Environment:
 
 
 def _shown(value: object) -> object:
-    """A value as it is written; markup of a macro, which is a text of another type, stays as it is."""
+    """Returns a value as the page shows it. Markup of a macro, which is another type than ``str``, stays as it is."""
     if type(value) is str:
         return printable(value)
     return f"{round(value, 2):g}" if isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""A node: what its tile in the grid, its row in the table and its details say."""
+"""The values of a node for its tile in the grid, its row in the table, and its details."""
 
 from collections.abc import Sequence
 
@@ -15,12 +15,12 @@ from webhook.words.listing import ranges
 
 WithPods = tuple[Node, tuple[Pod, ...]]
 _MOST_SEARCHED = 20_000
-"""Characters of names by which a node is found."""
+"""Characters of names, at most, by which a search finds a node."""
 _AILING = (Health.LINKS_DOWN, Health.BROKEN)
 
 
 def rank(node: Node, pods: Sequence[Pod]) -> str:
-    """Sorts nodes: what is lost first, then what has findings, then the rest."""
+    """Returns the rank of a node: 0 with lost links or cards, 1 with findings, 2 with findings on its pods, else 3."""
     if (
         any(link.lost for link in node.links)
         or node.nvlink == "degraded"
@@ -33,7 +33,7 @@ def rank(node: Node, pods: Sequence[Pod]) -> str:
 
 
 def tile(of: WithPods, words: Words) -> dict[str, object]:
-    """The values of the node in the grid."""
+    """Returns the values of the node in the grid."""
     node, pods = of
     return _values(of) | {
         "rank": rank(node, pods),
@@ -44,7 +44,7 @@ def tile(of: WithPods, words: Words) -> dict[str, object]:
 
 
 def row(of: WithPods, words: Words) -> dict[str, object]:
-    """The values of the node in the table of nodes."""
+    """Returns the values of the node in the table of nodes."""
     node = of[0]
     values = _values(of)
     columns = [
@@ -76,7 +76,7 @@ def _findings(of: WithPods) -> list[Finding]:
 
 
 def _holders(node: Node, words: Words) -> str:
-    """Who has which cards, such as ``0-3: team-a/train; 4-7: free``."""
+    """Returns the cards with their holders, such as ``0-3: team-a/train; 4-7: free``."""
     groups: dict[str, list[int]] = {}
     for card in node.cards:
         groups.setdefault(_holder(card, words), []).append(card.index)
@@ -92,7 +92,7 @@ def _holder(card: Card, words: Words) -> str:
 
 
 def detail(node: Node, words: Words) -> Markup:
-    """All that is known of a node, as markup; links that lost something come first."""
+    """Returns the details of a node as markup; links that lost something come first."""
     links = sorted(node.links, key=lambda link: not link.lost)
     shown = [(link, link_words(link, words)) for link in links]
     return render("node", words, {"node": node, "links": shown, "most_holders": MOST_HOLDERS})

@@ -14,16 +14,16 @@ from webhook.words.listing import ranges
 
 _WIDTH, _HEIGHT, _GAP, _EDGE = 34.0, 38.0, 7.0, 2.0
 _BUNDLE, _BAR = 15.0, 9.0
-"""Height of the links between a card and the bar of the switches, and of that bar."""
+"""Height of the links between a card and the bar of the switches, and height of that bar."""
 _CROSSING, _APART = 54.0, 8.0
-"""Between two rows with links between them, and without."""
+"""Distance of two rows with links between them, and without links."""
 _ONE_ROW = 4
 _LEVELS = ("most", "more", "few")
-"""Classes of links by their number between two cards."""
+"""Classes of links between two cards, by number of links."""
 MOST_HOLDERS = 32
-"""Pods of one card that are told. Who may create pods can have thousands of them claim one."""
+"""Pods of one card that are shown at most: a user who creates pods can make thousands of them claim one card."""
 _MOST_NAMED = 8
-"""Pods that the tooltip of a card names."""
+"""Pods that the tooltip of a card names at most."""
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
 
@@ -35,7 +35,7 @@ class Stroke(NamedTuple):
     """The data of a path."""
     title: str = ""
     width: float = 0.0
-    """0: that of its class."""
+    """Width of the line; 0: the width of its class."""
     dashes: str = ""
 
 
@@ -61,7 +61,7 @@ class Picture(NamedTuple):
     rows: int
     bundles: tuple[Stroke, ...]
     bar: Box | None
-    """Of the switches."""
+    """The bar of the switches; None without switches."""
     curves: tuple[Stroke, ...]
     cards: tuple[DrawnCard, ...]
 
@@ -79,21 +79,22 @@ class _Layout(NamedTuple):
     width: float
     height: float
     middle: float
-    """Height of what is between the rows, or below the only one."""
+    """Height of the space between the rows, or below the only row."""
 
 
 def picture(node: Node, pods: Mapping[str, Pod], words: Words) -> Picture:
-    """The node as it is drawn.
+    """Returns the node as it is drawn.
 
     Args:
-        node: What to draw.
-        pods: Those that hold its cards, by key.
+        node: The node.
+        pods: The pods that hold its cards, by key.
         words: The texts.
     """
     layout = _layout(node)
     known = [link for link in node.links if {link.one, link.other} - {None} <= layout.places.keys() and link.count > 0]
     switched = [link for link in known if link.other is None]
-    bar = Box(_EDGE, _EDGE + _HEIGHT + _BUNDLE, _bar_width(layout), _BAR) if switched else None
+    bar_width = max((place.x for place in layout.places.values()), default=0.0) + _WIDTH - _EDGE
+    bar = Box(_EDGE, _EDGE + _HEIGHT + _BUNDLE, bar_width, _BAR) if switched else None
     return Picture(
         width=layout.width,
         height=layout.height,
@@ -106,7 +107,7 @@ def picture(node: Node, pods: Mapping[str, Pod], words: Words) -> Picture:
 
 
 def describe(node: Node, words: Words) -> Iterator[str]:
-    """What the picture shows, in sentences."""
+    """Yields the contents of the picture in sentences."""
     states = {state: [card.index for card in node.cards if card.state is state] for state in CardState}
     for state, indices in states.items():
         if indices:
@@ -119,7 +120,7 @@ def describe(node: Node, words: Words) -> Iterator[str]:
 
 
 def link_words(link: Link, words: Words) -> str:
-    """How many links are up, and between what."""
+    """Returns the number of links that are up between two cards, or between a card and the switches, in words."""
     other = words("link.switches") if link.other is None else f"GPU{link.other}"
     return words("link.up", one=f"GPU{link.one}", other=other, active=link.active, count=link.count)
 
@@ -146,12 +147,11 @@ def _middle(links: Sequence[Link], rows: int) -> float:
     return _APART if rows > 1 else 0.0
 
 
-def _bar_width(layout: _Layout) -> float:
-    return max(place.x for place in layout.places.values()) + _WIDTH - _EDGE
-
-
 def _bundle(link: Link, layout: _Layout, words: Words) -> Iterator[Stroke]:
-    """One stroke for each link: the dashes of a line that is as wide as the links are long."""
+    """Yields strokes for the links of a card to the switches.
+
+    Each link is a dash of a horizontal line, whose width is the length of the links.
+    """
     place = layout.places[link.one]
     step = (_WIDTH - 6) / link.count
     y = place.edge + (_BUNDLE / 2 if place.row == 0 else -_BUNDLE / 2)
@@ -170,13 +170,16 @@ def _bundle(link: Link, layout: _Layout, words: Words) -> Iterator[Stroke]:
 def _curves(links: Sequence[Link], layout: _Layout, words: Words) -> Iterator[Stroke]:
     counts = sorted({link.count for link in links}, reverse=True)
     ports = _ports(links, layout)
-    for link in sorted(links, key=lambda each: each.lost > 0):  # the lost ones on top
+    for link in sorted(links, key=lambda each: each.lost > 0):  # links that lost something on top
         level = _LEVELS[min(counts.index(link.count), len(_LEVELS) - 1)]
         yield from _curve(link, layout, ports, level, words)
 
 
 def _ports(links: Sequence[Link], layout: _Layout) -> dict[tuple[int, int], float]:
-    """Where the link of a card to another one begins, by both indices; those to the left begin on the left."""
+    """Returns the x at which the link of a card to another card begins, by both indices.
+
+    Links to cards on the left begin on the left.
+    """
     found: dict[tuple[int, int], float] = {}
     for index, place in layout.places.items():
         peers = [link.other if link.one == index else link.one for link in links if index in (link.one, link.other)]
@@ -234,7 +237,7 @@ def _mark(card: Card, first: Pod | None) -> str:
 
 
 def _signs(card: Card, box: Box) -> Iterator[Stroke]:
-    """What says without colour how a card is."""
+    """Yields the signs that show state and health of a card without colour."""
     x, y = box.x, box.y
     if card.state is CardState.SHARED:
         yield Stroke("slices", f"M{x + 1:g} {box.bottom - 6:g}h{_WIDTH - 2:g}")
@@ -249,7 +252,7 @@ def _signs(card: Card, box: Box) -> Iterator[Stroke]:
 
 
 def tooltip(card: Card, words: Words) -> str:
-    """What is known of a card, in one line."""
+    """Returns everything about a card in one line."""
     named = [*card.holders[:_MOST_NAMED], *(["…"] if len(card.holders) > _MOST_NAMED else [])]
     state = words(f"state.{card.state}") + (f": {', '.join(named)}" if named else "")
     health = "" if card.health is Health.OK else words(f"health.{card.health}")

@@ -1,4 +1,4 @@
-"""A pod: what its row in the table says, and the entry of one that waits."""
+"""The values of a pod for its row in the table, and for its entry among the pods that wait."""
 
 from webhook.insight.overview.highlights import is_slower
 from webhook.insight.overview.model import Pod
@@ -9,7 +9,7 @@ from webhook.insight.page.words import Words
 
 
 def row(pod: Pod, _: Words) -> dict[str, object]:
-    """The values of the pod in the table."""
+    """Returns the values of the pod in the table."""
     rank = RANKS[worst(pod.findings)]
     speed = f"{pod.bandwidth:012.3f}" if pod.bandwidth is not None else ""
     columns = [
@@ -26,7 +26,7 @@ def row(pod: Pod, _: Words) -> dict[str, object]:
 
 
 def waiting(pod: Pod, _: Words) -> dict[str, object]:
-    """The values of the pod among those that wait."""
+    """Returns the values of the pod among those that wait."""
     return {"pod": pod, "sort": f"{workload(pod)}/{pod.key}", "filter": _filter(pod)}
 
 

@@ -1,4 +1,4 @@
-"""Serves the page on the loopback interface until a signal comes."""
+"""The server of the page, on the loopback interface, which runs until a signal comes."""
 
 import asyncio
 import secrets
@@ -30,46 +30,46 @@ LIMITS = Limits(
     answer_seconds=60.0,
     idle_seconds=120.0,
 )
-"""Every user of the machine can open connections. The largest clusters take some MiB for each browser."""
+"""Limits of connections: every user of the machine can open some. Large clusters take some MiB for each browser."""
 
 
 class Place(NamedTuple):
-    """Where the page is, and what opens it."""
+    """The address of the page, and the token that opens it."""
 
     bound: socket.socket
     token: str
 
     @property
     def port(self) -> int:
-        """Of the socket."""
+        """The port of the socket."""
         return int(self.bound.getsockname()[1])
 
     @property
     def url(self) -> str:
-        """For the browser. What follows the # is not sent: it is in no log, and no other page hears of it."""
+        """The URL for the browser. Browsers do not send the part after the #, so no log and no other page gets it."""
         return f"http://{LOOPBACK}:{self.port}/#token={self.token}"
 
     @property
     def hosts(self) -> Sequence[str]:
-        """Values of the Host header under which a browser of this machine asks."""
+        """The values of the Host header that a browser of this machine sends."""
         return [f"{name}:{self.port}" for name in (LOOPBACK, "localhost")]
 
 
 def find_place(port: int) -> Place:
-    """A port of the loopback interface, and a new token.
+    """Returns a bound port of the loopback interface with a new token.
 
     Args:
-        port: 0: any that is free.
+        port: The port; 0: any port that is free.
 
     Raises:
-        GpuTopologyError: it is taken.
+        GpuTopologyError: the port is taken.
     """
     bound = bind(LOOPBACK, port, remedy="Choose another one with --port")
     return Place(bound, secrets.token_urlsafe(_TOKEN_BYTES))
 
 
 class _Server(Server):
-    """Says the end to the streams first: uvicorn waits for running answers, and these would never end."""
+    """A server that ends the streams first: uvicorn waits for running answers, and streams would never end."""
 
     capture_signals = uvicorn.Server.capture_signals
 
@@ -80,18 +80,18 @@ class _Server(Server):
         self._feed = feed
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams, and then everything else."""
+        """Ends the streams, and then everything else."""
         self._feed.stop()
         await super().shutdown(sockets)
 
 
 async def serve(place: Place, feed: Feed, work: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Serve until SIGINT or SIGTERM.
+    """Serves the page until SIGINT or SIGTERM.
 
     Args:
-        place: Where.
-        feed: What pages are told.
-        work: Goes on beside it; what one of them raises ends everything.
+        place: The address of the page.
+        feed: The feed to which pages listen.
+        work: Tasks that run beside the server. An exception of one of them ends everything.
     """
     server = _Server(place, feed)
     tasks = [asyncio.create_task(each) for each in work]

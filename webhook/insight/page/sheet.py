@@ -1,4 +1,4 @@
-"""What a browser is told: how the server stands, and the blocks that it does not have yet."""
+"""The message to a browser: whether the cluster is followed, and the blocks that the browser does not have yet."""
 
 import msgspec
 
@@ -14,12 +14,12 @@ class _News(msgspec.Struct):
 
 
 def news(found: Blocks, told: Blocks | None, standing: Standing) -> bytes:
-    """What a browser has to hear, as JSON without line ends.
+    """Returns the message to a browser, as JSON without line ends.
 
     Args:
-        found: The blocks of its language.
-        told: Those that it was told last; None: it knows nothing.
-        standing: How the server stands.
+        found: The blocks in the language of the browser.
+        told: The blocks that the browser got last; None: it has none.
+        standing: Whether the cluster is followed.
     """
     before = told or {}
     return msgspec.json.encode(

@@ -1,4 +1,4 @@
-"""How many there are of what: the head of the page, which explains its signs at the same time."""
+"""The numbers in the head of the page, which also explains the signs of the page."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ _ILL = (Health.BROKEN, Health.LINKS_DOWN, Health.CORDONED)
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
-    """Numbers of an overview."""
+    """The numbers of an overview."""
 
     nodes: int
     cards: int
@@ -26,7 +26,7 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def count(overview: Overview) -> Count:
-    """Count what the head of the page tells."""
+    """Returns the numbers that the head of the page shows."""
     cards = [card for node in overview.nodes for card in node.cards]
     states, healths = Counter(card.state for card in cards), Counter(card.health for card in cards)
     lost = [node.lost_links for node in overview.nodes]

@@ -11,7 +11,7 @@ _MOST_RANGES = 20
 
 
 class Language(enum.StrEnum):
-    """In which the page is written; the values are language tags of HTML."""
+    """The language of the page; the values are language tags of HTML."""
 
     ENGLISH = "en"
     CHINESE = "zh"
@@ -24,8 +24,8 @@ class Words:
     """The texts of one language.
 
     Args:
-        language: Which one.
-        texts: By key.
+        language: The language.
+        texts: The texts by key.
     """
 
     def __init__(self, language: Language, texts: Mapping[str, str]) -> None:
@@ -33,10 +33,10 @@ class Words:
         self.texts = texts
 
     def __call__(self, key: str, **values: object) -> str:
-        """A text with its places filled.
+        """Returns a text with its placeholders filled.
 
         Raises:
-            KeyError: there is no such text, or a value for one of its places is missing.
+            KeyError: there is no such text, or a value for a placeholder is missing.
         """
         text = self.texts[key]
         return text.format(**values) if values else text
@@ -44,13 +44,13 @@ class Words:
 
 @cache
 def words(language: Language) -> Words:
-    """The texts of a language."""
+    """Returns the texts of a language."""
     text = files(__package__).joinpath("texts", f"{language}.json").read_bytes()
     return Words(language, msgspec.json.decode(text, type=dict[str, str]))
 
 
 def chosen(accepted: str) -> Language:
-    """The language that a browser likes best: RFC 9110, ``Accept-Language``."""
+    """Returns the language that a browser prefers: RFC 9110, ``Accept-Language``."""
     best, weight = _DEFAULT, 0.0
     for part in accepted.split(",")[:_MOST_RANGES]:
         tag, _, parameter = part.strip().partition(";")

@@ -109,7 +109,7 @@ function rank(name, item) {
   return by ? several(item, "data-columns")[by.column] ?? "" : item.said("data-sort");
 }
 
-/** Those of a list that match, in their order. @param {string} name @returns {Item[]} */
+/** Returns the items of a list that match, in their order. @param {string} name @returns {Item[]} */
 function chosen(name) {
   const all = [...(lists.get(name)?.values() ?? [])];
   const found = FILTERED.has(name) && isFiltering() ? all.filter(matches) : all;
@@ -160,7 +160,7 @@ function dressGrid(number) {
   dim();
 }
 
-/** Cards of pods that do not match stand back. */
+/** Dims the cards of pods that do not match. */
 function dim() {
   const grid = byId("nodes");
   grid.classList.toggle("filtering", isFiltering());
@@ -182,7 +182,7 @@ function showAll(names = LISTS) {
   for (const name of names) show(name);
 }
 
-// The address says what is filtered and what is open, so that it can be sent to someone.
+// The address holds the filter and the open details, so that a person can send it to another one.
 
 function readAddress() {
   const asked = new URLSearchParams(location.search);
@@ -243,7 +243,7 @@ function onFilter() {
   showAll(FILTERED);
 }
 
-// What is known of a pod or a node, in a dialog.
+// The details of a pod or a node, in a dialog.
 
 const dialog = /** @type {HTMLDialogElement} */ (byId("dialog"));
 let opened = "";
@@ -281,7 +281,7 @@ function paragraph(text) {
   return made;
 }
 
-// The server: one answer that goes on, as events; it is asked anew when it ends or falls silent.
+// The server: one answer, which is a stream of events. It is requested again when it ends or falls silent.
 
 let token = "";
 let isHeard = false;
@@ -321,7 +321,7 @@ async function follow() {
   }
 }
 
-/** Hears events until there are no more; returns why. @returns {Promise<string>} */
+/** Reads events until there are no more, and returns the reason. @returns {Promise<string>} */
 async function listen() {
   const stop = new AbortController();
   let watchdog = 0;
@@ -377,7 +377,7 @@ function take(news) {
   performance.mark("gpu-topology-shown");
 }
 
-/** What had the focus keeps it when its block is replaced. */
+/** Returns a function that gives the focus back to a link whose block was replaced. */
 function rememberFocus() {
   const active = document.activeElement;
   const key = active?.closest("[data-key]")?.getAttribute("data-key");
@@ -402,7 +402,7 @@ function stand(standing) {
   setText("status", `${say("live")} · ${say("changed", { waiting, findings })}`);
 }
 
-/** Sets a text only if it is another one, because screen readers read what is set. @param {string} id @param {string} text */
+/** Sets a text only if it differs, because screen readers read every text that is set. @param {string} id @param {string} text */
 function setText(id, text) {
   const place = byId(id);
   if (place.textContent !== text) place.textContent = text;
@@ -417,7 +417,7 @@ function notLive(reason, since = "") {
   byId("banner").hidden = false;
 }
 
-// What a person does.
+// The actions of a person.
 
 /** @param {KeyboardEvent} event */
 function onArrow(event) {
@@ -471,7 +471,7 @@ function sortBy(button) {
   show(name);
 }
 
-/** All cards of the pod under the pointer. @param {Event} event */
+/** Marks all cards of the pods under the pointer. @param {Event} event */
 function onOver(event) {
   const pods = event.target instanceof Element ? event.target.closest(".card")?.getAttribute("data-pods") : null;
   for (const each of document.querySelectorAll(".card.same")) each.classList.remove("same");
