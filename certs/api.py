@@ -1,4 +1,4 @@
-"""The way to the API server. Whoever joins this package to one makes it."""
+"""The interface to the API server. A caller of this package supplies the implementation."""
 
 from typing import Protocol
 
@@ -6,14 +6,14 @@ from certs.requests import Answer, Request
 
 
 class ApiServer(Protocol):
-    """The API server, as the care of certificates asks it."""
+    """The API server, as this package uses it."""
 
     async def send(self, request: Request) -> Answer:
-        """Make the request.
+        """Send the request.
 
         Raises:
             Conflict: the object is no longer the one that was read, or exists already.
-            ApiFailure: anything else that is no success, except that an object is not there for a :class:`Get`.
+            ApiFailure: the request failed in another way. A missing object is no failure of a :class:`Get`.
         """
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from certs.errors import BundleError
 
 @dataclass(frozen=True)
 class TlsBundle:
-    """PEM bytes as they stand in ``tls.crt``, ``tls.key`` and ``ca.crt`` of a Secret."""
+    """The PEM bytes in ``tls.crt``, ``tls.key`` and ``ca.crt`` of a Secret."""
 
     certificate: bytes
     key: bytes = field(repr=False)
@@ -21,10 +21,10 @@ class TlsBundle:
 
 
 def read_bundle(directory: Path) -> TlsBundle:
-    """Read ``tls.crt``, ``tls.key`` and, if it is there, ``ca.crt``.
+    """Read ``tls.crt``, ``tls.key`` and, if it exists, ``ca.crt``.
 
     Raises:
-        BundleError: one of the first two cannot be read.
+        BundleError: ``tls.crt`` or ``tls.key`` cannot be read.
     """
     try:
         certificate, key = ((directory / name).read_bytes() for name in ("tls.crt", "tls.key"))
@@ -38,10 +38,10 @@ def read_bundle(directory: Path) -> TlsBundle:
 
 
 def check_bundle(bundle: TlsBundle, *, now: datetime) -> None:
-    """Refuse a bundle that would only fail later, in handshakes.
+    """Check that handshakes with the bundle can succeed.
 
     Raises:
-        BundleError: not PEM, key and certificate of different pairs, or a certificate out of its dates.
+        BundleError: not PEM, key and certificate of different pairs, or a certificate outside its dates.
     """
     try:
         certificate = x509.load_pem_x509_certificate(bundle.certificate)
@@ -62,5 +62,5 @@ def check_bundle(bundle: TlsBundle, *, now: datetime) -> None:
 
 
 def authority_context(authority: bytes) -> ssl.SSLContext:
-    """A client's context that trusts only ``authority`` (PEM)."""
+    """Return a client's TLS context that trusts only ``authority`` (PEM)."""
     return ssl.create_default_context(cadata=authority.decode("ascii"))

@@ -1,4 +1,4 @@
-"""Certificates as values: read leniently, compared, and asked for their dates."""
+"""Functions of certificates: lenient reading, comparison, dates and names."""
 
 import ipaddress
 import re
@@ -13,28 +13,28 @@ _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----",
 
 
 def load(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """The certificates in ``pem``, each once; what cannot be read is passed over."""
+    """Return the certificates in ``pem``, each once. Unreadable ones are left out."""
     found = dict.fromkeys(filter(None, map(_load_one, _BLOCK.findall(pem))))
     return tuple(found)
 
 
 def load_authorities(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """Those among them that may issue certificates."""
+    """Return the certificates in ``pem`` that may issue certificates."""
     return tuple(filter(is_authority, load(pem)))
 
 
 def encode(certificates: Iterable[x509.Certificate]) -> bytes:
-    """PEM, one after the other."""
+    """Return the certificates as PEM, one after the other."""
     return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
 
 
 def fingerprint(certificate: x509.Certificate) -> str:
-    """SHA-256 over the DER form, in lower-case hexadecimal digits."""
+    """Return the SHA-256 digest of the DER form, in lower-case hexadecimal digits."""
     return certificate.fingerprint(hashes.SHA256()).hex()
 
 
 def is_authority(certificate: x509.Certificate) -> bool:
-    """Whether it says so itself."""
+    """Return whether the certificate declares itself an authority."""
     try:
         return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except (x509.ExtensionNotFound, ValueError):
@@ -42,18 +42,18 @@ def is_authority(certificate: x509.Certificate) -> bool:
 
 
 def is_in_date(certificate: x509.Certificate, now: datetime) -> bool:
-    """Whether a client whose clock says ``now`` takes it for valid."""
+    """Return whether the certificate is valid at the time ``now``."""
     return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
 def due(certificate: x509.Certificate) -> datetime:
-    """When it should be replaced: after two thirds of its life."""
+    """Return the time of replacement of the certificate: after two thirds of its life."""
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return begin + (end - begin) * 2 / 3
 
 
 def is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    """Whether the signature is that of ``authority``."""
+    """Return whether ``authority`` signed the certificate."""
     try:
         certificate.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
@@ -62,7 +62,7 @@ def is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> 
 
 
 def is_key_of(key: bytes, certificate: x509.Certificate) -> bool:
-    """Whether ``key`` (PEM, unencrypted) is the private key of ``certificate``."""
+    """Return whether ``key`` (PEM, unencrypted) is the private key of ``certificate``."""
     try:
         return serialization.load_pem_private_key(key, password=None).public_key() == certificate.public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -70,7 +70,7 @@ def is_key_of(key: bytes, certificate: x509.Certificate) -> bool:
 
 
 def names(certificate: x509.Certificate) -> frozenset[str]:
-    """DNS names and IP addresses that it is for."""
+    """Return the DNS names and IP addresses of the certificate."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
@@ -80,7 +80,7 @@ def names(certificate: x509.Certificate) -> frozenset[str]:
 
 
 def normal_name(name: str) -> str:
-    """``name`` as :func:`names` would give it back: addresses have many spellings."""
+    """Return ``name`` in the spelling of :func:`names`, because addresses have many spellings."""
     try:
         return str(ipaddress.ip_address(name))
     except ValueError:
@@ -90,7 +90,7 @@ def normal_name(name: str) -> str:
 def _load_one(pem: bytes) -> x509.Certificate | None:
     try:
         certificate = x509.load_pem_x509_certificate(pem)
-        certificate.not_valid_after_utc, certificate.public_key()  # some faults show only when one asks
+        certificate.not_valid_after_utc, certificate.public_key()  # some faults show only on access
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return None
     return certificate

@@ -1,4 +1,4 @@
-"""Which certificate a replica serves: a decision from values alone."""
+"""The choice of the certificate that a replica serves, from values alone."""
 
 from datetime import datetime
 
@@ -11,17 +11,17 @@ from certs.trust import Steady
 def choose(
     in_hand: TlsBundle | None, offered: TlsBundle | None, trust: Steady | None, now: datetime, *, settle: float
 ) -> TlsBundle | None:
-    """The certificate to serve from now on; None where there is nothing to serve yet.
+    """Return the certificate to serve from now on, or None if there is nothing to serve yet.
 
-    Another authority must be named for ``settle`` seconds before this replica leaves one that clients trust, although
-    the leader has waited as long: a Secret from a backup brings an authority back at once.
+    A replica leaves an authority that clients trust only after the configuration has named the new one for ``settle``
+    seconds. The leader has waited as long, but a Secret from a backup brings an authority back at once.
 
     Args:
-        in_hand: What this replica serves.
-        offered: What the Secret says it should serve.
-        trust: What the webhook configuration names; None where there is no such configuration.
-        now: By the API server's clock.
-        settle: How long, in seconds, the configuration must have named another authority.
+        in_hand: The pair that this replica serves.
+        offered: The pair in the Secret.
+        trust: The authorities in the webhook configuration; None if there is no such configuration.
+        now: The time by the API server's clock.
+        settle: The seconds for which the configuration must have named another authority.
     """
     if offered is None or not is_in_date(leaf(offered), now):
         return in_hand

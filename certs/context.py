@@ -1,4 +1,4 @@
-"""A server's TLS context from a bundle, and one whose certificate is replaced while it listens."""
+"""TLS contexts of servers: one from a bundle, and one with a replaceable certificate."""
 
 import os
 import ssl
@@ -8,9 +8,9 @@ from certs.errors import BundleError
 
 
 def server_context(bundle: TlsBundle) -> ssl.SSLContext:
-    """TLS 1.2 or later with modern suites, without session tickets.
+    """Return a context for TLS 1.2 or later with modern suites, without session tickets.
 
-    kube-apiserver keeps no session cache, so tickets would cost 10 % of each handshake for nothing.
+    kube-apiserver keeps no session cache, so tickets would only cost 10 % of each handshake.
     """
     context = _bare_context()
     load_pair(context, bundle)
@@ -18,14 +18,14 @@ def server_context(bundle: TlsBundle) -> ssl.SSLContext:
 
 
 class LiveContext:
-    """A listening context whose certificate, and whose demands on clients, can be replaced at any time.
+    """A listening context whose certificate and client authority can be replaced at any time.
 
-    Replacing them in the context itself is not safe: a pair that does not match leaves it without a key, and one of
-    another key type is added to the old one. So each change makes a fresh context, which takes over in the middle of
-    a handshake; what fails before that changes nothing. Connections that are open go on.
+    A replacement in the context itself is not safe. A pair that does not match leaves the context without a key, and a
+    pair of another key type is added to the old one. So each change makes a fresh context, which takes over in the
+    middle of a handshake. A failure before that changes nothing. Open connections go on.
 
     Args:
-        demands_clients: Whether clients must show a certificate; whose, :meth:`replace` says.
+        demands_clients: True if clients must show a certificate. :meth:`replace` sets its authority.
     """
 
     def __init__(self, *, demands_clients: bool = False) -> None:
@@ -33,17 +33,19 @@ class LiveContext:
         self._bundle: TlsBundle | None = None
         self._client_authority = b""
         self._current: ssl.SSLContext | None = None
-        # Version, tickets and whether a client is asked for its certificate stay those of the listening context when
-        # another one takes over (SSL_set_SSL_CTX copies certificates); what clients are checked against does not.
+        # The version, the tickets and the request for a client's certificate stay those of the listening context when
+        # another context takes over (SSL_set_SSL_CTX copies certificates). The authority of clients is the new one's.
         self.listening = _bare_context()
         self.listening.verify_mode = self._verify_mode
         self.listening.sni_callback = self._take_over
 
     def replace(self, *, bundle: TlsBundle | None = None, client_authority: bytes | None = None) -> None:
-        """Use these from the next handshake on; what is None stays. From any thread, but one at a time.
+        """Use the bundle and the client authority from the next handshake on; None leaves the old value.
+
+        Any thread may call this, but only one at a time.
 
         Raises:
-            BundleError: they cannot be used; the old ones stay.
+            BundleError: the new values cannot be used. The old ones stay.
         """
         new_bundle = bundle or self._bundle
         new_authority = self._client_authority if client_authority is None else client_authority
@@ -64,7 +66,7 @@ class LiveContext:
         return ssl.CERT_REQUIRED if self._demands_clients else ssl.CERT_NONE
 
     def _take_over(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> int | None:
-        """Called in each handshake, also of clients that name no server."""
+        """Switch the connection to the current context. OpenSSL calls this in each handshake, with or without SNI."""
         if self._current is None or (self._demands_clients and not self._client_authority):
             return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
         connection.context = self._current
@@ -74,7 +76,7 @@ class LiveContext:
 def load_pair(context: ssl.SSLContext, bundle: TlsBundle) -> None:
     """Load certificate and key into ``context``.
 
-    OpenSSL takes them only from files. This one has no name, is in memory, and is gone when the call returns.
+    OpenSSL reads them only from files. The file used here is in memory, has no name, and ends with the call.
     """
     descriptor = os.memfd_create("tls", os.MFD_CLOEXEC)
     try:
@@ -90,7 +92,7 @@ def _bare_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
-    context.num_tickets = 0  # of TLS 1.3; the option is for 1.2
+    context.num_tickets = 0  # for TLS 1.3; OP_NO_TICKET is for 1.2
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     return context
 

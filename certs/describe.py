@@ -1,4 +1,4 @@
-"""Certificates as a person wants to see them: what is where, until when, what is wrong, and what comes next."""
+"""An overview of certificates for a person: places, dates, faults and coming events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ class Row:
     ends: datetime
     days_left: float
     fingerprint: str
-    """SHA-256, hexadecimal."""
+    """The SHA-256 digest, hexadecimal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What will happen, and when at the earliest."""
+    """A future event and its earliest time."""
 
     what: str
     when: datetime
@@ -39,18 +39,18 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All of it."""
+    """The certificates, their faults and the coming events of one installation."""
 
     rows: tuple[Row, ...]
     faults: tuple[str, ...]
-    """What is wrong and will be repaired, or must be."""
+    """Faults that the webhook will repair, or that a person must repair."""
     events: tuple[Event, ...]
 
 
 def describe(
     stored: Stored | None, registration: Registration | None, spec: CertificateSpec, now: datetime
 ) -> Overview:
-    """The Secret and the webhook configuration, at the API server's time ``now``."""
+    """Describe the Secret and the webhook configuration at the API server's time ``now``."""
     material = stored.material if stored else Material()
     rows = list(_secret_rows(material, now))
     faults = list(material.faults) if stored else [str(missing(spec))]
@@ -66,12 +66,12 @@ def describe(
 
 
 def describe_files(certificates: Iterable[tuple[str, x509.Certificate]], now: datetime) -> tuple[Row, ...]:
-    """Certificates by the name of their file."""
+    """Describe certificates in files; each comes with the name of its file."""
     return tuple(row(place, each, now) for place, each in certificates)
 
 
 def row(place: str, certificate: x509.Certificate, now: datetime) -> Row:
-    """One certificate."""
+    """Describe one certificate."""
     return Row(
         place=place,
         subject=certificate.subject.rfc4514_string(),
@@ -85,7 +85,7 @@ def row(place: str, certificate: x509.Certificate, now: datetime) -> Row:
 
 
 def outside(found: Row) -> str:
-    """In words, that it is out of its dates."""
+    """Return the message for a certificate outside its dates."""
     return f"valid from {found.begins:%Y-%m-%d} to {found.ends:%Y-%m-%d} only"
 
 
@@ -97,7 +97,7 @@ def _secret_rows(material: Material, now: datetime) -> Iterable[Row]:
 
 
 def _events(stored: Stored | None, spec: CertificateSpec, now: datetime) -> Iterable[Event]:
-    """What the leader will do, in the order of time; nothing without a Secret."""
+    """Return the leader's coming actions in the order of time; none without a Secret."""
     if stored is None:
         return []
     situation = Situation(material=stored.material, request=stored.request, now=now)

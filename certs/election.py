@@ -1,8 +1,8 @@
-"""One leader among the replicas, by a Lease: the decision, from values alone.
+"""The election of one leader among the replicas by a Lease, as a decision from values alone.
 
-As in client-go, replicas do not compare clocks: a leader is gone when its Lease has not changed for a while by the
-observer's own clock (client-go, tools/leaderelection). The client's ``kubernetes.leaderelection`` compares wall clocks,
-takes the process's default configuration and cannot be stopped.
+As in client-go (tools/leaderelection), replicas do not compare clocks. A leader is gone when its Lease has not changed
+for a while by the observer's own clock. ``kubernetes.leaderelection`` of the official client is not used: it compares
+wall clocks, takes the process's default configuration and cannot be stopped.
 """
 
 import math
@@ -14,27 +14,27 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ObservedLease:
-    """What a candidate last saw of the Lease, and when by its own clock it saw it first."""
+    """The Lease as a candidate last saw it, and the time of the first sight by the candidate's own clock."""
 
     resource_version: str
     since: float
 
 
 def look(before: ObservedLease | None, lease: Mapping[str, Any], now: float) -> ObservedLease:
-    """What is known after another look."""
+    """Return the observation after another look at the Lease."""
     version = str((lease.get("metadata") or {}).get("resourceVersion", ""))
     return before if before is not None and before.resource_version == version else ObservedLease(version, now)
 
 
 def may_lead(lease: Mapping[str, Any], observed: ObservedLease, identity: str, now: float, *, least: float) -> bool:
-    """Whether to take or keep the Lease. It is ours only once it has been written.
+    """Return whether to take or keep the Lease. This candidate leads only once the Lease has been written.
 
     Args:
-        lease: As it was read.
-        observed: What is known of it, this look included.
-        identity: Of this candidate.
-        now: By its own clock, in seconds.
-        least: How long to wait at least for a leader who is silent.
+        lease: The Lease as read.
+        observed: The observation of the Lease, including this look.
+        identity: The identity of this candidate.
+        now: The candidate's own clock, in seconds.
+        least: The shortest wait for a silent leader, in seconds.
     """
     spec = lease.get("spec") or {}
     holder, promised = spec.get("holderIdentity"), spec.get("leaseDurationSeconds")
@@ -47,9 +47,9 @@ def may_lead(lease: Mapping[str, Any], observed: ObservedLease, identity: str, n
 def lease_spec(
     lease: Mapping[str, Any] | None, identity: str, at: datetime, *, duration: float, held: bool = True
 ) -> dict[str, Any]:
-    """The ``spec`` of coordination.k8s.io/v1 that takes, keeps or (``held`` false) gives back the Lease.
+    """Return the ``spec`` (coordination.k8s.io/v1) that takes, keeps or, with ``held`` false, gives back the Lease.
 
-    Times are for people; the decision does not read them.
+    The times are for people; :func:`may_lead` does not read them.
     """
     before: Mapping[str, Any] = (lease or {}).get("spec") or {}
     changes = before.get("holderIdentity") != identity
@@ -64,5 +64,5 @@ def lease_spec(
 
 
 def micro_time(at: datetime) -> str:
-    """A time as Leases hold it: k8s.io/apimachinery, pkg/apis/meta/v1/micro_time.go."""
+    """Format a time as Leases hold it: k8s.io/apimachinery, pkg/apis/meta/v1/micro_time.go."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

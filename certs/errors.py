@@ -1,25 +1,25 @@
-"""Failures that a person can repair."""
+"""The errors of this package, which a person can repair."""
 
 
 class CertsError(Exception):
-    """The root of what this package raises on purpose; its text is meant for the user."""
+    """The base class of all deliberate errors of this package; its text is meant for the user."""
 
 
 class BundleError(CertsError):
-    """A certificate or key cannot be used; the text says what to do."""
+    """An unusable certificate or key; the text says what to do."""
 
 
 class ForeignSecret(CertsError):
-    """The Secret is not the webhook's own, so nothing is written into it; the text says what to do."""
+    """A Secret that is not the webhook's own, into which nothing is written; the text says what to do."""
 
 
 class MissingSecret(CertsError):
-    """There is no Secret, and whoever installs the webhook makes it; the text says how."""
+    """A missing Secret that the installer of the webhook must make; the text says how."""
 
 
 class ApiFailure(CertsError):
-    """A request to the API server did not do what it should."""
+    """A failed request to the API server."""
 
 
 class Conflict(ApiFailure):
-    """Another client wrote the object in between; read it again."""
+    """A write by another client since the object was read; read it again."""

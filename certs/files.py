@@ -12,22 +12,23 @@ from certs.log import CertificateLog
 from certs.served import Served
 
 SECONDS = 15.0
-"""Between two looks. The kubelet itself brings a changed Secret to its files within about a minute and a half
+"""The time between two looks. The kubelet brings a changed Secret to its files within about a minute and a half
 (kubernetes.io, "Mounted Secrets are updated automatically")."""
 
 
 class FileKeeper:
-    """Keeps ``live`` at what the files hold. Contents are compared: a mounted Secret is swapped as a whole, by a link.
+    """Keeps ``live`` at the content of the files.
 
-    What cannot be used is passed over and logged; what was served before stays.
+    Contents are compared, because a mounted Secret is swapped as a whole, by a link. Content that cannot be used is
+    logged, and the old content stays in use.
 
     Args:
-        live: Takes the certificates.
-        log: Hears what is done.
-        directory: With ``tls.crt`` and ``tls.key``; None: another program looks after them.
-        client_authority: Whose certificates clients must show, PEM; None: they need none.
-        authority_setting: What names that file, for errors.
-        seconds: Between two looks.
+        live: The context that takes the certificates.
+        log: The log of all changes and failures.
+        directory: The folder with ``tls.crt`` and ``tls.key``; None if another program replaces the certificate.
+        client_authority: The PEM file of the authority of clients; None if clients need no certificate.
+        authority_setting: The setting that names ``client_authority``, for errors.
+        seconds: The time between two looks.
     """
 
     def __init__(
@@ -52,10 +53,10 @@ class FileKeeper:
         self.served = Served()
 
     def look(self) -> None:
-        """Use what changed in the files.
+        """Use the changed content of the files.
 
         Raises:
-            BundleError: it cannot be used, or not be read.
+            BundleError: the content cannot be read or used.
         """
         if self._client_authority is not None:
             clients = _read(self._client_authority, self._authority_setting)
@@ -73,11 +74,11 @@ class FileKeeper:
                 self._bundle = bundle
 
     async def open(self) -> None:
-        """Begin; the first look was taken by whoever made this."""
+        """Start to watch the files. The caller has already called :meth:`look` once."""
         self._task = asyncio.create_task(self._care())
 
     async def close(self) -> None:
-        """End."""
+        """Stop watching."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -94,7 +95,7 @@ class FileKeeper:
                 self._log.failed(str(error))
 
     def _tell(self, what: str, why: str, *, again: bool) -> None:
-        if again:  # the first time is the start of the program
+        if again:  # the first time is the start of the program, which is not logged
             self._log.did(what, why)
 
 

@@ -1,4 +1,4 @@
-"""A certificate authority and serving certificates, from names and dates alone."""
+"""The issue of certificate authorities and serving certificates, from names and dates alone."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -13,30 +13,30 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from certs.bundle import TlsBundle
 from certs.certificate import encode
 
-# Clocks of nodes differ by minutes; a certificate must be valid on the slowest one at once.
+# Clocks of nodes differ by minutes. A certificate must be valid at once on the slowest one.
 CLOCK_SKEW = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A certificate authority that can issue: its certificate, and its key in PEM."""
+    """A certificate authority that can issue: its certificate and its key in PEM."""
 
     certificate: x509.Certificate
     key: bytes = field(repr=False)
 
 
 def issue(names: Sequence[str], *, now: datetime, lifetime: timedelta) -> TlsBundle:
-    """A fresh authority and a serving certificate for ``names`` (DNS names or IP addresses), EC P-256.
+    """Issue a serving certificate for ``names`` (DNS names or IP addresses) by a fresh authority, EC P-256.
 
-    ``now`` must carry its time zone. The authority's key is forgotten.
+    ``now`` must carry its time zone. The authority's key is not stored.
     """
     return issue_serving(names, new_authority(now=now, lifetime=lifetime), now=now, lifetime=lifetime)
 
 
 def new_authority(*, now: datetime, lifetime: timedelta) -> Authority:
-    """A fresh authority, EC P-256, that can issue serving certificates and no further authorities."""
+    """Make an authority, EC P-256, that can issue serving certificates and no further authorities."""
     key = ec.generate_private_key(ec.SECP256R1())
-    # Clients find the issuer of a certificate by its name and take, of several of one name, perhaps the wrong one.
+    # Clients find the issuer by its name. If several have one name, a client may take the wrong one.
     serial = x509.random_serial_number()
     name = x509.Name(
         [
@@ -67,7 +67,7 @@ def new_authority(*, now: datetime, lifetime: timedelta) -> Authority:
 
 
 def issue_serving(names: Sequence[str], authority: Authority, *, now: datetime, lifetime: timedelta) -> TlsBundle:
-    """A serving certificate with a fresh key, EC P-256; it ends with its authority at the latest."""
+    """Issue a serving certificate with a fresh key, EC P-256. It ends with its authority at the latest."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gpu-topology-webhook")])
     issuer, end = authority.certificate, min(now + lifetime, authority.certificate.not_valid_after_utc)

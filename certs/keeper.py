@@ -1,4 +1,4 @@
-"""Looks after the certificate of a running server, round after round, beside its event loop."""
+"""The care of the certificate of a running server: one round after the other, beside its event loop."""
 
 import asyncio
 import contextlib
@@ -16,24 +16,24 @@ from certs.rounds import Replica
 from certs.served import Served
 
 SKEW = timedelta(minutes=5)
-"""Clocks that differ by more are spoken of."""
+"""The difference of clocks above which a line is logged."""
 
 
 class Stopped(CertsError):
-    """The server stops in the middle of a round."""
+    """The stop of the server in the middle of a round."""
 
 
 class Keeper:
-    """Keeps ``live`` at what the Secret holds and, if this replica leads, the Secret in order.
+    """Keeps ``live`` at the content of the Secret and, if this replica leads, the Secret in order.
 
-    While the API server is away the server goes on with what it has.
+    While the API server cannot be reached, the server goes on with its present certificate.
 
     Args:
-        server: Where Secret, Leases and webhook configuration are.
-        replica: Who we are, and what is to be kept.
-        live: Takes the certificates.
-        log: Hears what is done.
-        chance: Between 0 and 1, so that replicas do not all ask at once.
+        server: The API server, which holds the Secret, the Leases and the webhook configuration.
+        replica: The identity and the memory of this replica.
+        live: The context that takes the certificates.
+        log: The log of all changes and failures.
+        chance: A random number between 0 and 1, so that replicas spread their requests in time.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Keeper:
         self.served = Served()
 
     async def open(self) -> None:
-        """Begin; returns once there is a certificate to listen with."""
+        """Start the rounds, and return once there is a certificate to listen with."""
         self._task = asyncio.create_task(self._care())
         try:
             await self._ready.wait()
@@ -67,7 +67,7 @@ class Keeper:
             raise
 
     async def close(self) -> None:
-        """End; the others hear of it if the API server is there."""
+        """Stop the rounds, and give back the Lease if the API server can be reached."""
         self._stop.set()
         if self._task is not None:
             await self._task
@@ -89,7 +89,7 @@ class Keeper:
                 await asyncio.wait_for(self._stop.wait(), self._delay(failures))
 
     def _delay(self, failures: int) -> float:
-        """Seconds until the next round: earlier after a change, later after failures, never the same twice."""
+        """Return the seconds to the next round: fewer after a change, more after failures, with a random part."""
         pace, eager = self._replica.pace, bool(self._replica.changes) or self._replica.in_hand is None
         self._replica.changes.clear()
         if failures:
@@ -98,19 +98,19 @@ class Keeper:
         return (pace.soon if eager else pace.check) * (0.8 + 0.4 * self._chance())
 
     async def _round(self) -> bool:
-        """Whether it went through."""
+        """Run one round, and return whether it succeeded."""
         try:
             await converse(self._replica.round(), self._perform_unless_stopped)
         except Stopped:
             return True
-        except Conflict:  # another replica was quicker; look again
+        except Conflict:  # another replica was faster, so look again
             self._replica.changes.clear()
             return False
         except CertsError as error:
             self.served.failures += 1
             self._log.failed(str(error))
             return False
-        except Exception:  # one odd answer must not end the care for all the years to come
+        except Exception:  # one unexpected answer must not end the care for good
             self.served.failures += 1
             self._log.bug(traceback.format_exc())
             return False
@@ -140,7 +140,7 @@ class Keeper:
         return answer
 
     def _compare_clocks(self, at: datetime) -> None:
-        """Say it when our clock and that of the API server part; that of the API server counts."""
+        """Log when our clock and the API server's begin to differ. The API server's clock counts."""
         ours = datetime.now(UTC)
         skewed = abs(ours - at) > SKEW
         if skewed and not self._skewed:

@@ -1,44 +1,44 @@
-"""What is told about certificates: each thing that was done or that went wrong. Never key material."""
+"""The log of certificates: each change and each failure, and never key material."""
 
 from typing import Literal, Protocol
 
 
 class Say(Protocol):
-    """Writes a line of a log."""
+    """A function that writes a line of a log."""
 
     def __call__(self, level: Literal["info", "warning", "error"], message: str, **fields: str) -> None:
-        """``fields`` may be empty texts, which say nothing."""
+        """Write one line. Empty texts in ``fields`` are allowed and mean nothing."""
 
 
 class CertificateLog:
-    """Tells ``say``; what goes wrong once, until it works again or fails otherwise."""
+    """Writes to ``say``; a failure once, until the care works again or fails otherwise."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
         self._failure = ""
 
     def did(self, what: str, why: str = "") -> None:
-        """Something was written, or served from now on."""
+        """Log that something was written, or is served from now on."""
         self._say("info", "certificates", did=what, why=why)
 
     def failed(self, error: str) -> None:
-        """Something did not work, and why."""
+        """Log a failure with its reason."""
         if error != self._failure:
             self._failure = error
             self._say("error", "certificates", failed=error)
 
     def worked(self) -> None:
-        """All is well again."""
+        """Log the recovery, if there was a failure."""
         if self._failure:
             self._failure = ""
             self._say("info", "certificates", did="recovered")
 
     def waiting(self, what: str) -> None:
-        """The server cannot listen yet."""
+        """Log that the server cannot listen yet."""
         self._say("warning", "certificates", waitingFor=what)
 
     def bug(self, traceback: str) -> None:
-        """Something happened that should not be possible."""
+        """Log an unexpected exception."""
         if traceback != self._failure:
             self._failure = traceback
             self._say("error", "bug", traceback=traceback)

@@ -1,4 +1,4 @@
-"""What the Secret holds, as a value: read from whatever is left of it, and written."""
+"""The content of the Secret as a value: lenient reading, and writing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,37 +11,37 @@ from certs.certificate import encode, is_issued_by, is_key_of, load, load_author
 from certs.issue import Authority
 
 CERTIFICATE, KEY, AUTHORITIES = "tls.crt", "tls.key", "ca.crt"
-"""The names that everybody uses: kubernetes.io, "TLS Secrets"; cert-manager.io, "Certificate"."""
+"""The usual names of these keys: kubernetes.io, "TLS Secrets"; cert-manager.io, "Certificate"."""
 AUTHORITY_KEY = "ca.key"
 NEXT_KEY = "next.key"
 MOST_AUTHORITIES = 8
-"""Clocks that jump to and fro may make many; clients try them all."""
+"""The most authorities in a Secret. Clocks that jump to and fro may make many, and clients try them all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """The usable content of the Secret; dates are not looked at."""
+    """The usable content of the Secret, regardless of dates."""
 
     authorities: tuple[x509.Certificate, ...] = ()
-    """Whom clients should trust. The first one issues; of the others one may be the next to issue, and the rest have
-    issued what some replicas may still serve."""
+    """The authorities that clients should trust. The first one issues. One of the others may be the next to issue, and
+    the rest have issued certificates that some replicas may still serve."""
     authority_key: bytes = field(default=b"", repr=False)
-    """Of the first authority, PEM; empty if it is lost."""
+    """The key of the first authority, PEM; empty if it is lost."""
     serving: TlsBundle | None = None
-    """What replicas should serve."""
+    """The pair that replicas should serve."""
     next: Authority | None = None
-    """One of the authorities, which issues as soon as clients trust it."""
+    """The one of the authorities that will issue as soon as clients trust it."""
     faults: tuple[str, ...] = field(default=(), compare=False)
-    """What was not usable, in words for a person."""
+    """The unusable parts, in words for a person."""
 
     @property
     def signer(self) -> Authority | None:
-        """The authority that issues, if its key is there."""
+        """The authority that issues, or None if its key is lost."""
         return Authority(self.authorities[0], self.authority_key) if self.authority_key else None
 
 
 def read_material(data: Mapping[str, bytes]) -> Material:
-    """What can be used of the values of the Secret; the rest is named in ``faults``. A new Secret has no values."""
+    """Read the usable values of the Secret; ``faults`` names the rest. A new Secret has no values."""
     if not data:
         return Material(faults=("the Secret is empty",))
     faults: list[str] = []
@@ -52,7 +52,7 @@ def read_material(data: Mapping[str, bytes]) -> Material:
     if upcoming is None and NEXT_KEY in data:
         faults.append(f"{NEXT_KEY}: expected the key of an authority in {AUTHORITIES} other than the first")
     signer = _authority_with(data.get(AUTHORITY_KEY, b""), authorities[:1])
-    # An authority without a key is no fault while the one that takes its place is there.
+    # An authority without a key is no fault while its successor has one.
     if authorities and signer is None and upcoming is None:
         faults.append(f"{AUTHORITY_KEY}: expected the key of the first authority in {AUTHORITIES}")
     serving = _read_pair(data, authorities, faults)
@@ -60,7 +60,7 @@ def read_material(data: Mapping[str, bytes]) -> Material:
 
 
 def write_material(material: Material) -> dict[str, bytes]:
-    """The values of a Secret with this content."""
+    """Return the values of a Secret with this content."""
     data = {AUTHORITIES: encode(material.authorities), AUTHORITY_KEY: material.authority_key}
     if material.serving is not None:
         data |= {CERTIFICATE: material.serving.certificate, KEY: material.serving.key}
@@ -70,19 +70,19 @@ def write_material(material: Material) -> dict[str, bytes]:
 
 
 def leaf(pair: TlsBundle) -> x509.Certificate:
-    """The certificate of a pair that was read or made here."""
+    """Return the certificate of a pair that this package read or made."""
     return load(pair.certificate)[0]
 
 
 def authority_of(pair: TlsBundle) -> x509.Certificate:
-    """Who issued it."""
+    """Return the authority that issued the pair."""
     return load(pair.authority)[0]
 
 
 def _read_pair(
     data: Mapping[str, bytes], authorities: tuple[x509.Certificate, ...], faults: list[str]
 ) -> TlsBundle | None:
-    """The serving pair, if its parts belong together and one of the authorities issued it."""
+    """Return the serving pair, if its parts belong together and one of the authorities issued it."""
     found = load(data.get(CERTIFICATE, b""))
     if not found:
         faults.append(f"{CERTIFICATE}: expected a PEM certificate, found none that can be read")
@@ -98,7 +98,7 @@ def _read_pair(
 
 
 def _authority_with(key: bytes, authorities: tuple[x509.Certificate, ...]) -> Authority | None:
-    """The one of them that can issue with ``key`` (PEM), if there is one."""
+    """Return the one of the authorities that can issue with ``key`` (PEM), or None."""
     found = next((each for each in authorities if is_key_of(key, each)), None)
     if found is None or not isinstance(found.public_key(), ec.EllipticCurvePublicKey):
         return None

@@ -1,4 +1,4 @@
-"""What the API server must permit to whoever looks after certificates, no more; roles are tested against it."""
+"""The permissions that the care of certificates needs at the API server, no more. Roles are tested against them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from certs.spec import CertificateSpec
 
 
 class Scope(StrEnum):
-    """Where a permission is needed."""
+    """The scope of a permission."""
 
     CLUSTER = "cluster"
     OWN_NAMESPACE = "own-namespace"
@@ -19,18 +19,18 @@ class Permission:
 
     scope: Scope
     group: str
-    """API group; empty for the core."""
+    """The API group; empty for the core group."""
     resource: str
     verbs: tuple[str, ...]
     resource_names: tuple[str, ...] = ()
-    """Of these objects alone; empty: of all."""
+    """The names of the only permitted objects; empty for all objects."""
 
 
 def keeper_permissions(spec: CertificateSpec) -> tuple[Permission, ...]:
-    """What each replica does, because each may become the leader."""
+    """Return the permissions of each replica, because each may become the leader."""
     return (
-        # Not create: no role can limit that to a name (kubernetes.io, "Referring to resources"), and whoever may create
-        # Secrets gets a token of any account of the namespace by one of type service-account-token.
+        # Without create: no role can limit that to a name (kubernetes.io, "Referring to resources"), and an account
+        # that may create Secrets gets a token of any account of the namespace by one of type service-account-token.
         Permission(Scope.OWN_NAMESPACE, "", "secrets", ("get", "update"), (spec.secret,)),
         Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get", "patch"), (spec.leader_lease,)),
         Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("create",)),

@@ -1,4 +1,4 @@
-"""What the leader does about the Secret: a decision from values alone."""
+"""The leader's next step for the Secret: a decision from values alone."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,27 +14,27 @@ from certs.material import MOST_AUTHORITIES, Material, authority_of, leaf
 from certs.spec import CertificateSpec
 
 SERVING, AUTHORITY = "serving", "authority"
-"""What a person may ask to be renewed at once."""
+"""The two renewals that a person may request."""
 
 
 class Step(StrEnum):
-    """One write of the Secret. Each state between two steps serves all clients."""
+    """One write of the Secret. Every state between two steps serves all clients."""
 
     KEEP = "keep"
-    """Nothing."""
+    """Write nothing."""
     RENEW = "renew"
-    """A new serving certificate of the same authority."""
+    """Issue a new serving certificate by the same authority."""
     ROTATE = "rotate"
-    """A new authority, which is to be trusted before it issues. Where no other one is trusted it issues at once."""
+    """Make a new authority. It issues once clients trust it, or at once if clients trust no other."""
     SWITCH = "switch"
-    """The new authority issues what is served; the old ones stay trusted."""
+    """Issue the serving certificate by the new authority; the old ones stay trusted."""
     FINISH = "finish"
-    """Only the new authority stays trusted."""
+    """Trust only the new authority."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A step, and why."""
+    """A step and its reason."""
 
     step: Step
     why: str
@@ -42,26 +42,26 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Situation:
-    """All that the decision looks at."""
+    """All values on which the decision depends."""
 
     material: Material | None
-    """Of the Secret; None where there is none."""
+    """The content of the Secret; None if there is no Secret."""
     request: str = ""
-    """What a person asks for: :data:`SERVING`, :data:`AUTHORITY`, or nothing."""
+    """The renewal that a person requests: :data:`SERVING`, :data:`AUTHORITY`, or empty."""
     in_hand: TlsBundle | None = None
-    """What this replica serves itself."""
+    """The pair that this replica serves."""
     named: tuple[x509.Certificate, ...] = ()
     """The authorities that the webhook configuration names."""
     is_settled: bool = False
-    """Whether API servers have had the time to learn of the next authority."""
+    """True if API servers have had the time to learn of the next authority."""
     is_over: bool = False
-    """Whether replicas have had the time to follow to the first authority."""
+    """True if replicas have had the time to follow to the first authority."""
     now: datetime
-    """By the API server's clock, because API servers check the certificates."""
+    """The time by the API server's clock, because API servers check the certificates."""
 
 
 def decide(situation: Situation, spec: CertificateSpec) -> Plan:
-    """The next step."""
+    """Return the next step."""
     found, now = situation.material, situation.now
     if found is None:
         return Plan(Step.ROTATE, "there is no Secret")
@@ -81,7 +81,7 @@ def decide(situation: Situation, spec: CertificateSpec) -> Plan:
 
 
 def carry_out(plan: Plan, situation: Situation, spec: CertificateSpec) -> Material:
-    """What the Secret holds after ``plan``, with fresh keys where it needs some."""
+    """Return the content of the Secret after ``plan``, with fresh keys where it needs some."""
     found, now = situation.material or Material(), situation.now
     if plan.step is Step.ROTATE:
         return _rotated(found, situation, spec)
@@ -97,13 +97,13 @@ def carry_out(plan: Plan, situation: Situation, spec: CertificateSpec) -> Materi
 
 
 def _rotated(found: Material, situation: Situation, spec: CertificateSpec) -> Material:
-    """What is trusted and served stays, and a new authority comes beside it."""
+    """Add a new authority; the trusted authorities and the serving certificate stay."""
     now = situation.now
     new = new_authority(now=now, lifetime=spec.authority_lifetime)
     is_strange = _is_strange(situation)
     pairs = (situation.in_hand, found.serving) if is_strange else (found.serving, situation.in_hand)
     serving = next((pair for pair in pairs if pair is not None and is_in_date(leaf(pair), now)), None)
-    # A Secret that is lost says no more whose certificates replicas serve; the webhook configuration still does.
+    # A lost Secret no longer names the authorities of certificates that replicas serve. The webhook configuration does.
     lost = situation.named if is_strange or found.signer is None else ()
     issuer = () if serving is None else (authority_of(serving),)
     trusted = _kept((*issuer, *found.authorities, *lost), now)
@@ -114,7 +114,7 @@ def _rotated(found: Material, situation: Situation, spec: CertificateSpec) -> Ma
 
 
 def _is_strange(situation: Situation) -> bool:
-    """Whether what this replica serves is of an authority that the Secret does not know."""
+    """Return whether this replica serves a certificate of an authority that is not in the Secret."""
     found, in_hand = situation.material or Material(), situation.in_hand
     if in_hand is None or not is_in_date(leaf(in_hand), situation.now):
         return False
@@ -122,7 +122,7 @@ def _is_strange(situation: Situation) -> bool:
 
 
 def _end_of_authority(found: Material, situation: Situation) -> str:
-    """Why another authority must come; empty if none must."""
+    """Return the reason for a new authority, or an empty text."""
     if not found.authorities or found.signer is None:
         return "; ".join(found.faults) or "no authority can issue"
     signer, now = found.authorities[0], situation.now
@@ -130,12 +130,12 @@ def _end_of_authority(found: Material, situation: Situation) -> str:
         return f"the authority is valid {_dates(signer)} only"
     if situation.request == AUTHORITY:
         return "it was asked for"
-    # Also while an earlier rotation goes on: one that never ends must not make the authority end.
+    # Also during an earlier rotation, because one that never finishes must not let the authority end.
     return "two thirds of the authority's life are over" if now >= due(signer) else ""
 
 
 def _end_of_serving(found: Material, situation: Situation, spec: CertificateSpec) -> str:
-    """Why another serving certificate must come; empty if none must."""
+    """Return the reason for a new serving certificate, or an empty text."""
     if found.serving is None:
         return "; ".join(found.faults) or "no serving certificate"
     certificate, now = leaf(found.serving), situation.now
@@ -151,7 +151,10 @@ def _end_of_serving(found: Material, situation: Situation, spec: CertificateSpec
 
 
 def _kept(authorities: Iterable[x509.Certificate], now: datetime) -> tuple[x509.Certificate, ...]:
-    """Those that have not ended, each once, the most needed first; what begins later may be right after all."""
+    """Return the authorities that have not ended, each once, the most needed first.
+
+    An authority that begins later stays, because the clock may be wrong.
+    """
     found = dict.fromkeys(each for each in authorities if now < each.not_valid_after_utc)
     return tuple(found)[:MOST_AUTHORITIES]
 

@@ -1,4 +1,4 @@
-"""What can be asked of the API server, as values; who sends them is elsewhere."""
+"""The requests to the API server, as values. Other modules send them."""
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 class Kind(Enum):
-    """Kinds of objects, by the beginning of their path; ``{}`` is the namespace."""
+    """Kinds of objects, by the beginning of their path; ``{}`` stands for the namespace."""
 
     SECRET = "/api/v1/namespaces/{}/secrets"  # noqa: S105 - a path
     LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 
 class PatchType(Enum):
-    """How a patch is meant: kubernetes.io, "Update API Objects in Place Using kubectl patch"."""
+    """Types of a patch: kubernetes.io, "Update API Objects in Place Using kubectl patch"."""
 
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
@@ -30,7 +30,7 @@ class PatchType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """The object, or None."""
+    """Read an object; the answer has None if there is none."""
 
     kind: Kind
     name: str
@@ -38,7 +38,7 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create it; a conflict if it exists."""
+    """Create an object; a conflict if it exists."""
 
     kind: Kind
     manifest: Object = field(repr=False)
@@ -46,7 +46,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Replace the object; a conflict if it is no longer the one that ``resourceVersion`` names."""
+    """Replace an object; a conflict if its ``resourceVersion`` has changed."""
 
     kind: Kind
     name: str
@@ -55,7 +55,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """Change fields; a conflict as with :class:`Replace`, if the patch names a ``resourceVersion``."""
+    """Change fields of an object; a conflict as with :class:`Replace`, if the patch names a ``resourceVersion``."""
 
     kind: Kind
     name: str
@@ -65,7 +65,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """Not for the API server: use this pair in handshakes from now on."""
+    """Use this pair in handshakes from now on. The API server does not receive this request."""
 
     pair: TlsBundle
 
@@ -75,18 +75,18 @@ Request = Get | Create | Replace | Patch | Serve
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """The answer to a request."""
 
     found: Mapping[str, Any] | None = field(repr=False)
     at: datetime
-    """When, by the API server's clock."""
+    """The time of the answer, by the API server's clock."""
 
 
 async def converse(talk: Generator[Request, Answer, Result], perform: Callable[[Request], Awaitable[Answer]]) -> Result:
-    """Carry a conversation through: it yields requests and is sent their answers, and failures are thrown into it.
+    """Run a conversation to its end. It yields requests and receives their answers, or failures as exceptions.
 
     Returns:
-        What it returns.
+        The value that the conversation returns.
 
     Raises:
         CertsError: what ``perform`` raised and the conversation did not catch.

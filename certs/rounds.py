@@ -1,9 +1,9 @@
-"""One look of a replica at the cluster, and what it does about it: requests are yielded, so that nothing waits here.
+"""The rounds of a replica: one look at the cluster, and what follows. Requests are yielded, so nothing waits here.
 
-The order matters. The webhook configuration is read before the Secret, and is only patched if it has not changed since:
-so a leader that was held up cannot bring an old bundle back. Replicas do not tell each other what they serve: an
-authority is trusted for a while before it issues what they serve, and for a while after it has done so for the last
-time (:class:`certs.spec.Pace`).
+The order matters. The webhook configuration is read before the Secret, and is only patched if it has not changed since.
+So a leader that was held up cannot bring an old bundle back. Replicas do not tell each other what they serve. So an
+authority is trusted for a while before it issues serving certificates, and for a while after it has issued the last
+one (:class:`certs.spec.Pace`).
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -28,7 +28,7 @@ Talk = Generator[Request, Answer, None]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that was done, for the log."""
+    """One change that was made, for the log."""
 
     what: str
     why: str = ""
@@ -36,32 +36,32 @@ class Change:
 
 @dataclass(slots=True)
 class Replica:
-    """One process: who it is, and what it remembers from one look to the next."""
+    """One process: its identity, and its memory from one look to the next."""
 
     identity: str
-    """Something that no other process has."""
+    """A name that no other process has."""
     spec: CertificateSpec
     pace: Pace
     clock: Callable[[], float]
-    """Seconds that never go back."""
+    """A clock in seconds that never goes back."""
     in_hand: TlsBundle | None = None
-    """What it serves."""
+    """The pair that this replica serves."""
     leads: bool = False
     trust: Steady | None = None
-    """What the webhook configuration names; None where there is none with our webhooks."""
+    """The authorities in the webhook configuration; None if no configuration has our webhooks."""
     offered: Steady | None = None
-    """Whose certificates the Secret tells replicas to serve."""
+    """The authority of the certificate that the Secret tells replicas to serve."""
     lease: ObservedLease | None = None
     waiting_for: str = "a certificate"
-    """Why nothing is served yet."""
+    """The reason why nothing is served yet."""
     changes: list[Change] = field(default_factory=list)
-    """What the last round did; whoever runs it empties the list."""
+    """The changes of the last round. The caller empties the list."""
 
     def round(self) -> Talk:
-        """Look once, and do what follows.
+        """Look at the cluster once, and act on it.
 
         Raises:
-            MissingSecret: there is none. Only the leader says so; it looks again in the next round.
+            MissingSecret: there is no Secret. Only the leader raises this, and it looks again in the next round.
         """
         registration, stored, at = yield from self._look()
         yield from self._follow(stored, at)
@@ -73,15 +73,15 @@ class Replica:
         yield from self._lead(registration, stored, at)
 
     def install(self) -> Generator[Request, Answer, tuple[Change, ...]]:
-        """Do once, without an election, what a leader does, and make the Secret if there is none.
+        """Act as a leader once, without an election, and make the Secret if there is none.
 
-        Versions of the objects keep others from harm.
+        The versions of the objects protect the writes of other processes.
         """
         yield from self._lead(*(yield from self._look()))
         return tuple(self.changes)
 
     def leave(self, at: datetime) -> Talk:
-        """Let another replica lead."""
+        """Give back the Lease, so that another replica can lead."""
         if self.leads:
             self.leads = False
             answer = yield Get(Kind.LEASE, self.spec.leader_lease)
@@ -101,7 +101,7 @@ class Replica:
         return registration, stored, answer.at
 
     def _follow(self, stored: Stored | None, at: datetime) -> Talk:
-        """Serve what the Secret holds, as soon as clients trust it."""
+        """Serve the pair in the Secret as soon as clients trust its authority."""
         offered = stored.material.serving if stored else None
         wanted = choose(self.in_hand, offered, self.trust, at, settle=self.pace.settle)
         if wanted is None:
@@ -112,7 +112,7 @@ class Replica:
             self.changes.append(Change("serving", f"authority {fingerprint(authority_of(wanted))[:16]}"))
 
     def _elect(self, at: datetime) -> Generator[Request, Answer, bool]:
-        """Whether this replica leads until the end of the round."""
+        """Take part in the election, and return whether this replica leads until the end of the round."""
         found = (yield Get(Kind.LEASE, self.spec.leader_lease)).found
         now = self.clock()
         if found is not None:
@@ -121,7 +121,7 @@ class Replica:
                 return False
         try:
             yield self._take(found, at)
-        except Conflict:  # another replica was quicker
+        except Conflict:  # another replica was faster
             return False
         return True
 
@@ -135,7 +135,7 @@ class Replica:
         return Patch(Kind.LEASE, self.spec.leader_lease, {"metadata": version, "spec": lease_body}, PatchType.MERGE)
 
     def _lead(self, registration: Registration | None, stored: Stored | None, at: datetime) -> Talk:
-        """Take the next step, and then let the webhook configuration name what the Secret says."""
+        """Write the next step, and then patch the webhook configuration with the authorities of the Secret."""
         situation = self._situation(registration, stored, at)
         material = situation.material
         plan = decide(situation, self.spec)
@@ -167,13 +167,13 @@ class Replica:
 
 
 def _left(request: str, step: Step, material: Material) -> str:
-    """What a person asked for that is still to be done after the step."""
+    """Return the part of a person's request that is still open after the step."""
     is_new = step is Step.SWITCH or (step is Step.ROTATE and material.next is None)
     return "" if is_new or (step is Step.RENEW and request == SERVING) else request
 
 
 def _lack(stored: Stored | None) -> str:
-    """What a replica that serves nothing waits for."""
+    """Return the event that a replica without a certificate waits for."""
     if stored is None:
         return "the Secret to be made"
     if stored.material.serving is None:

@@ -1,4 +1,4 @@
-"""What the certificates of one installation are to be like: names, places, lifetimes, and the pace of their care."""
+"""The specification of the certificates of one installation: names, places, lifetimes, and pace of care."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,59 +6,59 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """How the caller spells what we write beside certificates."""
+    """The names that the caller gives to our marks beside certificates."""
 
     secret_type: str
-    """Type of the Secret. It can never be changed, so it tells for good whose the Secret is."""
+    """The type of the Secret. It can never be changed, so it marks for good whose the Secret is."""
     rotate: str
-    """Annotation of the Secret: what a person wants to be renewed at once, ``serving`` or ``authority``."""
+    """The annotation of the Secret by which a person requests a renewal: ``serving`` or ``authority``."""
     field_manager: str
-    """Who wrote a field."""
+    """The name of the writer of fields."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CertificateSpec:
-    """Names and lifetimes."""
+    """The names and lifetimes of certificates."""
 
     marks: Marks
     namespace: str
     secret: str
     service: str
     configuration: str
-    """Name of the MutatingWebhookConfiguration."""
+    """The name of the MutatingWebhookConfiguration."""
     lifetime: timedelta
     authority_lifetime: timedelta
     additional_names: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a serving certificate is for: the names of the Service that the API server and others may use."""
+        """The names in a serving certificate: those of the Service that the API server and others may use."""
         service = f"{self.service}.{self.namespace}"
         return (self.service, service, f"{service}.svc", f"{service}.svc.cluster.local", *self.additional_names)
 
     @property
     def leader_lease(self) -> str:
-        """Name of the Lease whose holder alone writes."""
+        """The name of the Lease. Only its holder writes."""
         return self.secret
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pace:
-    """How often and how patiently, in seconds by a clock that never goes back."""
+    """The pace of the care, in seconds by a clock that never goes back."""
 
     check: float = 15.0
-    """Between two looks at the Secret and the webhook configuration."""
+    """The time between two looks at the Secret and the webhook configuration."""
     settle: float = 120.0
-    """So long the webhook configuration must have named an authority before certificates of it are served: API servers
-    learn of it by a watch, each at its own time."""
+    """The time for which the webhook configuration must have named an authority before its certificates are served. API
+    servers learn of it by a watch, each at its own time."""
     overlap: float = 3600.0
-    """So long the old authority stays trusted after the Secret has told replicas to serve certificates of the new one.
-    A replica that cannot reach the API server goes on with the old certificate, and may do so until ``settle`` before
-    the end. Nothing is urgent about it: the old authority has a third of its life left."""
+    """The time for which the old authority stays trusted after the Secret has told replicas to serve certificates of
+    the new one. A replica that cannot reach the API server goes on with the old certificate, and may do so until
+    ``settle`` before the end. There is time: the old authority has a third of its life left."""
     soon: float = 1.0
-    """Until the next look when something has just changed, or nothing can be served yet."""
+    """The time to the next look when something has just changed, or nothing can be served yet."""
 
     @property
     def lease(self) -> float:
-        """How long a leader may be silent before another one takes over."""
+        """The time for which a leader may be silent before another one takes over."""
         return 4 * self.check

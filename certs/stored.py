@@ -1,4 +1,4 @@
-"""The Secret as the API server has it: whose it is, what is in it, and how it is written."""
+"""The Secret in the API server: its owner, its content, and its writes."""
 
 import base64
 import binascii
@@ -17,29 +17,29 @@ CERT_MANAGER = "cert-manager.io/certificate-name"
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A Secret of ours."""
+    """A Secret of this webhook."""
 
     manifest: Mapping[str, Any] = field(repr=False)
     material: Material
     request: str
-    """What a person asks for."""
+    """The renewal that a person requests."""
 
     @property
     def resource_version(self) -> str:
-        """Differs whenever it was written in between."""
+        """The version of the object, which changes with each write."""
         return str(self.manifest["metadata"]["resourceVersion"])
 
 
 def ask(spec: CertificateSpec) -> Request:
-    """For the Secret."""
+    """Return the request that reads the Secret."""
     return Get(Kind.SECRET, spec.secret)
 
 
 def read_stored(secret: Mapping[str, Any] | None, spec: CertificateSpec) -> Stored | None:
-    """The Secret, if there is one.
+    """Read the Secret; None if there is none.
 
     Raises:
-        ForeignSecret: it is not ours.
+        ForeignSecret: the Secret does not belong to this webhook.
     """
     if secret is None:
         return None
@@ -56,7 +56,7 @@ def read_stored(secret: Mapping[str, Any] | None, spec: CertificateSpec) -> Stor
 
 
 def missing(spec: CertificateSpec) -> MissingSecret:
-    """That there is no Secret, with the commands that make one. Values are left to the webhook."""
+    """Return the error for a missing Secret, with the commands that make one. The webhook fills in the values."""
     return MissingSecret(
         f"there is no Secret {spec.namespace}/{spec.secret}, and the webhook has no right to make one. Make it: "
         f"helm upgrade, or kubectl --namespace {spec.namespace} create secret generic {spec.secret} "
@@ -65,9 +65,9 @@ def missing(spec: CertificateSpec) -> MissingSecret:
 
 
 def write(stored: Stored | None, material: Material, spec: CertificateSpec, *, request: str) -> Request:
-    """Create the Secret, or replace it if it is still the one that was read; other people's metadata stays.
+    """Create the Secret, or replace it if its version has not changed. Metadata of other writers stays.
 
-    ``request`` is what people asked for that is still to be done.
+    ``request`` is the part of a person's request that is still open.
     """
     data = {key: base64.b64encode(value).decode("ascii") for key, value in write_material(material).items()}
     if stored is None:

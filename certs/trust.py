@@ -1,4 +1,4 @@
-"""The webhook configuration: which authorities it makes API servers trust, how long, and how it is put right."""
+"""The webhook configuration: the authorities it names, for how long, and its repair."""
 
 import base64
 import binascii
@@ -14,11 +14,11 @@ from certs.spec import CertificateSpec
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """Our webhooks in a MutatingWebhookConfiguration, as it was read."""
+    """Our webhooks in a MutatingWebhookConfiguration, as read."""
 
     resource_version: str
     bundles: Mapping[str, bytes]
-    """``caBundle``, decoded, by the name of the webhook; empty where there is none."""
+    """The decoded ``caBundle`` of each webhook, by its name; empty if it has none."""
 
     @property
     def trusted(self) -> frozenset[x509.Certificate]:
@@ -27,7 +27,7 @@ class Registration:
 
     @property
     def named(self) -> tuple[x509.Certificate, ...]:
-        """The authorities that at least one of them names."""
+        """The authorities that at least one of our webhooks names."""
         return tuple(
             dict.fromkeys(authority for bundle in self.bundles.values() for authority in load_authorities(bundle))
         )
@@ -35,35 +35,36 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Authorities that one observer has found at every look, and since when, by its own clock."""
+    """The authorities that one observer has found at every look, and since when, by its own clock."""
 
     since: Mapping[str, float]
-    """By fingerprint."""
+    """The time of the first look, by fingerprint."""
     at: float
-    """When it last looked."""
+    """The time of the last look."""
 
     def has(self, authority: x509.Certificate) -> bool:
-        """Whether the last look found the authority."""
+        """Return whether the last look found the authority."""
         return fingerprint(authority) in self.since
 
     def seconds(self, authority: x509.Certificate) -> float:
-        """How long every look has found the authority; 0 if the last one did not."""
+        """Return the seconds for which every look has found the authority; 0 if the last one did not."""
         return self.at - self.since.get(fingerprint(authority), self.at)
 
 
 def observe(before: Steady | None, found: Iterable[x509.Certificate], now: float, *, gap: float) -> Steady:
-    """What is known after another look, which found these authorities.
+    """Return the observation after another look, which found these authorities.
 
-    An observer that has not looked for ``gap`` seconds begins anew: the API server may have been away, for others too.
+    An observer that has not looked for ``gap`` seconds begins anew, because others may not have reached the API server
+    either.
     """
     known = before.since if before is not None and now - before.at <= gap else {}
     return Steady({name: known.get(name, now) for name in map(fingerprint, found)}, now)
 
 
 def read_registration(configuration: Mapping[str, Any], spec: CertificateSpec) -> Registration | None:
-    """Our webhooks in the configuration; None if it has none.
+    """Read our webhooks from the configuration; None if it has none.
 
-    Ours are those that are reached at our Service, or at a URL instead of a Service.
+    A webhook is ours if it calls our Service, or a URL instead of a Service.
     """
     bundles = {}
     for webhook in configuration.get("webhooks") or ():
@@ -76,10 +77,10 @@ def read_registration(configuration: Mapping[str, Any], spec: CertificateSpec) -
 
 
 def repair(registration: Registration, bundle: bytes) -> dict[str, Any] | None:
-    """A strategic merge patch that gives each of our webhooks ``bundle``; None if they have it.
+    """Return a strategic merge patch that gives each of our webhooks ``bundle``; None if all have it.
 
-    It fails with a conflict when the configuration is no longer the one that was read. So whoever read the Secret
-    after it cannot overwrite what was written by a replica that read a newer Secret.
+    The patch fails with a conflict if the configuration has changed since it was read. So a replica that read an older
+    Secret cannot overwrite the work of a replica that read a newer one.
     """
     text = base64.b64encode(bundle).decode("ascii")
     wrong = [name for name, found in registration.bundles.items() if found != bundle]

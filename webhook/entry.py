@@ -1,6 +1,6 @@
 """The command ``gpu-topology``, also as a plugin of kubectl.
 
-``remap`` has milliseconds, so it goes past the libraries of the command line.
+``remap`` must start in milliseconds, so it does not load the libraries of the command line.
 """
 
 import sys
@@ -11,7 +11,7 @@ _OURS = ("certs", "webhook")
 def main() -> None:
     """Run the command that the arguments name."""
     if sys.argv[1:2] == ["remap"]:
-        from webhook.programs.remap.program import main as remap  # noqa: PLC0415 - each loads only what it uses
+        from webhook.programs.remap.program import main as remap  # noqa: PLC0415 - each command loads only its own code
 
         sys.exit(remap())
     try:

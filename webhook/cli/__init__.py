@@ -1,4 +1,4 @@
-"""The command line: one module for each command. They parse arguments, call the core and print what it returned.
+"""The command line: one module for each command. Commands parse arguments, call the core and print the result.
 
-Modules here import what is heavy inside their functions, so that each command loads only what it uses.
+Modules here import heavy libraries inside their functions, so that each command loads only what it uses.
 """

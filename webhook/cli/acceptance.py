@@ -1,4 +1,4 @@
-"""``gpu-topology acceptance``: tries on a machine with GPUs what this project claims, and packs what was seen."""
+"""``gpu-topology acceptance``: the trial of this project's claims on a machine with GPUs, packed into an archive."""
 
 import shutil
 import socket
@@ -84,7 +84,7 @@ def _cluster(namespace: str, image: str, kubeconfig: Path | None) -> "Cluster | 
 def _tried(
     folder: Path, python: str, cluster: "Cluster | None", console: "Console", *, dry_run: bool, yes: bool
 ) -> "tuple[Seen, Sequence[Verdict]] | None":
-    """What was seen, and the verdicts; None if it was only to be told, or not wanted."""
+    """Run the steps, and return the observations and verdicts; None after a dry run, or if the user declines."""
     from webhook.programs.acceptance import steps
     from webhook.programs.acceptance.judge import Seen, verdicts
 
@@ -105,7 +105,7 @@ def _tried(
 
 
 def _with_pods(cluster: "Cluster", folder: Path) -> "Sequence[Step]":
-    """The steps; the manifests are written."""
+    """Write the manifests of the pods, and return the steps with them."""
     import json
 
     from webhook.programs.acceptance.pods import CASES, cluster_steps, manifest_of, pod_steps

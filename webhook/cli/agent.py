@@ -1,4 +1,4 @@
-"""``gpu-topology agent``: discovers the topology of this node and publishes it."""
+"""``gpu-topology agent``: the discovery and publication of this node's topology."""
 
 import re
 from pathlib import Path
@@ -109,7 +109,7 @@ def _check_name(node: str) -> None:
 
 
 def _preview(node: str, options: "PublishOptions", root: Path) -> None:
-    """Print what would be published.
+    """Print the objects that one round would publish.
 
     Raises:
         GpuTopologyError: there is no driver, or it cannot be used.

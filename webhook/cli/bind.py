@@ -1,4 +1,4 @@
-"""``gpu-topology bind``: what the webhook would write onto a pod that goes to a node."""
+"""``gpu-topology bind``: the changes of the webhook to a pod that goes to a node."""
 
 import enum
 from collections.abc import Callable, Iterator
@@ -29,23 +29,23 @@ if TYPE_CHECKING:
 
 
 class Output(enum.StrEnum):
-    """What to print."""
+    """The form of the output."""
 
     YAML = "yaml"
     JSON = "json"
 
 
 class _Found(NamedTuple):
-    """A pod, and whom to ask about the rest."""
+    """A pod with the sources of further facts."""
 
     pod: "Pod"
     source: str
-    """How messages call it."""
+    """The name of the pod in messages."""
     namespace: "Namespace"
     node: "Callable[[str], Sources]"
-    """What is known of a node."""
+    """A function that returns the known facts about a node."""
     claims: "Callable[[str], KnownClaims]"
-    """What is known of its claims, and of the devices of a node."""
+    """A function that returns the known claims of the pod, with the devices of a node."""
 
 
 def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
@@ -120,7 +120,7 @@ def _found(
     namespace: str,
     policy: "AdmitPolicy",
 ) -> "Iterator[_Found]":
-    """The pod, and what is around it, until the end of the block."""
+    """Open the pod with its surroundings, until the end of the block."""
     if (name is None) == (file is None):
         raise typer.BadParameter("expected either POD or --file", param_hint="POD")
     if file is not None and (state is not None or where == (None, "")):
@@ -202,7 +202,7 @@ def _namespace(pod: "Pod") -> str:
 def _outcome(
     found: _Found, target: str, nodes: "Callable[[str], Sources]", policy: "AdmitPolicy"
 ) -> "tuple[Binding, BindOutcome]":
-    """The Binding as the scheduler would send it, and what the webhook would make of it."""
+    """Return the Binding as the scheduler would send it, and the webhook's outcome for it."""
     from webhook.decisions.bind.binding import begin, finish
     from webhook.decisions.claims.allocations import NOTHING_GIVEN, given_gpus
     from webhook.objects.binding import Binding, BindOutcome, Target
@@ -218,7 +218,7 @@ def _outcome(
 
 
 def _unbound(pod: "Pod") -> "Pod":
-    """The pod as it was before it had a node: manifests are often those of running pods."""
+    """Return the pod without its node, because manifests are often those of running pods."""
     from msgspec.structs import replace
 
     return replace(pod, spec=replace(pod.spec, node_name=None)) if pod.spec else pod
@@ -232,7 +232,7 @@ def _allocated_node(pod: "Pod", source: str) -> str:
         node = allocated_node(pod.annotations, family=dialect.family)
         if node:
             return node
-    if pod.spec and pod.spec.node_name:  # claims do not say it
+    if pod.spec and pod.spec.node_name:  # allocations of claims do not name the node
         return pod.spec.node_name
     keys = ", ".join(dialect.node_key for dialect in DIALECTS if dialect.node_key)
     raise FormatError(source, expected=f"an annotation that names the node ({keys})", found="none", fix="Give --node")

@@ -1,4 +1,4 @@
-"""``gpu-topology certs``: the certificates that the webhook looks after itself, by hand."""
+"""``gpu-topology certs``: manual control of the certificates that the webhook manages."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -39,7 +39,7 @@ NamespaceOption = Annotated[
 
 
 class Format(StrEnum):
-    """How it is printed."""
+    """The form of the output."""
 
     TABLE = "table"
     JSON = "json"
@@ -66,7 +66,7 @@ def init(
             replica = Replica(f"certs-init_{uuid4().hex}", spec, Pace(), monotonic)
             try:
                 changes = await converse(replica.install(), server.send)
-            except Conflict:  # the webhook itself was quicker
+            except Conflict:  # the webhook itself was faster
                 continue
             for change in changes:
                 typer.echo(f"{change.what}: {change.why}")
@@ -148,7 +148,7 @@ def _in_cluster(
     cluster: tuple[Path | None, str],
     namespace: str,
 ) -> "_T":
-    """What ``work`` returns, given a connection to the API server, and what the certificates should be like."""
+    """Call ``work`` with a connection to the API server and the specification of certificates; returns its result."""
     import asyncio
 
     from webhook.cli.inputs import read_settings
@@ -173,11 +173,11 @@ def _in_cluster(
 
 
 async def _namespace(server: "ApiServer", configuration: str) -> str:
-    """The namespace of the webhook, as its registration names it.
+    """Return the namespace of the webhook, as its registration names it.
 
     Raises:
-        GpuTopologyError: it does not.
-        ApiFailure: it cannot be read.
+        GpuTopologyError: the registration is missing, or names no namespace.
+        ApiFailure: the registration cannot be read.
     """
     from certs.requests import Get, Kind
     from webhook.objects.webhook_registration import namespace_of
@@ -210,7 +210,7 @@ def _files(directory: Path) -> "Overview":
 
 
 def _print(overview: "Overview", output: Format) -> None:
-    """Print it, and end with exit code 1 if something is wrong."""
+    """Print the overview, and end with exit code 1 if something is wrong."""
     if output is Format.JSON:
         typer.echo(json.dumps(_document(overview), indent=2))
     else:

@@ -1,4 +1,4 @@
-"""JSON Patch operations in words that a person reads at a glance."""
+"""JSON Patch operations in short words for people."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from jsonpointer import unescape
 
 
 def describe(pod: Any, operations: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """The changes of each place (``container trainer``, ``pod``), one line each.
+    """Describe the changes of each place (``container trainer``, ``pod``), one line each.
 
     Args:
         pod: The pod before the patch.
@@ -33,7 +33,7 @@ def _place(pod: Any, parts: list[str]) -> tuple[str, list[str]]:
 
 
 def _texts(rest: list[str], value: Any) -> Iterator[str]:
-    """One line for each thing that a value adds."""
+    """Yield one line for each thing that a value adds."""
     kind = rest[0] if rest else ""
     if kind in _SINGULAR:
         for item in value if isinstance(value, list) else [value]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from webhook.words.version import Version
 
     _Sources = tuple[dict[str, NodeTopology], frozenset[str] | None]
-    """All topologies, by node, and the nodes that are wanted; None for all."""
+    """All topologies by node, and the requested nodes; None for all."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _LABEL = re.compile(
@@ -28,7 +28,7 @@ _NAME_LENGTH, _NAMESPACE_LENGTH = 253, 63
 
 
 class Output(enum.StrEnum):
-    """What to print."""
+    """The form of the output."""
 
     YAML = "yaml"
     JSON = "json"
@@ -104,7 +104,7 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         for line in omissions(found, topologies, wanted):
             complain(line)
     text = _json(document) if output is Output.JSON else _yaml(document, lines)
-    typer.echo(text.encode(), nl=False)  # a manifest is UTF-8 whatever the terminal is set to
+    typer.echo(text.encode(), nl=False)  # a manifest is UTF-8 in any setting of the terminal
 
 
 def _sources(
@@ -182,7 +182,7 @@ def _yaml(document: dict[str, Any], comment: list[str]) -> str:
     from ruamel.yaml import YAML
     from ruamel.yaml.scalarstring import walk_tree
 
-    walk_tree(document)  # expressions of several lines stay lines
+    walk_tree(document)  # keep line breaks of expressions
     yaml, out = YAML(), io.StringIO()
     yaml.width = 1 << 20
     yaml.indent(mapping=2, sequence=4, offset=2)

@@ -1,4 +1,4 @@
-"""What the commands say on standard error: texts from files and from the cluster must not move a terminal."""
+"""The messages of commands on standard error. Control characters in foreign texts are escaped."""
 
 import typer
 
@@ -8,5 +8,5 @@ _LINE_LIMIT = 16 * 1024
 
 
 def complain(text: str) -> None:
-    """Write ``text``, whose lines stay lines; each is escaped and bounded."""
+    """Write ``text`` with its lines. Each line is escaped and bounded."""
     typer.echo("\n".join(fitted(line, _LINE_LIMIT) for line in text.split("\n")), err=True)

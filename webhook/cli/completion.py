@@ -13,7 +13,7 @@ import typer
 
 PROGRAM = "gpu-topology"
 _VARIABLE = "_GPU_TOPOLOGY_COMPLETE"
-"""Tells the command line to speak of completions, as Click documents it: "Shell Completion"."""
+"""The variable that switches the command line to completion, as Click documents it: "Shell Completion"."""
 _NO_FILES, _DEFAULT = 4, 0
 """ShellCompDirectiveNoFileComp, ShellCompDirectiveDefault: github.com/spf13/cobra, completions.go."""
 
@@ -36,13 +36,13 @@ def completion(context: typer.Context, shell: Annotated[Shell, typer.Argument(he
 
 
 def complete_for_kubectl(app: typer.Typer, words: Sequence[str]) -> None:
-    """Print what may stand in the place of the last word, as kubectl expects it of a plugin.
+    """Print the candidates for the last word, in the form that kubectl expects of a plugin.
 
-    It expects a candidate in each line, then a colon and a directive: k8s.io/kubectl, pkg/cmd/plugin.
+    The form is a candidate in each line, then a colon and a directive: k8s.io/kubectl, pkg/cmd/plugin.
 
     Args:
         app: The command line.
-        words: Those behind ``kubectl gpu-topology``; the last may be empty or a beginning.
+        words: The words after ``kubectl gpu-topology``; the last may be empty or incomplete.
     """
     found = _candidates(app, words or [""])
     sys.stdout.write("".join(f"{each}\n" for each in found))

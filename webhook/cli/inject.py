@@ -1,4 +1,4 @@
-"""``gpu-topology inject``: what the webhook would do to a workload."""
+"""``gpu-topology inject``: the changes of the webhook to a workload."""
 
 import difflib
 import enum
@@ -34,7 +34,7 @@ _NO_NEWLINE = "\\ No newline at end of file"
 
 
 class Output(enum.StrEnum):
-    """What to print."""
+    """The form of the output."""
 
     YAML = "yaml"
     PATCH = "patch"
@@ -100,7 +100,7 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
 def _surroundings(
     state: Path | None, cluster: "Context | None", settings: "Config", policy: "AdmitPolicy"
 ) -> "Iterator[tuple[Surroundings | None, ClaimSpecs]]":
-    """What is known of the cluster, and of claims, until the end of the block."""
+    """Open the known facts of the cluster, and of claims, until the end of the block."""
     from webhook.cli.inputs import read_claims, read_state
 
     if cluster is None:
@@ -123,13 +123,13 @@ def _injected(
     claims: "ClaimSpecs",
     namespace: str,
 ) -> "Iterator[Injection]":
-    """What becomes of each file. A template of claims may stand in another file than its workload."""
+    """Inject each file. A template of claims may be in another file than its workload."""
     from webhook.cli.workload import FirstOf, inject
     from webhook.cluster.files.claim_manifests import claim_objects
     from webhook.objects.manifest.manifest import Manifest
 
     manifests = (Manifest(file.text, file.source) for file in files)
-    if policy.claims.enabled and len(files) > 1:  # of one file they are read with its pods
+    if policy.claims.enabled and len(files) > 1:  # the claims of a single file are read with its pods
         read = list(manifests)
         documents = [(document.value, manifest.source) for manifest in read for document in manifest.documents]
         manifests, claims = (each for each in read), FirstOf(claim_objects(documents, namespace), claims)
@@ -157,10 +157,10 @@ def _render(output: Output, done: "Sequence[Done]") -> str:
 
 
 def joined(texts: Sequence[tuple[str, bool]]) -> str:
-    """Several manifests as one that kubectl reads: JSON one after the other, YAML with separators between.
+    """Join several manifests to one that kubectl reads: JSON one after the other, YAML with separators between.
 
     Args:
-        texts: Each with whether it is JSON. A single one stays as it is.
+        texts: Each text, and whether it is JSON. A single text stays unchanged.
     """
     if len(texts) == 1:
         return texts[0][0]
@@ -183,7 +183,7 @@ def _ended(text: str) -> str:
 
 
 def _encoded(text: str) -> bytes:
-    """As UTF-8 whatever the terminal is set to, so that a pipe or a file gets a manifest.
+    """Encode a manifest as UTF-8 in any setting of the terminal, for pipes and files.
 
     Raises:
         ManifestError: an escape in the manifest stands for half of a character.
@@ -198,11 +198,11 @@ def _encoded(text: str) -> bytes:
 
 
 def unified_diff(before: str, after: str, source: str) -> str:
-    """What changed, as ``diff -u`` prints it."""
+    """Return the changes in the form of ``diff -u``."""
     lines = difflib.unified_diff(_lines(before), _lines(after), printable(source), f"{printable(source)} (injected)")
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}\n" for line in lines)
 
 
 def _lines(text: str) -> list[str]:
-    """Its lines with their ends: only what diff and patch take for one, not the other separators of Unicode."""
+    """Split a text into lines with their ends, only where diff and patch do, and not at other separators of Unicode."""
     return [f"{line}\n" for line in text.split("\n")[:-1]] + [line for line in text.split("\n")[-1:] if line]

@@ -1,4 +1,4 @@
-"""What several commands read: the configuration, the state, and the policy that follows from them."""
+"""The common inputs of commands: the configuration, the state, and the policy that follows from them."""
 
 from pathlib import Path
 
@@ -18,10 +18,10 @@ from webhook.words.printable import printable
 
 
 def read_settings(path: Path | None) -> tuple[Config, AdmitPolicy]:
-    """The configuration file, or all defaults, and the policy that follows from it.
+    """Read the configuration file, or take all defaults, and return it with the policy that follows from it.
 
     Raises:
-        ConfigError: it cannot be read or used; the text names the file and the setting.
+        ConfigError: the file cannot be read or used; the text names the file and the setting.
     """
     if path is None:
         return Config(), admit_policy(Config(), version=__version__)
@@ -38,31 +38,31 @@ def read_settings(path: Path | None) -> tuple[Config, AdmitPolicy]:
 
 
 def read_state(path: Path | None) -> DirectoryState | None:
-    """The state directory, if one is given."""
+    """Load the state directory, if one is given."""
     return None if path is None else load_directory(path)
 
 
 def read_claims(path: Path | None, settings: ClaimSettings) -> ClaimObjects:
-    """What ``claims/*.yaml`` of a state directory hold; nothing where the configuration has no claims looked at.
+    """Load the objects about claims from a state directory; none if the configuration does not enable claims.
 
     Raises:
         ManifestError: a file cannot be read, or is no YAML.
-        FormatError: an object has another shape, or is of an old version of the API.
+        FormatError: an object has another shape, or an old version of the API.
     """
     return NO_OBJECTS if path is None or not settings.enabled else load_claims(path)
 
 
 def namespace_in(state: DirectoryState | None, name: str) -> Namespace:
-    """The namespace; without a state directory one that has opted in and has no permissions."""
+    """Return the namespace; without a state directory one that has opted in and has no permissions."""
     return state.namespace(name) if state else Namespace(name, {names.INJECTION: "enabled"})
 
 
 def read_pod_file(file: str, default_namespace: str, policy: AdmitPolicy) -> tuple[Pod, str, ClaimObjects]:
-    """The pod in a file (``-``: standard input), how messages call the file, and what it says about claims.
+    """Read the pod in a file (``-``: standard input); returns it, the file's name in messages, and its claim objects.
 
     Raises:
-        ManifestError: it cannot be read, holds something else than one Pod, or a field has another type than in a pod.
-        FormatError: an object about claims has another shape, or is of an old version of the API.
+        ManifestError: the file cannot be read, holds anything but one Pod, or a field has another type than in a pod.
+        FormatError: an object about claims has another shape, or an old version of the API.
     """
     (manifest,) = read_files([file], recursive=False)
     source = manifest.source

@@ -1,4 +1,4 @@
-"""Which cluster a command is about: ``--kubeconfig`` and ``--context``, and what kubectl does without them."""
+"""The cluster of a command: the options ``--kubeconfig`` and ``--context``, and kubectl's defaults."""
 
 import os
 from pathlib import Path
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 KubeconfigOption = Annotated[
     Path | None, typer.Option("--kubeconfig", metavar="FILE", help="Of the cluster; without, as kubectl finds it.")
 ]
-"""Of commands that are about a cluster in any case, and of those that are if it is given."""
+"""The option of commands that always use a cluster, and of those that use one if it is given."""
 ContextOption = Annotated[
     str, typer.Option("--context", metavar="NAME", help="Of the kubeconfig; without, the current one.")
 ]
 
 
 def named_cluster(kubeconfig: Path | None, context: str = "") -> "Context | None":
-    """The cluster that the options name; None if neither is given.
+    """Return the cluster that the options name; None if neither is given.
 
     Raises:
         ConfigError: only a context is given, and there is no kubeconfig.
@@ -30,7 +30,7 @@ def named_cluster(kubeconfig: Path | None, context: str = "") -> "Context | None
 
 
 def wanted_cluster(kubeconfig: Path | None, context: str = "") -> "Context | None":
-    """The cluster that the options name, else that of kubectl; None: the one in which this runs as a pod.
+    """Return the cluster that the options name, else kubectl's; None stands for the one in which this runs as a pod.
 
     Raises:
         ConfigError: there is no kubeconfig.
@@ -48,13 +48,13 @@ def refuse_cluster(kubeconfig: Path | None, context: str, why: str) -> None:
 
 
 def usual_kubeconfig(context: str = "") -> "Context | None":
-    """Where kubectl looks: the files of ``KUBECONFIG``, the pod's own account (``None``), ``~/.kube/config``.
+    """Find the cluster as kubectl does: ``KUBECONFIG``, the pod's own account (``None``), ``~/.kube/config``.
 
     Args:
-        context: Of the files; empty for the current one. A pod's own account has none.
+        context: The context in the files; empty for the current one. A pod's own account has none.
 
     Raises:
-        ConfigError: there is none of them.
+        ConfigError: none of them exists.
     """
     from webhook.cluster.api.contexts import Context
     from webhook.cluster.api.kubeconfig_files import exists
@@ -77,7 +77,7 @@ def usual_kubeconfig(context: str = "") -> "Context | None":
 
 
 def namespace_of_context(cluster: "Context | Path | None") -> str:
-    """The namespace in which kubectl would look; in a pod its own.
+    """Return the namespace that kubectl would use; in a pod its own.
 
     Args:
         cluster: The context, or a file for its current context; ``None`` for the cluster in which this runs as a pod.

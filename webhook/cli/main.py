@@ -1,7 +1,7 @@
-"""``gpu-topology``: the list of commands, exit codes, and how errors are shown.
+"""``gpu-topology``: the list of commands, exit codes, and the display of errors.
 
-Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage; of analyze and status 2 also if nothing
-can be read, of verify and acceptance if nothing can be measured or tried.
+Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage. Code 2 is also that of analyze and
+status if nothing can be read, and of verify and acceptance if nothing can be measured or tried.
 """
 
 import errno
@@ -38,7 +38,7 @@ from webhook.cli.topology import topology
 from webhook.words.errors import GpuTopologyError
 
 REFUSED = 1
-# What the system says when output cannot be written: write(2).
+# The system's errors for output that cannot be written: write(2).
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EAGAIN)
 
 app = typer.Typer(
@@ -90,19 +90,19 @@ def _root(
 
 
 def main(name: str | None = None) -> None:
-    """The entry point of the command ``gpu-topology``.
+    """Run the command ``gpu-topology``.
 
     Args:
-        name: How the user calls it, if not by the name of the file.
+        name: The name by which the user calls it, if it is not that of the file.
     """
-    if sys.stdout is None:  # its descriptor is closed, and the next file that is opened would get its number
+    if sys.stdout is None:  # its descriptor is closed, and the next opened file would get its number
         _fail("standard output is closed")
     try:
         try:
             _run(name)
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # the reader of our output, such as head, has seen enough
+    except BrokenPipeError:  # the reader of the output, such as head, has ended
         _discard_output()
         sys.exit(REFUSED)
     except OSError as error:
@@ -125,7 +125,7 @@ def _fail(sentence: str) -> NoReturn:
 
 
 def _discard_output() -> None:
-    """Let what could not be written go nowhere: the interpreter tries once more when it ends, and would complain."""
+    """Redirect unwritten output to nowhere, because the interpreter flushes again at its end, and would complain."""
     descriptor = os.open(os.devnull, os.O_WRONLY)
     os.dup2(descriptor, sys.stdout.fileno())
     os.close(descriptor)

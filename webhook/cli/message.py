@@ -1,4 +1,4 @@
-"""``gpu-topology message``: what a code means and what to do about it, as docs/messages.md says it."""
+"""``gpu-topology message``: the meaning of a code and advice, as in docs/messages.md."""
 
 import json
 import re
@@ -44,7 +44,7 @@ def _find(code: str) -> "Entry":
 
 
 def _near(code: str, known: Iterable[str]) -> list[str]:
-    """The codes whose numbers are nearest to that of ``code``; none if it has no number."""
+    """Return the codes with the nearest numbers to that of ``code``; none if it has no number."""
     number = re.fullmatch(r"(?:GT)?(\d{3})", code, re.ASCII)
     if number is None:
         return []

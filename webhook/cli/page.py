@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 
 class Format(enum.StrEnum):
-    """What to make."""
+    """The form of the page."""
 
     LIVE = "live"
     HTML = "html"
 
 
 class Tongue(enum.StrEnum):
-    """In which language a file is written; the live page asks the browser."""
+    """The language of a file; the live page uses the browser's."""
 
     ENGLISH = "en"
     CHINESE = "zh"
 
 
 class _Watched(NamedTuple):
-    """Which cluster, and whose pods."""
+    """The cluster, and the namespace of the pods."""
 
     cluster: "Context | None"
     namespace: str | None
-    """None: those of all."""
+    """The namespace; None for all."""
 
 
 def page(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
@@ -115,7 +115,7 @@ def _serve(where: _Watched, config: Path | None, port: int) -> None:
     import asyncio
     from contextlib import suppress
 
-    with suppress(KeyboardInterrupt):  # uvicorn raises it again once all has ended
+    with suppress(KeyboardInterrupt):  # uvicorn raises it again after its end
         asyncio.run(_run(where, config, port))
 
 

@@ -1,4 +1,4 @@
-"""``gpu-topology place``: the planner, and the way to do without it."""
+"""``gpu-topology place``: the planner, and the release of pods from it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -144,7 +144,7 @@ def release(
                 return await work.all(namespace)
             is_paused = await pause(PlannerLease(api, planner_namespace))
             found = await work.all()
-            if is_paused:  # until then the planner that led may have pinned more
+            if is_paused:  # until the pause the leading planner may have pinned more
                 await asyncio.sleep(WRITES_SECONDS)
                 found = merged(found, await work.all())
             return found
@@ -155,7 +155,7 @@ def release(
 
 
 def _print(found: "Sequence[Released]") -> None:
-    """Print what was done, and end with exit code 1 if something was not."""
+    """Print the results, and end with exit code 1 if a pod was not released."""
     from rich.console import Console
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""``gpu-topology verify --publish``: what was measured, as an annotation of a pod and as an Event on it."""
+"""``gpu-topology verify --publish``: the measurement as an annotation of a pod and as an Event on it."""
 
 import asyncio
 import platform
@@ -28,10 +28,10 @@ _RIGHTS = (
 
 
 def publish(report: BandwidthReport, cluster: Where, namespace: str, name: str) -> str:
-    """Write what the report says of the pod's GPUs onto the pod; returns what was done, in a sentence.
+    """Write the report's part about the pod's GPUs onto the pod, and return a sentence about it.
 
     Raises:
-        GpuTopologyError: the pod is not there, has none of the GPUs of the report, or may not be changed.
+        GpuTopologyError: the pod is missing, has none of the GPUs of the report, or may not be changed.
     """
     return asyncio.run(_publish(report, cluster, namespace, name))
 
@@ -66,11 +66,11 @@ def _of_pod(report: BandwidthReport, pod: Mapping[str, Any], holder: str) -> Sum
 
 
 def given_cards(annotations: Mapping[str, str], holder: str) -> frozenset[str]:
-    """UUIDs of the GPUs that schedulers gave a pod, as far as its annotations tell them.
+    """Return the UUIDs of the GPUs that schedulers gave a pod, as far as its annotations have them.
 
     Args:
-        annotations: Of the pod.
-        holder: How messages call it.
+        annotations: The annotations of the pod.
+        holder: The name of the pod in messages.
     """
     found: set[str] = set()
     for dialect in DIALECTS:
@@ -84,7 +84,7 @@ def given_cards(annotations: Mapping[str, str], holder: str) -> frozenset[str]:
 
 async def _write(api: ApiServer, pod: Mapping[str, Any], found: Summary) -> None:
     metadata = pod["metadata"]
-    # With the uid: a pod that was made anew under this name has other GPUs.
+    # The uid is included because a new pod of this name has other GPUs.
     patch = {"metadata": {"uid": metadata["uid"], "annotations": {names.MEASURED: format_summary(found)}}}
     await api.merge_pod(metadata["namespace"], metadata["name"], patch, field_manager=names.VERIFY_FIELD_MANAGER)
 

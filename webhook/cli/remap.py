@@ -1,4 +1,4 @@
-"""``gpu-topology remap``: listed here, and run without this command line (``webhook.entry``)."""
+"""``gpu-topology remap``: an entry of the list of commands; ``webhook.entry`` runs it without this command line."""
 
 import sys
 

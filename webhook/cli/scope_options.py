@@ -1,4 +1,4 @@
-"""The options that say which pods and which files a command looks at."""
+"""The options that select the pods and files of a command."""
 
 from pathlib import Path
 from typing import Annotated

@@ -109,19 +109,19 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
 
 
 class _Cluster(NamedTuple):
-    """What the server knows the cluster by."""
+    """The server's access to the cluster."""
 
     state: "State"
     pods: "Pods"
     claims: "Claims"
     events: "Events"
     background: "tuple[Background, ...]"
-    """What has to be opened and closed."""
+    """The parts to open and close."""
     vitals: "Callable[[], Vitals]"
 
 
 def _live(kubeconfig: Path | None, namespace: str, own_namespace: str, policy: "AdmitPolicy", log: "Log") -> _Cluster:
-    """The cluster itself; agents publish in ``namespace``."""
+    """Access the cluster itself; agents publish in ``namespace``."""
     from webhook.programs.server.cluster_access import LiveCluster
 
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
@@ -138,7 +138,7 @@ def _live(kubeconfig: Path | None, namespace: str, own_namespace: str, policy: "
 
 
 def _directory(state: Path, kubeconfig: Path | None, policy: "AdmitPolicy") -> _Cluster:
-    """A state directory; pods and Events may be those of a cluster."""
+    """Access a state directory; pods and Events may be those of a cluster."""
     from webhook.cluster.files.claims import DirectoryClaims
     from webhook.cluster.files.directory import load_directory
     from webhook.programs.server.vitals import Vitals
@@ -146,7 +146,7 @@ def _directory(state: Path, kubeconfig: Path | None, policy: "AdmitPolicy") -> _
     directory = load_directory(state)
     directory.check_nodes()
     claims = DirectoryClaims(state, policy.claims)
-    claims.pools()  # a file that cannot be read ends the start, not the first review of a Binding
+    claims.pools()  # an unreadable file ends the start, and not the first review of a Binding
     if kubeconfig is None:
         from webhook.cluster.files.pods import DirectoryPods
         from webhook.programs.server.events import NoEvents
@@ -159,7 +159,7 @@ def _directory(state: Path, kubeconfig: Path | None, policy: "AdmitPolicy") -> _
 
 
 def _overlay(config: "Config", host: str | None, port: int | None, ops_port: int | None) -> "Config":
-    """The configuration with the options of the command line over it."""
+    """Put the options of the command line over the configuration."""
     from msgspec.structs import replace
 
     from webhook.decisions.configuration import check_config
@@ -180,7 +180,7 @@ def _certificates(  # noqa: PLR0913 - most of them options of the command
     *,
     self_signed: bool,
 ) -> "Certificates":
-    """What the server listens with."""
+    """Return the certificates of the server."""
     from webhook.programs.server import certificates
 
     if tls is not None:

@@ -1,4 +1,4 @@
-"""Where a snapshot comes from: a cluster, or files."""
+"""The sources of snapshots: a cluster, or files."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,14 +15,14 @@ from webhook.words.errors import GpuTopologyError
 
 
 def setting_of(config: Path | None, policy: AdmitPolicy | None = None) -> Setting:
-    """What is known beside the documents of a cluster.
+    """Return the facts beside the documents of a cluster.
 
     Args:
-        config: The configuration of the webhook.
-        policy: What follows from it, where the caller has changed that.
+        config: The configuration file of the webhook.
+        policy: The policy, if the caller has changed the one that follows from the configuration.
 
     Raises:
-        ConfigError: it cannot be read or used.
+        ConfigError: the file cannot be read or used.
     """
     settings, read = read_settings(config)
     registration = settings.certificates.webhook_configuration
@@ -30,13 +30,13 @@ def setting_of(config: Path | None, policy: AdmitPolicy | None = None) -> Settin
 
 
 def cluster_setting(config: Path | None) -> tuple[Setting, CertificateSettings]:
-    """What is known beside the documents of a live cluster, and how the webhook's registration and Secret are called.
+    """Return the facts beside the documents of a live cluster, and the names of the webhook's registration and Secret.
 
     Args:
-        config: The configuration of the webhook.
+        config: The configuration file of the webhook.
 
     Raises:
-        ConfigError: it cannot be read or used.
+        ConfigError: the file cannot be read or used.
     """
     return setting_of(config), read_settings(config)[0].certificates
 
@@ -44,16 +44,16 @@ def cluster_setting(config: Path | None) -> tuple[Setting, CertificateSettings]:
 def from_cluster(
     kubeconfig: Where, namespace: str | None, config: Path | None, *, files: Iterable[ManifestFile] = ()
 ) -> ReadSnapshot:
-    """A cluster as it is now.
+    """Read the present cluster.
 
     Args:
-        kubeconfig: Which cluster.
-        namespace: Whose pods are read; None: those of all.
-        config: The configuration of the webhook.
-        files: Manifests; the cluster is as if these objects were there, or were like that.
+        kubeconfig: The cluster.
+        namespace: The namespace of the pods; None for all.
+        config: The configuration file of the webhook.
+        files: Manifests, whose objects are added to the cluster or replace those of it.
 
     Raises:
-        GpuTopologyError: it cannot be read, or has no such namespace.
+        GpuTopologyError: the cluster cannot be read, or has no such namespace.
     """
     from webhook.cluster.snapshot.files import read_manifests
     from webhook.cluster.snapshot.lists import read_cluster
@@ -73,15 +73,15 @@ def from_files(
     policy: AdmitPolicy | None = None,
     are_strict: bool = False,
 ) -> ReadSnapshot:
-    """What manifests and a state directory say.
+    """Read manifests and a state directory.
 
     Args:
-        files: Manifests; what they and the state directory both have is as they have it.
-        state: A state directory.
-        namespace: Whose pods are wanted; None: those of all.
-        config: The configuration of the webhook.
-        policy: What follows from it, where the caller has changed that.
-        are_strict: Whether a pod of the manifests with a field of another type is an error in any case.
+        files: The manifests. An object in both is taken from them.
+        state: The state directory.
+        namespace: The namespace of the pods; None for all.
+        config: The configuration file of the webhook.
+        policy: The policy, if the caller has changed the one that follows from the configuration.
+        are_strict: True if a field of another type in a pod of the manifests is always an error.
 
     Raises:
         GpuTopologyError: a file cannot be read, or no object is in this namespace.

@@ -1,4 +1,4 @@
-"""``gpu-topology state save``: a cluster as files, to look at elsewhere or to ask for help with."""
+"""``gpu-topology state save``: a cluster as files, for a look elsewhere or a request for help."""
 
 from pathlib import Path
 from typing import Annotated

@@ -10,35 +10,35 @@ from webhook.words.choices import PlacementMode
 
 
 class ClusterSurroundings:
-    """Namespaces, versions, nodes and claims of a cluster.
+    """The namespaces, versions, nodes and claims of a cluster.
 
     Args:
-        cluster: What is read of it.
-        policy: How the webhook is configured.
+        cluster: The objects that are read of it.
+        policy: The policy of the webhook.
     """
 
     def __init__(self, cluster: Around, policy: AdmitPolicy) -> None:
         self._cluster, self._policy = cluster, policy
 
     def namespace(self, name: str) -> Namespace:
-        """The namespace; one with ``known`` unset if there is none, or if it may not be read."""
+        """Return the namespace; one with ``known`` unset if there is none, or if it may not be read."""
         self._cluster.look_at_namespace(name)
         return self._cluster.snapshot().namespace(name)
 
     def cluster(self) -> ClusterFacts:
-        """The versions, which resources claims serve, and whether a planner is alive."""
+        """Return the versions, the resources that claims serve, and whether a planner is alive."""
         self._cluster.look_at_versions(with_claims=True)
-        if self._policy.placement.mode is PlacementMode.ON:  # else no pod waits, whether or not one is alive
+        if self._policy.placement.mode is PlacementMode.ON:  # otherwise no pod waits for a planner
             self._cluster.look_at_planner()
         return self._cluster.snapshot().facts
 
     def node(self, name: str) -> Sources:
-        """What is known of a node, for pods that come with an allocation."""
+        """Return the known facts about a node, for pods that come with an allocation."""
         self._cluster.look_at_node(name)
         return self._cluster.snapshot().sources(name)
 
     def specs(self, pod: Pod, namespace: str) -> dict[str, ClaimSpec | None]:
-        """What the claims of a pod ask for, by entries of ``spec.resourceClaims``; ``None`` where it is not known.
+        """Return the requests of a pod's claims, by entries of ``spec.resourceClaims``; ``None`` if one is not known.
 
         Raises:
             MalformedPod: a field has another type than in a pod.

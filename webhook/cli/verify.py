@@ -1,4 +1,4 @@
-"""``gpu-topology verify``: measures what goes between the GPUs of this machine, and judges it."""
+"""``gpu-topology verify``: the measurement of bandwidths between the GPUs of this machine, and its verdict."""
 
 import enum
 from pathlib import Path
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from webhook.programs.verify.run import Wanted
 
 WORSE, NOTHING = 1, 2
-"""Exit codes: something is not as expected; nothing was measured."""
+"""The exit codes for a result below expectation, and for no measurement."""
 _MIB = 1024 * 1024
 _MEETING_STEPS = 8
-"""Steps that the other pod may take before its next word."""
+"""The number of steps that the other pod may take before its next message."""
 
 
 _OF_REPORTS = ("file", "against", "save", "output")
 _OF_MEASUREMENTS = ("gpus", "all_reduce", "size", "samples")
 _OF_MACHINES = ("force", "step_seconds", "node", "root")
 _OF_PUBLISHING = ("publish", "namespace", "kubeconfig", "context")
-"""Options by what they are for."""
+"""The names of options, by their purpose."""
 
 
 class Output(enum.StrEnum):
-    """What to print."""
+    """The form of the output."""
 
     TABLE = "table"
     JSON = "json"
@@ -117,7 +117,7 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
 
 
 def _refuse_given(called: typer.Context, options: tuple[str, ...], why: str) -> None:
-    """Raises BadParameter for the first of these options that the command line has: it would change nothing."""
+    """Raises BadParameter for the first of these options on the command line, because it would have no effect."""
     for parameter in called.command.params:
         source = called.get_parameter_source(parameter.name or "")
         if source and source.name == "COMMANDLINE" and parameter.name in options:
@@ -125,7 +125,7 @@ def _refuse_given(called: typer.Context, options: tuple[str, ...], why: str) -> 
 
 
 def _meet(listen: str | None, peer: str | None, look: "LookAtMachine", seconds: float, *, force: bool) -> None:
-    """Print a PeerReport; exit code 1 if no kind of handle works."""
+    """Print a PeerReport, and end with exit code 1 if no kind of handle works."""
     from datetime import UTC, datetime
 
     from webhook.hardware.measurement.messages import Method
@@ -231,7 +231,7 @@ def _publish(report: "BandwidthReport", pod: str, namespace: str, kubeconfig: Pa
 
 
 def _compare(earlier: "BandwidthReport", report: "BandwidthReport") -> bool:
-    """Say what became slower, on standard error, where no format of the output is disturbed."""
+    """Print the pairs that became slower to standard error, apart from the output; returns whether there are any."""
     from webhook.hardware.measurement.comparison import compare
     from webhook.insight.drawings.bandwidth import comparison_lines
 

@@ -1,4 +1,4 @@
-"""Versions of HAMi and Kubernetes, given on the command line."""
+"""The versions of HAMi and Kubernetes from the command line."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ KUBERNETES_OPTION = typer.Option(metavar="VERSION", help="Kubernetes' version, s
 
 
 def given_versions(hami: str, kubernetes: str) -> "ClusterFacts":
-    """The versions that were given; an empty text is none.
+    """Return the given versions; an empty text is none.
 
     Raises:
         typer.BadParameter: a text is no version.
@@ -25,7 +25,7 @@ def given_versions(hami: str, kubernetes: str) -> "ClusterFacts":
 
 
 def overruled(policy: "AdmitPolicy", given: "ClusterFacts") -> "AdmitPolicy":
-    """The policy, with these versions in the place of all others."""
+    """Return the policy with these versions in place of all others."""
     from msgspec.structs import replace
 
     return replace(policy, versions=policy.versions.overruled_by(given))

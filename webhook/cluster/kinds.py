@@ -8,23 +8,23 @@ from webhook.words.choices import Placement
 
 JSON = "application/json"
 _METADATA = "application/json;as={kind};v=v1;g=meta.k8s.io,application/json"
-"""Objects without spec and status: kubernetes.io, "Metadata-only fetches". Of a Node that is most of it."""
+"""The form of objects without spec and status: kubernetes.io, "Metadata-only fetches". They are most of a Node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Objects of one kind: all there are, those of a namespace, or those that selectors choose."""
+    """Objects of one kind: all of them, those of a namespace, or those that selectors choose."""
 
     name: str
-    """As it stands in a role."""
+    """The name in a role."""
     path: str
     query: str = ""
-    """Selectors, escaped."""
+    """The selectors, escaped."""
     metadata_only: bool = False
     all_namespaces: bool = False
-    """Objects of several namespaces: a mirror knows them by ``namespace/name``."""
+    """True for objects of several namespaces. A mirror names them ``namespace/name``."""
     api: str = ""
-    """Group and version that a cluster may be without, as it stands in errors; then it has no such objects."""
+    """The group and version that a cluster may lack, as in errors. Such a cluster has no such objects."""
 
     @property
     def list_form(self) -> str:
@@ -42,18 +42,18 @@ class Kind:
     """A kind of objects."""
 
     name: str
-    """As it stands in manifests."""
+    """The name in manifests."""
     resource: str
-    """As it stands in a role."""
+    """The name in a role."""
     api: str = "v1"
-    """Group and version, as they stand in manifests."""
+    """The group and version, as in manifests."""
     has_namespaces: bool = False
     is_optional: bool = False
-    """Whether a cluster may be without it: then the API server answers that it does not serve the path."""
+    """True if a cluster may lack the kind. Then the API server answers that it does not serve the path."""
 
     @property
     def word(self) -> str:
-        """The kind as it stands in messages."""
+        """The kind, as messages name it."""
         return self.name.lower() if self.name in ("Pod", "Node", "Namespace") else self.name
 
     @property
@@ -62,7 +62,7 @@ class Kind:
         return f"/apis/{self.api}" if "/" in self.api else f"/api/{self.api}"
 
     def path(self, namespace: str = "", name: str = "", part: str = "") -> str:
-        """The path of a collection, of an object in it or of a part of that, such as ``status``; escaped."""
+        """Return the path of a collection, of an object in it or of a part of that, such as ``status``; escaped."""
         place = f"/namespaces/{_escaped(namespace)}" if namespace else ""
         own = f"/{_escaped(name)}" if name else ""
         return f"{self.root}{place}/{self.resource}{own}" + (f"/{part}" if part else "")
@@ -70,13 +70,13 @@ class Kind:
     def having(
         self, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
     ) -> Collection:
-        """Those of a namespace, or of all, that selectors choose.
+        """Return the objects of a namespace, or of all, that selectors choose.
 
         Args:
-            namespace: The only one; empty: all, and then mirrors know the objects by ``namespace/name``.
-            labels: A selector such as ``key=value``; empty: whatever the labels.
+            namespace: The only namespace; empty for all, and then mirrors name the objects ``namespace/name``.
+            labels: A selector such as ``key=value``; empty for any labels.
             fields: A selector such as ``spec.nodeName=n1``.
-            metadata_only: Whether the objects are asked for without spec and status.
+            metadata_only: True if the objects are requested without spec and status.
         """
         selectors = {"labelSelector": labels, "fieldSelector": fields}
         return Collection(
@@ -90,7 +90,7 @@ class Kind:
 
 
 def _escaped(text: str) -> str:
-    """Text as a part of a path or query."""
+    """Escape text for a path or query."""
     return quote(text, safe="")
 
 
@@ -117,18 +117,18 @@ TAINT_RULES = tuple(
     Kind("DeviceTaintRule", "devicetaintrules", f"resource.k8s.io/{version}", is_optional=True)
     for version in ("v1", "v1beta2")
 )
-"""DeviceTaintRules in the versions in which they are alike, the newest first. Kubernetes 1.37 serves them in ``v1``. In
-1.36 they are ``v1beta2``, and off without ``--runtime-config``."""
+"""The DeviceTaintRules in the versions in which they are alike, the newest first. Kubernetes 1.37 serves them in
+``v1``. In 1.36 they are ``v1beta2``, and off without ``--runtime-config``."""
 
 NAMESPACES = NAMESPACE.having(metadata_only=True)
 NODES = NODE.having(metadata_only=True)
 WHOLE_NODES = NODE.having()
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 PODS = POD.having(fields=NOT_ENDED)
-"""Those that may hold devices. One that finishes leaves the watch as if it had been deleted (apiserver
-pkg/storage/cacher/cache_watcher.go), so nothing is kept of it."""
+"""The pods that may hold devices. A pod that finishes leaves the watch as if it had been deleted (apiserver
+pkg/storage/cacher/cache_watcher.go), so it is dropped."""
 UNBOUND_FIELD = "spec.nodeName="
-"""Chooses pods that no scheduler has bound."""
+"""The field selector of pods that no scheduler has bound."""
 WAITING_PODS = POD.having(labels=f"{names.PLACEMENT}={Placement.WAITING}")
 """The pods of all namespaces that wait for the planner."""
 HAMI_SCHEDULERS = DEPLOYMENT.having(labels="=".join(names.HAMI_SCHEDULER_LABEL))
@@ -136,17 +136,17 @@ DEVICE_CLASSES = DEVICE_CLASS.having()
 
 
 def config_maps(namespace: str = "") -> Collection:
-    """The agents' ConfigMaps in a namespace; empty: in whichever they are."""
+    """Return the agents' ConfigMaps in a namespace; empty: in all namespaces."""
     return CONFIG_MAP.having(namespace=namespace, labels=names.NODE)
 
 
 def leases(namespace: str = "") -> Collection:
-    """The agents' Leases in a namespace; empty: in whichever they are."""
+    """Return the agents' Leases in a namespace; empty: in all namespaces."""
     return LEASE.having(namespace=namespace, labels=names.NODE)
 
 
 def planner_lease(namespace: str) -> Collection:
-    """The planner's Lease, and no other object of the namespace.
+    """Return the planner's Lease, and no other object of the namespace.
 
     So a role may name it (kubernetes.io, "Using RBAC Authorization", about list and watch with resourceNames).
     """
@@ -154,5 +154,5 @@ def planner_lease(namespace: str) -> Collection:
 
 
 def resource_slices(driver: str) -> Collection:
-    """What one DRA driver publishes. Kubernetes 1.34 has the selector too: pkg/apis/resource/v1/conversion.go."""
+    """Return the ResourceSlices of one driver. Kubernetes 1.34 has the selector: pkg/apis/resource/v1/conversion.go."""
     return SLICE.having(fields=f"spec.driver={driver}")

@@ -1,4 +1,4 @@
-"""How often something may be done: token buckets. Pure: whoever asks says what time it is."""
+"""Rate limits as token buckets. Pure: the time is an argument."""
 
 from collections import OrderedDict
 from typing import NamedTuple
@@ -7,14 +7,14 @@ KEYS_KEPT = 4096
 
 
 class Rate(NamedTuple):
-    """How many at once, and how many a second afterwards."""
+    """A rate: the number at once, and the number per second afterwards."""
 
     burst: int
     per_second: float
 
 
 class TokenBucket:
-    """Full at the start; each thing that is done takes a token, and time brings them back."""
+    """A bucket that is full at the start. Each action takes a token, and time brings tokens back."""
 
     def __init__(self, rate: Rate) -> None:
         self._rate = rate
@@ -22,7 +22,7 @@ class TokenBucket:
         self._at: float | None = None
 
     def has(self, now: float) -> bool:
-        """Whether there is a token at ``now``, in seconds of a clock that never goes back."""
+        """Return whether there is a token at ``now``, in seconds of a clock that never goes back."""
         if self._at is not None:
             earned = max(now - self._at, 0.0) * self._rate.per_second
             self._tokens = min(self._tokens + earned, float(self._rate.burst))
@@ -30,7 +30,7 @@ class TokenBucket:
         return self._tokens >= 1
 
     def take(self, now: float) -> bool:
-        """Take a token; whether there was one."""
+        """Take a token, and return whether there was one."""
         if not self.has(now):
             return False
         self._tokens -= 1
@@ -38,12 +38,12 @@ class TokenBucket:
 
 
 class Buckets:
-    """A bucket for each key, such as a namespace, and one for all together.
+    """A bucket for each key, such as a namespace, and one for all keys together.
 
     Args:
-        each: For one key.
-        total: For all.
-        kept: How many keys are remembered; one that was not used for the longest time is forgotten first.
+        each: The rate of one key.
+        total: The rate of all keys.
+        kept: The number of keys in memory. The key unused for the longest time is dropped first.
     """
 
     def __init__(self, *, each: Rate, total: Rate, kept: int = KEYS_KEPT) -> None:
@@ -53,7 +53,7 @@ class Buckets:
         self._by_key: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def take(self, key: str, now: float) -> bool:
-        """Take a token of the key and one of all; whether there were both. Else none is taken."""
+        """Take a token of the key and one of all, and return whether there were both. Otherwise none is taken."""
         bucket = self._by_key.pop(key, None) or TokenBucket(self._each)
         self._by_key[key] = bucket
         if len(self._by_key) > self._kept:

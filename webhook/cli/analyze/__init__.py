@@ -1,4 +1,4 @@
-"""``gpu-topology analyze``: what is wrong with the GPU pods of a cluster, and with what serves them."""
+"""``gpu-topology analyze``: the problems of a cluster's GPU pods, and of the components that serve them."""
 
 import enum
 from pathlib import Path
@@ -37,7 +37,7 @@ UNREADABLE = 2
 
 
 class Format(enum.StrEnum):
-    """What to print."""
+    """The form of the output."""
 
     TABLE = "table"
     JSON = "json"
@@ -92,14 +92,14 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
 
 
 class _Files(NamedTuple):
-    """What ``-f``, ``-R`` and ``--state`` said."""
+    """The values of ``-f``, ``-R`` and ``--state``."""
 
     named: list[str] | None
     recursive: bool
     state: Path | None
 
     def read(self) -> "Iterator[ManifestFile]":
-        """The manifests."""
+        """Read the manifests."""
         from webhook.cluster.files.manifests import read_files
 
         return read_files(self.named or [], recursive=self.recursive)
@@ -114,7 +114,7 @@ def _read_files(files: _Files, namespace: str | None, config: Path | None) -> "R
 def _read_cluster(
     files: _Files, cluster: "Context | None", config: Path | None, namespace: str | None, *, everywhere: bool
 ) -> "tuple[str | None, ReadSnapshot]":
-    """The namespace whose pods are judged (None: all), and the snapshot."""
+    """Return the namespace whose pods are judged (None: all), and the snapshot."""
     from webhook.cli.snapshots import from_cluster
 
     wanted = None if everywhere else namespace or namespace_of_context(cluster)

@@ -1,4 +1,4 @@
-"""Findings as people and as programs read them."""
+"""Findings as a table for people and as JSON for programs."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 
 def as_json(found: Sequence[Diagnosis]) -> str:
-    """One JSON object; findings that are told of together are one member of ``findings``."""
+    """Return one JSON object. Findings that are reported together are one member of ``findings``."""
     document = {"findings": [_document(row) for row in rows(found)], "counts": counts(found)}
     return json.dumps(document, indent=2) + "\n"
 
@@ -42,7 +42,7 @@ def _document(row: Row) -> dict[str, Any]:
 
 
 def print_table(found: Sequence[Diagnosis], snapshot: Snapshot, *, namespace: str | None) -> None:
-    """A row for findings that are told of together, and how many there are. Control characters are escaped."""
+    """Print a row for findings that are reported together, and their numbers. Control characters are escaped."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -12,14 +12,14 @@ from webhook.words.printable import printable
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note", Severity.HINT: "note"}
 _LOCATIONS = 100
-"""Of one result; forges show a few."""
+"""The most locations of one result; forges show a few."""
 
 
 def as_sarif(found: Sequence[Diagnosis], sources: Mapping[tuple[str, str, str], str]) -> str:
-    """One run.
+    """Return the findings as one run.
 
     Args:
-        found: What was found.
+        found: The findings.
         sources: The file of each object, by kind, namespace and name.
     """
     codes = dict.fromkeys(each.code for each in found)

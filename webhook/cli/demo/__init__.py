@@ -1,8 +1,8 @@
-"""``gpu-topology demo``: the main job, end to end, on this machine.
+"""``gpu-topology demo``: the main task of the project, end to end, on this machine.
 
-Starts the webhook as its own process over TLS, sends every example workload through it and shows what changed and why;
-then lets some of the pods go to a node, and runs what starts in them there. Only scheduler, API server and kubelet are
-played (``cluster``), and the driver.
+The demo starts the webhook as its own process over TLS, sends every example workload through it, and shows the changes
+with their reasons. Then it binds some of the pods to a node, and runs their start programs. Only scheduler, API server,
+kubelet (``cluster``) and driver are simulated.
 """
 
 from webhook.cli.demo.command import demo

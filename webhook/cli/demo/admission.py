@@ -1,4 +1,4 @@
-"""The creation of the example pods, as the API server would ask about it, and what the answer means."""
+"""The creation of the example pods, with the reviews that the API server would send, and the answers."""
 
 import base64
 import enum
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class Shown(enum.Enum):
-    """How much is shown of a workload."""
+    """The amount of output about a workload."""
 
     OUTCOME = enum.auto()
     """One line for each pod."""
     CHANGES = enum.auto()
-    """What the workload is for, and what is done to each pod."""
+    """The purpose of the workload, and the changes of each pod."""
     MANIFEST = enum.auto()
     """Also the manifest before and after."""
 
@@ -36,7 +36,7 @@ def send_workload(
     *,
     shown: Shown,
 ) -> list[bool]:
-    """Put one file through the webhook; says for each pod whether the server and the command line agree."""
+    """Send one file through the webhook, and return for each pod whether the server and the command line agree."""
     from rich.syntax import Syntax
 
     from webhook.cli.inject import unified_diff
@@ -63,7 +63,7 @@ def send_workload(
 
 
 def _review(client: "httpx.Client", injected: "Injected") -> dict[str, Any]:
-    """What the webhook answers when the API server asks it about this pod."""
+    """Return the webhook's answer to the API server's review of this pod."""
     request = {
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
         "resource": {"group": "", "version": "v1", "resource": "pods"},
@@ -75,7 +75,7 @@ def _review(client: "httpx.Client", injected: "Injected") -> dict[str, Any]:
 
 
 def review(client: "httpx.Client", path: str, request: dict[str, Any]) -> dict[str, Any]:
-    """The ``response`` of the webhook to a review with this ``request``."""
+    """Return the ``response`` of the webhook to a review with this ``request``."""
     document = {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -116,7 +116,7 @@ def _print_answer(
 
 
 def _comment(text: str) -> str:
-    """The comment at the top of a file."""
+    """Return the comment at the top of a file."""
     lines = []
     for line in text.splitlines():
         if not line.startswith("#"):

@@ -1,4 +1,4 @@
-"""What a cluster does between the creation of a pod and its start, played: HAMi's scheduler, API server and kubelet."""
+"""The simulated steps of a cluster from the creation of a pod to its start: HAMi's scheduler, API server, kubelet."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ Manifest = dict[str, Any]
 
 
 def create_pods(path: Path, policy: "AdmitPolicy", state: "DirectoryState") -> Iterator[Manifest]:
-    """The pods of a workload as the API server stores them once the webhook has patched them."""
+    """Yield the pods of a workload as the API server stores them after the webhook's patch."""
     from webhook.cli.workload import apply_in_place, inject_manifest
 
     injection = inject_manifest(path.read_text(encoding="utf-8"), path.name, policy, state)
@@ -31,7 +31,7 @@ def create_pods(path: Path, policy: "AdmitPolicy", state: "DirectoryState") -> I
 
 
 def allocate(pod: Manifest, node: str, free: list["Gpu"]) -> None:
-    """Give the pod GPUs, which leave ``free``, and say so as HAMi does: in the order in which it picked them."""
+    """Give the pod GPUs from ``free``, and annotate it as HAMi does: in the order in which HAMi picks them."""
     from webhook.decisions.allocation.hami import DIALECT
     from webhook.decisions.allocation.model import WHOLE, Allocation, Device
 
@@ -46,7 +46,7 @@ def allocate(pod: Manifest, node: str, free: list["Gpu"]) -> None:
 
 
 def bind(client: "httpx.Client", pod: Manifest, node: str) -> dict[str, str]:
-    """Bind the pod; returns the annotations that the webhook put onto the Binding, which the pod then has."""
+    """Bind the pod. Returns the annotations that the webhook put onto the Binding, and adds them to the pod."""
     import jsonpatch
 
     from webhook.cli.demo.admission import review
@@ -79,7 +79,7 @@ def bind(client: "httpx.Client", pod: Manifest, node: str) -> dict[str, str]:
 
 
 def environment_of(container: Manifest, pod: Manifest) -> dict[str, str]:
-    """The variables of a container as the kubelet sets them; an annotation that is missing gives an empty one."""
+    """Return the variables of a container as the kubelet sets them. A missing annotation gives an empty one."""
     found = {}
     for entry in container.get("env", []):
         source = entry.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath", "")

@@ -1,4 +1,4 @@
-"""The command: its steps in their order."""
+"""The command ``demo``: its steps in their order."""
 
 import shutil
 import tempfile
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SHOWN_IN_FULL = "02-fsdp-video-rayjob"
 NODE = "h20-node-1"
 GOING_TO_THE_NODE = ("03-pd-prefill", "04-pd-decode", "08-pd-one-pod")
-"""Workloads whose pods together fill the node."""
+"""The workloads whose pods together fill the node."""
 
 
 def demo(
@@ -84,7 +84,7 @@ def demo(
 
 @contextmanager
 def _copy(state: Path) -> Iterator[Path]:
-    """A copy of the state directory, to which pods are added as they are created."""
+    """Copy the state directory, so that pods can be added to it as they are created."""
     with tempfile.TemporaryDirectory() as directory:
         copy = Path(directory, "state")
         shutil.copytree(state, copy)
@@ -93,7 +93,7 @@ def _copy(state: Path) -> Iterator[Path]:
 
 
 class _Stage(NamedTuple):
-    """What the pods meet on their way to the node."""
+    """The objects that pods need on their way to the node."""
 
     console: "Console"
     client: "httpx.Client"
@@ -105,7 +105,7 @@ class _Stage(NamedTuple):
 
 
 def _shown(path: Path, *, detailed: bool, diff: bool) -> "Shown":
-    """How much is shown of a workload."""
+    """Return the amount of output about a workload."""
     from webhook.cli.demo.admission import Shown
 
     if diff or (detailed and path.stem == SHOWN_IN_FULL):
@@ -114,7 +114,7 @@ def _shown(path: Path, *, detailed: bool, diff: bool) -> "Shown":
 
 
 def _to_the_node(stage: _Stage, files: list[Path]) -> tuple[bool, str]:
-    """Bind and start the pods of some workloads; says whether everything went as it should, and the sum of it."""
+    """Bind and start the pods of some workloads, and return whether all went well, with a summary."""
     from webhook.cli.demo.cluster import create_pods
 
     console, state = stage.console, stage.state
@@ -150,7 +150,7 @@ def _say_what_is_played(console: "Console", driver: "Driver | None") -> None:
 
 
 def _start(stage: _Stage, pod: dict[str, Any], free: list["Gpu"]) -> bool:
-    """Allocate, bind and start one pod."""
+    """Allocate, bind and start one pod, and return whether it started."""
     import json
 
     from webhook.cli.demo.cluster import allocate, bind
@@ -194,7 +194,7 @@ _SHOWN = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NCCL_P2P_LEVEL", "N
 
 
 def _swapped(console: "Console", pod: dict[str, Any], *, free_card: "Gpu", driver: "Driver | None") -> bool:
-    """Start a pod again, with another card in the place of one of its own: it must not run."""
+    """Start a pod again with another card in place of one of its own, and return whether it refuses to run."""
     from webhook.cli.demo.start import print_started, run_remap
     from webhook.decisions.allocation.hami import DIALECT
     from webhook.programs.remap.verdict import ExitCode

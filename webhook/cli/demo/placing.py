@@ -1,4 +1,4 @@
-"""Which cards a pod waits for: the decision of the planner on a node where HAMi alone would split a bridged pair."""
+"""The planner's choice of cards, on a node where HAMi alone would split a bridged pair."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 NODE = "a100-pcie"
 TAKEN = 3
-"""Index of the GPU of which another pod has a slice."""
+"""The index of the GPU of which another pod has a slice."""
 _NAMESPACE = "ml-workloads"
 _PLAYED = (
     "The API server is played here; the decision is the planner's. A pod has a slice of GPU{taken}. HAMi 2.9.0 and "
@@ -20,7 +20,7 @@ _PLAYED = (
 
 
 def place_a_pod(console: "Console", state: "DirectoryState", *, detailed: bool) -> bool:
-    """Have cards chosen for a pod of two; says whether an NVLink joins them. Nothing happens without the node."""
+    """Have cards chosen for a pod of two; returns whether an NVLink joins them. Does nothing without the node."""
     from webhook import __version__
     from webhook.decisions.configuration import admit_policy, parse_config
     from webhook.decisions.place.planner import Planner
@@ -45,7 +45,7 @@ def place_a_pod(console: "Console", state: "DirectoryState", *, detailed: bool) 
 
 
 def _tell(world: Any, topology: "NodeTopology") -> None:
-    """The planner hears of the node, of the pod with a slice, and of the one that waits."""
+    """Add the node, the pod with a slice and the waiting pod to the planner's world."""
     from webhook.decisions.node_record import read_node
     from webhook.decisions.place.pod import read_pod
     from webhook.words import names
@@ -84,7 +84,7 @@ def _now() -> Any:
 
 
 def _said(op: str, path: str, value: Any) -> str:
-    """An operation in one line."""
+    """Describe an operation in one line."""
     from msgspec import UNSET
 
     return f"{op} {path.replace('~1', '/')}" + (f": {value}" if value is not UNSET else "")

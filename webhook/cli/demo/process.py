@@ -20,7 +20,7 @@ START_TIMEOUT_SECONDS = 30.0
 
 @contextmanager
 def running_webhook(state: Path, console: "Console") -> "Iterator[httpx.Client]":
-    """A running webhook and a client that trusts it; stopped at the end, whatever happens."""
+    """Run a webhook, and yield a client that trusts it. The webhook is stopped at the end in any case."""
     import httpx
 
     from certs.bundle import authority_context

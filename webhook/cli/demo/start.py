@@ -21,7 +21,7 @@ _KEPT = ("PATH", "PYTHONPATH", "PYTHONWARNINGS", "LANG", "HOME")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Driver:
-    """A stand-in for the driver of a node: a directory with ``libnvidia-ml.so.1``, sysfs, and what it must be told."""
+    """A stand-in for the driver of a node: a directory with ``libnvidia-ml.so.1``, sysfs, and its variables."""
 
     library: Path
     root: Path
@@ -29,10 +29,10 @@ class Driver:
 
     @classmethod
     def read(cls, directory: Path) -> "Driver":
-        """The stand-in in this directory; ``python -m tests.nvml`` makes one.
+        """Read the stand-in in this directory; ``python -m tests.nvml`` makes one.
 
         Raises:
-            ManifestError: there is none.
+            ManifestError: the directory has none.
         """
         settings = directory / "environment"
         if not settings.is_file():
@@ -49,14 +49,14 @@ class Driver:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Started:
-    """What became of a remap container."""
+    """The result of a remap container."""
 
     code: int
     report: str
     environment: str
-    """The env file."""
+    """The text of the env file."""
     message: str
-    """Of its termination."""
+    """The termination message."""
 
 
 def run_remap(pod: dict[str, Any], driver: Driver | None) -> Started:
@@ -68,7 +68,7 @@ def run_remap(pod: dict[str, Any], driver: Driver | None) -> Started:
     with tempfile.TemporaryDirectory() as directory:
         files, log = Path(directory, "files"), Path(directory, "termination-log")
         files.mkdir()
-        log.touch()  # the kubelet makes it
+        log.touch()  # as the kubelet does
         arguments = ["--mode", "init", "--directory", str(files), "--termination-log", str(log)]
         root = ["--root", str(driver.root)] if driver else []
         done = subprocess.run(  # noqa: S603 - ourselves
@@ -87,7 +87,7 @@ def run_remap(pod: dict[str, Any], driver: Driver | None) -> Started:
 
 
 def print_started(console: "Console", started: Started, *, full: bool) -> None:
-    """What the program found."""
+    """Print the result of the program."""
     colour = "green" if started.code == 0 else "red"
     console.print(f"          [{colour} bold]remap: exit code {started.code}[/]")
     if started.message:

@@ -1,4 +1,4 @@
-"""``gpu-topology explain``: why a pod has NVLink between its GPUs, or has not."""
+"""``gpu-topology explain``: the reasons for or against NVLink between the GPUs of a pod."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class _Files(NamedTuple):
-    """What ``-f`` and ``-R`` said."""
+    """The values of ``-f`` and ``-R``."""
 
     named: list[str] | None
     recursive: bool
 
 
 class _Asked(NamedTuple):
-    """How it is judged, and where the pod is."""
+    """The policy, its file, and the node of the pod."""
 
     policy: "AdmitPolicy"
     config: Path | None
@@ -33,7 +33,7 @@ class _Asked(NamedTuple):
 
 
 class _Where(NamedTuple):
-    """Which cluster."""
+    """The options that name the cluster."""
 
     kubeconfig: Path | None
     context: str
@@ -108,7 +108,7 @@ def _parse_name(text: str | None, namespace: str) -> "Wanted | None":
 
 
 def _look(wanted: "Wanted | None", files: _Files, state: Path | None, where: _Where, asked: _Asked) -> "Found":
-    """The pod, in files or in a cluster."""
+    """Find the pod, in files or in a cluster."""
     from webhook.cli.explain.read import from_cluster, of_files
     from webhook.cluster.files.manifests import read_files
     from webhook.cluster.snapshot.pod_reference import POD

@@ -1,4 +1,4 @@
-"""The report as people and as programs read it: what fails first, then the other conditions, then one sentence."""
+"""The report for people and for programs: first the failures, then the other conditions, then one sentence."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -28,12 +28,15 @@ _INDENT = " " * 10
 
 
 def as_text(report: Report) -> str:
-    """For files and pipes: no colours, and each condition in one line. Control characters are escaped."""
+    """Return the report for files and pipes, without colours and with one line for each condition.
+
+    Control characters are escaped.
+    """
     return plain(report_lines(report))
 
 
 def as_json(report: Report) -> str:
-    """The same as one JSON object, with the conditions in their order."""
+    """Return the report as one JSON object, with the conditions in their order."""
     document = {
         "pod": report.pod,
         "node": report.node,
@@ -57,7 +60,7 @@ def _document(group: str, finding: Finding) -> dict[str, str | bool]:
 
 
 def report_lines(report: Report) -> Iterator[Line]:
-    """For people. The numbers are those of the conditions in their order, wherever a condition stands."""
+    """Yield the lines for people. Conditions are numbered in their order, wherever they are printed."""
     number = count(1)
     groups = [(group.title, [(next(number), finding) for finding in group.findings]) for group in report.groups]
     failing = [(place, finding) for _, findings in groups for place, finding in findings if finding.fails]

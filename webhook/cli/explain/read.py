@@ -1,4 +1,4 @@
-"""The pod that is explained, and the snapshot around it: from a cluster, or from files."""
+"""The explained pod with the snapshot around it: from a cluster, or from files."""
 
 import shlex
 from collections.abc import Iterable, Sequence
@@ -24,26 +24,26 @@ _LISTED = 8
 
 
 class Found(NamedTuple):
-    """A pod, and the snapshot that it is of."""
+    """A pod with its snapshot."""
 
     pod: KnownPod
     snapshot: Snapshot
 
 
 def from_cluster(wanted: Wanted, where: Where, policy: AdmitPolicy, config: Path | None, node: str) -> Found:
-    """The pod as it is now, with everything around it that the caller is allowed to see.
+    """Read the present pod, with everything around it that the caller may see.
 
-    What cannot be read besides the pod is left out, with a note on standard error.
+    Unreadable objects other than the pod are left out, with a note on standard error.
 
     Args:
-        wanted: The pod, or what makes it, with its namespace.
-        where: Which cluster.
-        policy: The configuration, with the versions that were given.
-        config: The file that it is from; None: all defaults.
-        node: Where the pod is; empty: where it says.
+        wanted: The pod, or the workload that makes it, with its namespace.
+        where: The cluster.
+        policy: The configuration, with the versions of the options.
+        config: The file of the configuration; None for all defaults.
+        node: The node of the pod; empty: the node that the pod names.
 
     Raises:
-        GpuTopologyError: there is no such pod, or the API server cannot be asked.
+        GpuTopologyError: there is no such pod, or a request fails.
     """
     setting = setting_of(config, policy)
     with around(where, setting, complain) as cluster:
@@ -62,20 +62,20 @@ def of_files(
     policy: AdmitPolicy,
     config: Path | None,
 ) -> Found:
-    """The pod in manifests, or in ``pods/*.yaml`` of a state directory.
+    """Read the pod in manifests, or in ``pods/*.yaml`` of a state directory.
 
     Args:
-        wanted: Namespace and name; may be missing where the manifests hold one pod.
+        wanted: Namespace and name; None if the manifests hold one pod.
         files: The manifests.
         state: The state directory.
-        policy: The configuration, with the versions that were given.
-        config: The file that it is from; None: all defaults.
+        policy: The configuration, with the versions of the options.
+        config: The file of the configuration; None for all defaults.
 
     Raises:
-        GpuTopologyError: a file cannot be read, or the pod is not there.
+        GpuTopologyError: a file cannot be read, or the pod is missing.
     """
     if state is not None and policy.claims.enabled:
-        load_claims(state)  # a claim that is none is an error here, and left out where thousands are judged
+        load_claims(state)  # a malformed claim is an error here, and is left out where thousands are judged
     read = from_files(files or (), state, None, config, policy=policy, are_strict=True)
     if files is None:
         return Found(_choose(read.documents.pods, wanted, f"{state}/pods"), read.snapshot)
@@ -86,7 +86,7 @@ def of_files(
 
 
 def told_node(topology: str | None, node: str) -> ToldNode:
-    """The node that the options name, with the topology that they give."""
+    """Return the node that the options name, with the topology that they give."""
     if not topology:
         return ToldNode(node)
     from webhook.cli.topology.source import sources_in

@@ -1,4 +1,4 @@
-"""``gpu-topology status``: the nodes with their cards, and the pods that have them, at a glance."""
+"""``gpu-topology status``: the nodes with their cards, and the pods on them, at a glance."""
 
 import enum
 from contextlib import suppress
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 UNREADABLE = 2
 _COLUMNS = 160
-"""Of a file or a pipe, unless COLUMNS says otherwise."""
+"""The width of a file or a pipe, unless COLUMNS says otherwise."""
 
 
 class Format(enum.StrEnum):
-    """What to print."""
+    """The form of the output."""
 
     TEXT = "text"
     JSON = "json"
@@ -100,7 +100,7 @@ def status(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
 
 
 def _namespace(cluster: "Context | None", namespace: str | None, *, everywhere: bool) -> str | None:
-    """The one whose pods are shown; None: all."""
+    """Return the namespace whose pods are shown; None for all."""
     return None if everywhere else namespace or namespace_of_context(cluster)
 
 
@@ -127,7 +127,7 @@ def _show(source: "Source", output: Format, *, every: bool, watch: bool) -> None
 
 
 def _print(console: "Console", parts: "Sequence[RenderableType]") -> None:
-    """On a terminal as they are; elsewhere without blanks at the ends of lines."""
+    """Print the parts; elsewhere than on a terminal without blanks at the ends of lines."""
     if console.is_terminal:
         for part in parts:
             console.print(part)
@@ -139,7 +139,7 @@ def _print(console: "Console", parts: "Sequence[RenderableType]") -> None:
 
 
 def _console() -> "Console":
-    """Standard output: in colours and as wide as the terminal, or plain and wide."""
+    """Return standard output: in colours and as wide as the terminal, or plain and wide."""
     import os
 
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""What the characters of the cells mean, as far as they are used."""
+"""The legend of the characters in cells, as far as they are used."""
 
 from collections.abc import Iterable
 
@@ -30,11 +30,11 @@ _HOW = {
 
 
 def legend(used: Iterable[str], joined: Iterable[Joined]) -> list[str]:
-    """Clauses, in a fixed order.
+    """Return the clauses of the legend, in a fixed order.
 
     Args:
-        used: As :func:`webhook.cli.status.marks.used` gives them.
-        joined: The groups that were drawn.
+        used: The characters as :func:`webhook.cli.status.marks.used` gives them.
+        joined: The kinds of groups that were drawn.
     """
     used, joined = set(used), set(joined)
     who = {each[1] for each in used if each[0] == "1"}

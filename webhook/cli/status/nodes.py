@@ -19,26 +19,26 @@ from webhook.words.listing import counted, ranges
 from webhook.words.printable import fitted, printable
 
 WIDE = 120
-"""Columns from which on a node and its cards stand in one line."""
+"""The least width, in columns, for a node and its cards in one line."""
 _NVLINK_STYLES = {"healthy": "green", "degraded": "bold red", "absent": "yellow", "unknown": "dim"}
 _PRODUCTS = 5
 _TEXT_LIMIT = 300
 
 
 class DrawnNode(NamedTuple):
-    """A node with what is drawn of it."""
+    """A node with its drawn parts."""
 
     node: Node
     letters: Mapping[str, str]
-    """By the keys of pods."""
+    """The letters by the keys of pods."""
     pieces: tuple[Text, ...]
-    """One for each group."""
+    """The texts of the groups."""
     cells: tuple[Cell, ...]
     joined: tuple[Joined, ...]
 
 
 def drawn(node: Node) -> DrawnNode:
-    """The cells of a node."""
+    """Draw the cells of a node."""
     letters, cards = marks(node), {card.index: card for card in node.cards}
     found = groups(node)
     cells = {index: cell(card, letters) for index, card in cards.items()}
@@ -47,7 +47,7 @@ def drawn(node: Node) -> DrawnNode:
 
 
 def _piece(joined: Joined, indices: Sequence[int], cells: Mapping[int, Cell]) -> Text:
-    """``0-3[a a . .!]``: the indices, and two characters for each card."""
+    """Draw a group, as ``0-3[a a . .!]``: the indices, and two characters for each card."""
     opening, closing = BRACKETS[joined]
     text = Text(ranges(indices).replace(", ", ","), style="dim").append(opening, style="not dim")
     for index in indices:
@@ -57,7 +57,7 @@ def _piece(joined: Joined, indices: Sequence[int], cells: Mapping[int, Cell]) ->
 
 
 def node_lines(found: Sequence[DrawnNode], width: int) -> RenderableType:
-    """All of these nodes, for so many columns."""
+    """Draw all of these nodes in ``width`` columns."""
     widest = max((sum(len(piece) + 1 for piece in each.pieces) for each in found), default=0)
     names = max((len(printable(each.node.name)) for each in found), default=0)
     if width >= WIDE and names + widest + 50 <= width:
@@ -99,7 +99,7 @@ def _two_lines(each: DrawnNode, width: int) -> Iterator[RenderableType]:
 
 
 def _wrapped(pieces: Sequence[Text], width: int) -> Text:
-    """Lines are broken between groups; a group that is too wide is broken between its cards."""
+    """Break lines between groups, and a group that is too wide between its cards."""
     lines, line = [], Text()
     for piece in pieces:
         if line and len(line) + 1 + len(piece) > width:
@@ -110,14 +110,14 @@ def _wrapped(pieces: Sequence[Text], width: int) -> Text:
 
 
 def _remarks(node: Node) -> list[Text]:
-    """Whether pods may come, and the code of the worst finding."""
+    """Return the remarks on a node: cordoned or not, and the code of the worst finding."""
     found = [] if node.is_schedulable else [Text("cordoned", style="yellow")]
     finding = worst(node.findings)
     return [*found, Text(finding.code, style="red")] if finding else found
 
 
 def troubles(node: Node) -> Iterator[Text]:
-    """What is wrong with a node and its cards, one line each."""
+    """Yield the problems of a node and its cards, one line each."""
     if node.problem:
         yield _trouble(node, node.problem)
     by_reason: dict[str, list[Card]] = {}
@@ -133,7 +133,7 @@ def _trouble(node: Node, said: str) -> Text:
 
 
 def rest(nodes: Sequence[Node]) -> Text:
-    """Nodes that are not drawn, in a sentence."""
+    """Summarize in a sentence the nodes that are not drawn."""
     products = Counter(node.product or "GPUs that are not known" for node in nodes)
     named = [f"{number} with {fitted(product, 64)}" for product, number in products.most_common(_PRODUCTS)]
     if len(products) > _PRODUCTS:
@@ -145,5 +145,5 @@ def rest(nodes: Sequence[Node]) -> Text:
 
 
 def speed(bandwidth: float) -> str:
-    """GB/s with at most one decimal."""
+    """Format GB/s with at most one decimal."""
     return f"{bandwidth:.1f}".removesuffix(".0")

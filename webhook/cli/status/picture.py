@@ -1,4 +1,4 @@
-"""The whole picture, for a terminal or a file of so many columns."""
+"""The whole picture, for the width of a terminal or a file."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from webhook.words.listing import counted, listed
 from webhook.words.printable import fitted
 
 FEW_NODES, FEW_PODS = 24, 48
-"""So many are shown, whatever their state."""
+"""The numbers of nodes and pods up to which all are shown, in any state."""
 _STATES = (
     (CardState.HELD, "held"),
     (CardState.SHARED, "shared"),
@@ -33,17 +33,17 @@ _LEVELS = (
 )
 _TEXT_LIMIT = 300
 _MOST = 20
-"""Lines of one kind about what is wrong; ``analyze`` tells the rest."""
+"""The most lines about problems of one kind; ``analyze`` lists all."""
 _Shown = TypeVar("_Shown")
 
 
 def picture(found: Overview, *, width: int, every: bool = False) -> list[RenderableType]:
-    """Nodes, pods, what is wrong, totals and a legend, from the top to the bottom.
+    """Draw nodes, pods, problems, totals and a legend, from the top to the bottom.
 
     Args:
-        found: What is shown.
-        width: Columns.
-        every: Whether nodes and pods are shown that lose nothing, however many there are.
+        found: The overview to draw.
+        width: The number of columns.
+        every: True if nodes and pods that lose nothing are always shown, in any number.
     """
     shown, others = _chosen(found.nodes, FEW_NODES, is_notable_node, every=every)
     drawn = [nodes.drawn(node) for node in shown]
@@ -62,14 +62,14 @@ def picture(found: Overview, *, width: int, every: bool = False) -> list[Rendera
 def _chosen(
     found: Sequence[_Shown], few: int, is_notable: Callable[[_Shown], bool], *, every: bool
 ) -> tuple[list[_Shown], list[_Shown]]:
-    """Those that are shown, and the others."""
+    """Split into the shown items and the others."""
     if every or len(found) <= few:
         return list(found), []
     return [each for each in found if is_notable(each)], [each for each in found if not is_notable(each)]
 
 
 def _section(lines: Sequence[RenderableType]) -> list[RenderableType]:
-    """With a blank line before it, if there is something in it."""
+    """Put a blank line before the lines, if there are any."""
     return [Text(), *lines] if lines else []
 
 
@@ -111,7 +111,7 @@ def _unread(said: str) -> Text:
 
 
 def totals(found: Overview) -> list[Text]:
-    """What there is in all, and when it was read."""
+    """Return the totals, and the time of the reading."""
     every = [card for node in found.nodes for card in node.cards]
     lost = sum(card.state is CardState.FREE and not is_available(card) for card in every)
     states = Counter(card.state for card in every) - Counter({CardState.FREE: lost})
@@ -137,7 +137,7 @@ def _judged(found: Overview) -> Text:
 
 
 def _legend(drawn: Sequence[DrawnNode], width: int) -> list[Text]:
-    """Clauses side by side, as many as a line has room for."""
+    """Set clauses side by side, as many as fit into a line."""
     cells = (cell for each in drawn for cell in each.cells)
     clauses = legend(used(cells), (joined for each in drawn for joined in each.joined))
     lines: list[str] = []

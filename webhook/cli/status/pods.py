@@ -1,4 +1,4 @@
-"""The pods of a picture: what their cards are, and what they wait for that have none."""
+"""The pods of a picture: the cards of pods on nodes, and the reasons of waiting pods."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,12 +20,12 @@ _TEXT_LIMIT = 400
 
 
 def with_cards(pods: Sequence[Pod], letters: Mapping[str, Mapping[str, str]], width: int) -> RenderableType:
-    """Pods on nodes.
+    """Draw pods on nodes.
 
     Args:
-        pods: Those.
-        letters: By node and key of the pod.
-        width: Columns.
+        pods: The pods.
+        letters: The letters, by node and key of the pod.
+        width: The number of columns.
     """
     table = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 2 if width >= _ROOMY else 1, 0, 0))
     table.add_column("", no_wrap=True)
@@ -65,7 +65,7 @@ def _bandwidth(pod: Pod) -> Text:
 
 
 def _moved(pod: Pod) -> Text:
-    """What its cards moved in the last minutes, sent and received."""
+    """Return the traffic of the pod's cards in the last minutes, sent and received."""
     if pod.nvlink_bytes is None:
         return Text("-")
     minutes = max(1, round(pod.moved_seconds / 60))
@@ -73,17 +73,17 @@ def _moved(pod: Pod) -> Text:
 
 
 def code(pod: Pod) -> Text:
-    """The code of its worst finding."""
+    """Return the code of the pod's worst finding."""
     finding = worst(pod.findings)
     return Text(finding.code, style=_LEVEL_STYLES.get(finding.level, "")) if finding else Text("-")
 
 
 def waiting(pods: Sequence[Pod], letters: Mapping[str, Mapping[str, str]]) -> RenderableType:
-    """Pods without a Binding, the cards that some of them have all the same, and what they wait for.
+    """Draw pods without a Binding, the cards that some of them already have, and what they wait for.
 
     Args:
-        pods: Those.
-        letters: By node and key of the pod.
+        pods: The pods.
+        letters: The letters, by node and key of the pod.
     """
     have_cards = any(pod.cards for pod in pods)
     table = Table(box=None, pad_edge=False, show_edge=False)
@@ -105,7 +105,7 @@ def waiting(pods: Sequence[Pod], letters: Mapping[str, Mapping[str, str]]) -> Re
 
 
 def reasons(pods: Sequence[Pod]) -> list[Text]:
-    """Why the program in pods found other cards."""
+    """Return the reasons why the remap program in pods found other cards."""
     return [
         Text(f"{printable(pod.key)}: ", style="dim").append(fitted(pod.why, _TEXT_LIMIT), style="not dim")
         for pod in pods

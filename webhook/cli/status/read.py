@@ -1,4 +1,4 @@
-"""Reads the picture: from a cluster, or from files."""
+"""The reading of the picture: from a cluster, or from files."""
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -18,26 +18,26 @@ from webhook.insight.overview.picture import overview
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What to read, and what to show of it."""
+    """The source of a picture, and the shown part of it."""
 
     cluster: Context | None
-    """None: the one in which this program runs as a pod."""
+    """The cluster; None for the one in which this program runs as a pod."""
     is_cluster: bool
-    """Whether a cluster is read."""
+    """True if a cluster is read."""
     namespace: str | None
-    """Whose pods are shown; None: those of all."""
+    """The namespace of the shown pods; None for all."""
     nodes: Collection[str]
-    """Those that are shown; empty: all."""
+    """The shown nodes; empty for all."""
     files: tuple[str, ...] = ()
     recursive: bool = False
     state: Path | None = None
     config: Path | None = None
 
     def read(self) -> Overview:
-        """The picture as it is now.
+        """Read the present picture.
 
         Raises:
-            GpuTopologyError: it cannot be read, or has no such namespace or node.
+            GpuTopologyError: the source cannot be read, or has no such namespace or node.
         """
         snapshot, are_all_pods = self._cluster() if self.is_cluster else (self._files(), True)
         found = analyze(snapshot, namespace=None if are_all_pods else self.namespace)
@@ -51,9 +51,9 @@ class Source:
         return from_files(self._manifests(), self.state, self.namespace, self.config).snapshot
 
     def _cluster(self) -> tuple[Snapshot, bool]:
-        """Also whether the pods of all namespaces were read: only then it is known which cards are free.
+        """Read the cluster; also returns whether the pods of all namespaces were read, which shows the free cards.
 
-        Who may list the pods of one namespace only gets the picture without that.
+        A caller who may list the pods of one namespace only gets the picture without free cards.
         """
         if self.namespace is None:
             return self._pods_of(None), True

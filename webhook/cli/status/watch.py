@@ -1,4 +1,4 @@
-"""Reads the picture again and again, and draws it in place."""
+"""The repeated reading of the picture, drawn in place."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,34 +15,34 @@ from webhook.words.errors import GpuTopologyError
 from webhook.words.printable import fitted
 
 LEAST_SECONDS, PATIENCE = 2.0, 10.0
-"""Between two reads, and as a multiple of the time that a read took: the API server has other work than to be read."""
+"""The least pause between two reads, in seconds and as a multiple of a read's duration, to spare the API server."""
 _STEP = 0.5
-"""Seconds between two looks at the size of the terminal."""
+"""The seconds between two checks of the terminal's size."""
 Draw = Callable[[Overview, int], Sequence[RenderableType]]
-"""The lines of a picture for so many columns."""
+"""A function that returns the lines of a picture for a number of columns."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read last, and how it went."""
+    """The last successful read, and the failure since."""
 
     found: Overview
     problem: str = ""
-    """Why it could not be read since; empty if it could."""
+    """The reason why later reads failed; empty if they succeeded."""
     failed_at: str = ""
-    """When that was, in RFC 3339."""
+    """The time of the failure, in RFC 3339."""
     pause: float
-    """Seconds until it is read again."""
+    """The seconds until the next read."""
 
 
 def readings(read: Callable[[], Overview], sleep: Callable[[float], object]) -> Iterator[Reading]:
-    """One after the other, for ever. What was read last stays while nothing can be read.
+    """Yield one reading after the other, without end. The last successful read stays while others fail.
 
     Args:
-        read: Reads the picture.
-        sleep: Waits so many seconds.
+        read: A function that reads the picture.
+        sleep: A function that waits for a number of seconds.
 
     Raises:
-        GpuTopologyError: it cannot be read for the first time.
+        GpuTopologyError: the first read fails.
     """
     last: Reading | None = None
     while True:
@@ -63,7 +63,7 @@ def _pause(begun: float) -> float:
 
 
 def heading(reading: Reading) -> Text:
-    """The time of the data, and whether the cluster can be reached."""
+    """Return the time of the data, and the failure if the cluster cannot be reached."""
     text = Text(f"as of {fitted(reading.found.at)}, read again after {reading.pause:.0f} s; Ctrl-C ends", style="dim")
     if reading.problem:
         text.append(f"\nnot reached at {reading.failed_at}: ", style="bold red not dim")
@@ -72,10 +72,10 @@ def heading(reading: Reading) -> Text:
 
 
 def watch_terminal(console: Console, read: Callable[[], Overview], draw: Draw) -> None:
-    """Draw in place until Ctrl-C. What is longer than the terminal is cut off at its end.
+    """Draw in place until Ctrl-C. Lines beyond the terminal are cut off.
 
     Raises:
-        GpuTopologyError: it cannot be read for the first time.
+        GpuTopologyError: the first read fails.
     """
     with Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
         sleeping = _Sleep(console)
@@ -89,7 +89,7 @@ def _refresh(live: Live, reading: Reading, draw: Draw) -> None:
 
 
 class _Sleep:
-    """Waits, and draws again when the terminal gets another size."""
+    """The pause between two reads. The picture is drawn again when the terminal changes its size."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -110,10 +110,10 @@ def _whole(reading: Reading, draw: Draw, console: Console) -> RenderableType:
 
 
 def watch_file(console: Console, read: Callable[[], Overview], draw: Draw) -> None:
-    """Print the picture again whenever it changed, one below the other.
+    """Print the picture again whenever it changes, one below the other.
 
     Raises:
-        GpuTopologyError: it cannot be read for the first time.
+        GpuTopologyError: the first read fails.
     """
     before: tuple[object, ...] = ()
     for reading in readings(read, time.sleep):

@@ -1,6 +1,6 @@
-"""``gpu-topology topology``: a node as text, picture, NCCL file or document, and what would fit on it.
+"""``gpu-topology topology``: a node as text, picture, NCCL file or document, and plans of jobs on it.
 
-One module for each command; ``source`` is where all of them get the node from.
+There is one module for each command. All of them get the node from ``source``.
 """
 
 import typer

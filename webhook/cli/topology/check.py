@@ -1,4 +1,4 @@
-"""``gpu-topology topology check``: a command of 0.1 that left, and for one release the place to look instead."""
+"""``gpu-topology topology check``: a command of 0.1 that was removed; for one release it names its replacement."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""The topology of a node of a cluster: what its agent published, else what HAMi wrote on the Node."""
+"""The topology of a cluster's node: its agent's publication, or else HAMi's annotations."""
 
 from webhook.cli.complaint import complain
 from webhook.cli.snapshots import setting_of
@@ -9,10 +9,10 @@ from webhook.words.errors import GpuTopologyError
 
 
 def node_of_cluster(where: Where, name: str) -> NodeTopology:
-    """The topology of that node as it is now.
+    """Return the present topology of that node.
 
     Raises:
-        GpuTopologyError: there is no such node, nothing tells of its GPUs, or the API server cannot be asked.
+        GpuTopologyError: there is no such node, its GPUs are not known, or a request fails.
     """
     with around(where, setting_of(None), complain) as cluster:
         cluster.look_at_node(name, must_be_read=True, with_age=False)

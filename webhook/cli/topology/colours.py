@@ -1,4 +1,4 @@
-"""Whether standard output is a terminal, and wants colours."""
+"""The properties of standard output: a terminal or not, with colours or without."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def coloured_console() -> "Console | None":
-    """The terminal that standard output is; none if it is something else, or wants no colours (``NO_COLOR``)."""
+    """Return the terminal of standard output; None if it is no terminal, or wants no colours (``NO_COLOR``)."""
     console = terminal()
     return console if console and console.color_system else None
 
 
 def terminal() -> "Console | None":
-    """The terminal that standard output is; none if it is something else.
+    """Return the terminal of standard output; None if it is no terminal.
 
-    What wants no colours (``NO_COLOR``, ``TERM=dumb``) gets no other style either.
+    A terminal without colours (``NO_COLOR``, ``TERM=dumb``) gets no other style either.
     """
     from rich.console import Console
 
@@ -33,7 +33,7 @@ def terminal() -> "Console | None":
 
 
 def print_lines(lines: "Iterable[Line]") -> None:
-    """Print them: in colours and wrapped on a terminal, as they are elsewhere."""
+    """Print lines: in colours and wrapped on a terminal, plain elsewhere."""
     from webhook.insight.drawings.lines import plain, wrapped
 
     console = terminal()

@@ -1,4 +1,4 @@
-"""``gpu-topology topology import``: a NodeTopology from what other programs print."""
+"""``gpu-topology topology import``: a NodeTopology from the output of other programs."""
 
 from typing import Annotated
 

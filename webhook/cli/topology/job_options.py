@@ -1,4 +1,4 @@
-"""What a job asks of its GPUs, as options of several commands."""
+"""The requirements of a job on its GPUs, as options of several commands."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ MinBandwidth = Annotated[float, typer.Option(metavar="GB/S", help="GB/s per dire
 
 
 def check_bandwidth(name: str, value: float, *, zero: bool) -> None:
-    """Raises BadParameter if it is no such number of GB/s; ``nan`` and ``inf`` are none."""
+    """Raises BadParameter if the value is no valid number of GB/s; ``nan`` and ``inf`` are not."""
     from math import isfinite
 
     if not isfinite(value) or value < 0 or (value == 0 and not zero):

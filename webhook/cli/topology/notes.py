@@ -1,4 +1,4 @@
-"""What is wrong with nodes, on standard error."""
+"""The problems of nodes, on standard error."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def print_notes(topologies: "Iterable[NodeTopology]") -> None:
-    """Say what is wrong with the nodes; it may be why fewer GPUs are free, or linked."""
+    """Print the problems of the nodes, which may be why fewer GPUs are free, or linked."""
     from webhook.insight.drawings.sentences import notes
 
     for topology in topologies:

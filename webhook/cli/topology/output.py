@@ -1,13 +1,13 @@
-"""What ``check`` and ``plan`` print, and how they end."""
+"""The output formats and exit code of ``check`` and ``plan``."""
 
 import enum
 
 UNMET = 1
-"""Exit code when the answer is no."""
+"""The exit code for the answer no."""
 
 
 class Output(enum.StrEnum):
-    """What to print."""
+    """The form of the output."""
 
     TEXT = "text"
     JSON = "json"

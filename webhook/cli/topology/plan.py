@@ -1,4 +1,4 @@
-"""``gpu-topology topology plan``: which GPUs a job would get, on one node or several."""
+"""``gpu-topology topology plan``: the GPUs that a job would get, on one node or several."""
 
 import enum
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +28,7 @@ _SEVERAL = "Several nodes: --state without --node"
 
 
 class GpuPolicy(enum.StrEnum):
-    """``webhook.hardware.topology.selection.request.Policy``, which would make every command slower to start."""
+    """A copy of ``webhook.hardware.topology.selection.request.Policy``, whose import would slow down every command."""
 
     BEST_FIT = "best-fit"
     FIRST_FIT = "first-fit"
@@ -127,7 +127,7 @@ def _refuse(why: str, options: Mapping[str, object]) -> None:
 
 
 def _busy(options: Sequence[str], topologies: Sequence["NodeTopology"]) -> dict[str, frozenset[int | str]]:
-    """The GPUs of ``--busy`` by their node, which may be left out if there is only one.
+    """Return the GPUs of ``--busy`` by their node, which may be left out if there is only one.
 
     Raises:
         BadParameter: there is no such node, or no such GPU.
@@ -245,7 +245,7 @@ def _print_text(text: "Text") -> None:
 
 
 def _report_unmet(choices: Mapping[str, "Choice"]) -> None:
-    """Say which constraints were given up, and end with exit code 1 if there are any."""
+    """Print the constraints that were given up, and end with exit code 1 if there are any."""
     unmet = [(node, given_up) for node, choice in choices.items() for given_up in choice.unmet]
     for node, given_up in unmet:
         complain(f"gpu-topology: node {node}: {given_up.constraint} is not met: {given_up.evidence}")

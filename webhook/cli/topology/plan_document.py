@@ -9,7 +9,7 @@ from webhook.hardware.topology.selection.choice import Choice
 
 
 def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:
-    """The choice on one node."""
+    """Return the choice on one node as a document."""
     chosen = choice.chosen
     gpus = {gpu.index: gpu for gpu in topology.gpus}
     return {
@@ -35,7 +35,7 @@ def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:
 
 
 def plan_document(topologies: dict[str, NodeTopology], found: Plan) -> dict[str, Any]:
-    """The choice on several nodes, in the order of the ring over them."""
+    """Return the choice on several nodes as a document, in the order of the ring over them."""
     return {
         "count": found.count,
         "ringBandwidth": round(found.ring_bandwidth, 3),

@@ -1,4 +1,4 @@
-"""A cluster as the planner sees it: pods, nodes and what the agents published, read once."""
+"""A cluster as the planner sees it: pods, nodes and the publications of agents, read once."""
 
 from webhook.cli.complaint import complain
 from webhook.cli.snapshots import setting_of
@@ -15,23 +15,23 @@ _KINDS = frozenset({"Node", "Pod", "ConfigMap", "Lease"})
 
 
 def read_world(where: Where) -> World:
-    """What there is at this moment.
+    """Read the present cluster.
 
-    ConfigMaps and Leases of agents that may not be read are left out, with a note on standard error: then HAMi's
-    annotations tell of links.
+    ConfigMaps and Leases of agents that may not be read are left out, with a note on standard error. Then links are
+    known from HAMi's annotations alone.
 
     Args:
-        where: Which cluster.
+        where: The cluster.
 
     Raises:
-        GpuTopologyError: the API server cannot be asked, or its pods and nodes may not be listed.
+        GpuTopologyError: a request fails, or pods or nodes may not be listed.
     """
     try:
         documents = read_cluster(where, None, CertificateSettings(), kinds=_KINDS)
     except PodsForbidden as error:
         raise GpuTopologyError(f"{error.problem}. Have the permission to list pods") from None
     snapshot = read_snapshot(documents.others, documents.pods, setting_of(None))
-    if "leases" in snapshot.problems:  # without them it is not known which agents are alive
+    if "leases" in snapshot.problems:  # without Leases it is not known which agents are alive
         others = [document for document in documents.others if document["kind"] != "ConfigMap"]
         snapshot = read_snapshot(others, documents.pods, setting_of(None))
     if problem := snapshot.problems.get("nodes"):

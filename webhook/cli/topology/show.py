@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Output(enum.StrEnum):
-    """What to print."""
+    """The form of the output."""
 
     TEXT = "text"
     JSON = "json"
@@ -78,7 +78,7 @@ def _of_cluster(cluster: "Context", node: str | None) -> "NodeTopology":
 
 
 def parse_indices(text: str | None) -> list[int]:
-    """The indices of ``--gpus``; none if it is not given."""
+    """Return the indices of ``--gpus``; none if it is not given."""
     parts = text.split(",") if text is not None else []
     if not all(part.strip().isdecimal() and len(part) < 9 for part in parts):
         raise typer.BadParameter(f"expected indices such as 0,3, found {text}", param_hint="--gpus")

@@ -1,4 +1,4 @@
-"""Where the commands get a node's topology from: a file, a state directory, or this machine."""
+"""The source of a node's topology in commands: a file, a state directory, or this machine."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,14 +41,14 @@ Node = Annotated[
 
 _UNNAMED = "node"
 _LISTED = 8
-"""Names that a message has room for."""
+"""The number of names in a message."""
 
 
 def read_source(file: str | None, state: Path | None, node: str | None) -> "NodeTopology":
-    """The topology of one node; without file and state directory that of this machine.
+    """Read the topology of one node; without file and state directory that of this machine.
 
     Raises:
-        GpuTopologyError: it cannot be read, contradicts itself, or this machine has no GPU; the text says why.
+        GpuTopologyError: the source cannot be read, contradicts itself, or this machine has no GPU; the text says why.
     """
     check_source(file, state)
     if file is not None:
@@ -59,13 +59,13 @@ def read_source(file: str | None, state: Path | None, node: str | None) -> "Node
 
 
 def check_source(file: str | None, state: Path | None) -> None:
-    """Raises BadParameter if both are given."""
+    """Raises BadParameter if both a file and a state directory are given."""
     if file is not None and state is not None:
         raise typer.BadParameter("give either --file or --state", param_hint="--file")
 
 
 def one_source(kubeconfig: Path | None, context: str, file: str | None, state: Path | None) -> "Context | None":
-    """The cluster, if one is named.
+    """Return the cluster, if one is named.
 
     Raises:
         BadParameter: files are named too.
@@ -76,11 +76,11 @@ def one_source(kubeconfig: Path | None, context: str, file: str | None, state: P
 
 
 def read_text(file: str, node: str | None) -> "NodeTopology":
-    """The topology in a file of any of the known formats.
+    """Read the topology in a file of any of the known formats.
 
     Args:
-        file: Its path; ``-`` for standard input.
-        node: Name of the node; without one it keeps its own, or gets that of the file.
+        file: The path of the file; ``-`` for standard input.
+        node: The name of the node; without one the topology keeps its own, or gets that of the file.
     """
     from dataclasses import replace
 
@@ -90,7 +90,7 @@ def read_text(file: str, node: str | None) -> "NodeTopology":
 
     data, source = read_bytes(file, limit=MAX_BYTES)
     name = node or (_UNNAMED if file == STANDARD_INPUT else Path(file).stem)
-    # A page with the output of nvidia-smi may show manifests beside it.
+    # A text with the output of nvidia-smi may also show manifests.
     printed = looks_like_smi(data.decode(errors="replace"))
     published = None if printed else read_published(data, source=source)
     topology = published or read_topology(data, node=name, source=source)
@@ -98,7 +98,7 @@ def read_text(file: str, node: str | None) -> "NodeTopology":
 
 
 def sources_in(file: str, node: str | None) -> "Sources":
-    """The topology in a file of any of the known formats, in the place of what the agent published."""
+    """Read the topology in a file of any of the known formats, in place of the agent's publication."""
     from webhook.decisions.resolve.node import KnownNode, Origin, Sources
 
     topology = read_text(file, node)
@@ -107,11 +107,11 @@ def sources_in(file: str, node: str | None) -> "Sources":
 
 
 def read_bytes(file: str, *, limit: int) -> tuple[bytes, str]:
-    """What is in a file, and how messages call it.
+    """Read the bytes of a file; returns them and the file's name in messages.
 
     Raises:
-        ManifestError: it cannot be read.
-        FormatError: it has more bytes than ``limit``.
+        ManifestError: the file cannot be read.
+        FormatError: the file has more bytes than ``limit``.
     """
     from webhook.cluster.files.standard_input import standard_input
     from webhook.words.errors import FormatError, ManifestError
@@ -131,10 +131,10 @@ def read_bytes(file: str, *, limit: int) -> tuple[bytes, str]:
 
 
 def read_nodes(state: Path, *, wanted: str | None = None) -> dict[str, "NodeTopology"]:
-    """The topologies of all nodes of a state directory; if one is wanted and found, of those that can be read.
+    """Load the topologies of a state directory: all, or the readable ones if a ``wanted`` node is among them.
 
     Raises:
-        GpuTopologyError: there are none, one of them cannot be read, or two are of the same node.
+        GpuTopologyError: there are none, one of them cannot be read, or two are of one node.
     """
     from webhook.cluster.files.nodes import load_nodes
     from webhook.words.errors import ManifestError

@@ -1,4 +1,4 @@
-"""A manifest of any workload kind, put through the admission core as if the API server had sent its pods."""
+"""The injection of a manifest of any workload kind, as if the API server had sent its pods."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -28,24 +28,24 @@ from webhook.words.outcome import SENTENCES, Kind, Outcome
 from webhook.words.patch import Operation
 
 _TRIED = 64
-"""Of how many pods it is tried what depends on versions: they are alike, and each costs 15 decisions."""
+"""The number of pods whose dependence on versions is tried: pods are alike, and each costs 15 decisions."""
 
 
 class Injected(msgspec.Struct, frozen=True):
-    """One pod template and what became of it."""
+    """One pod template with its outcome."""
 
     document: int
-    """Position of its document in the manifest."""
+    """The position of its document in the manifest."""
     label: str
-    """How messages call it: ``Deployment prefill (/spec/template)``."""
+    """The name in messages: ``Deployment prefill (/spec/template)``."""
     namespace: str
     template: Template
-    """Where it stands."""
+    """The template with its place in the document."""
     pod: bytes
     """The pod before, as the JSON that the API server would send."""
     outcome: Outcome
     version_dependent: frozenset[str]
-    """What of the outcome depends on versions that are not known."""
+    """The parts of the outcome that depend on unknown versions."""
 
     @property
     def patch(self) -> bytes:
@@ -59,7 +59,7 @@ class Injected(msgspec.Struct, frozen=True):
         return [msgspec.structs.replace(operation, path=path + operation.path) for operation in self.outcome.operations]
 
     def notes(self) -> Iterator[str]:
-        """What became of the pod, and what its author has to know, one line each."""
+        """Yield the outcome of the pod, and facts for its author, one line each."""
         outcome = self.outcome
         if not outcome.allowed:
             yield f"refused: {self.label}: {outcome.message}"
@@ -71,60 +71,60 @@ class Injected(msgspec.Struct, frozen=True):
 
 
 class Injection(msgspec.Struct, frozen=True):
-    """A whole manifest and what became of its pods."""
+    """A whole manifest with the outcomes of its pods."""
 
     documents: int
-    """How many documents it has; empty ones do not count."""
+    """The number of its documents, without empty ones."""
     templates: list[Injected]
     text: str
-    """The manifest afterwards. Documents in which nothing changes are byte for byte as they were."""
+    """The manifest afterwards. Unchanged documents are byte for byte as before."""
     is_json: bool
-    """Whether it is a stream of JSON documents."""
+    """True if it is a stream of JSON documents."""
     elsewhere: list[str]
-    """Notes about objects whose pods others make."""
+    """Notes about objects whose pods other controllers make."""
 
     @property
     def refused(self) -> bool:
-        """Whether some pod would not be allowed."""
+        """True if some pod would not be allowed."""
         return any(not template.outcome.allowed for template in self.templates)
 
     @property
     def version_dependent(self) -> frozenset[str]:
-        """What of it depends on versions that are not known."""
+        """The parts of the outcomes that depend on unknown versions."""
         return frozenset[str]().union(*(template.version_dependent for template in self.templates))
 
     def patches(self) -> list[list[Operation]]:
-        """The patch of each document, empty where nothing changes."""
+        """Return the patch of each document; empty if nothing changes."""
         patches: list[list[Operation]] = [[] for _ in range(self.documents)]
         for template in self.templates:
             patches[template.document].extend(template.operations)
         return patches
 
     def notes(self) -> Iterator[str]:
-        """What became of the pods, one line each, where that is not simply an injection."""
+        """Yield the outcomes of the pods that are more than a plain injection, one line each."""
         for template in self.templates:
             yield from template.notes()
         yield from self.elsewhere
 
 
 class Surroundings(Protocol):
-    """What is known of the cluster to which a manifest goes."""
+    """The known facts about the cluster to which a manifest goes."""
 
     def namespace(self, name: str) -> Namespace:
-        """The namespace; one with ``known`` unset if there is none."""
+        """Return the namespace; one with ``known`` unset if there is none."""
 
     def cluster(self) -> ClusterFacts:
-        """Versions of HAMi and Kubernetes, as far as they are known."""
+        """Return the versions of HAMi and Kubernetes, as far as they are known."""
 
     def node(self, name: str) -> Sources:
-        """What is known of the GPUs of a node; empty if nothing is."""
+        """Return the known facts about the GPUs of a node; empty if there are none."""
 
 
 class ClaimSpecs(Protocol):
-    """What is known of the resource claims of pods."""
+    """The known facts about the resource claims of pods."""
 
     def specs(self, pod: Pod, namespace: str) -> Mapping[str, ClaimSpec | None]:
-        """What the claims of a pod ask for, by entries of ``spec.resourceClaims``; ``None`` where it is not known."""
+        """Return the requests of a pod's claims, by entries of ``spec.resourceClaims``; ``None`` if not known."""
 
 
 def inject_manifest(
@@ -135,11 +135,11 @@ def inject_manifest(
     *,
     default_namespace: str = DEFAULT_NAMESPACE,
 ) -> Injection:
-    """What :func:`inject` makes of a text.
+    """Inject a text as :func:`inject` does.
 
     Raises:
         ManifestError: ``text`` is not YAML, or a pod template has a field of another type than in a pod.
-        FormatError: as :func:`inject`.
+        FormatError: as for :func:`inject`.
     """
     return inject(Manifest(text, source), policy, state, default_namespace=default_namespace)
 
@@ -158,13 +158,12 @@ def inject(
         manifest: YAML or JSON documents.
         policy: The configuration.
         state: Namespaces and versions; without it every namespace counts as opted in, with no permissions.
-        default_namespace: For documents that name none.
-        claims: What is known of resource claims beside those of the manifest.
+        default_namespace: The namespace of documents that name none.
+        claims: The known resource claims beside those of the manifest.
 
     Raises:
         ManifestError: a pod template has a field of another type than in a pod.
-        FormatError: there is a ResourceClaim or a template that cannot be read, and the configuration has claims
-            looked at.
+        FormatError: a ResourceClaim or a template cannot be read, and the configuration enables claims.
     """
     documents, source = manifest.documents, manifest.source
     templates = [(index, found) for index, document in enumerate(documents) for found in find_templates(document.value)]
@@ -187,13 +186,13 @@ def inject(
 
 
 class FirstOf(NamedTuple):
-    """:class:`ClaimSpecs` of a manifest, and what is known besides."""
+    """The :class:`ClaimSpecs` of a manifest, and others behind it."""
 
     own: ClaimSpecs
     others: ClaimSpecs
 
     def specs(self, pod: Pod, namespace: str) -> Mapping[str, ClaimSpec | None]:
-        """Those of the manifest count more. The others are only asked where it leaves something open."""
+        """Return the requests, first from the manifest. The others are only read if it leaves something open."""
         own = self.own.specs(pod, namespace)
         if None not in own.values():
             return own
@@ -201,12 +200,12 @@ class FirstOf(NamedTuple):
 
 
 def apply_in_place(document: Any, operations: list[Operation]) -> Any:
-    """Apply a patch to ``document`` itself, which keeps comments and order of what it does not touch."""
+    """Apply a patch to ``document`` itself, which keeps the comments and order of unchanged parts."""
     return jsonpatch.apply_patch(document, json.loads(encode_patch(operations)), in_place=True)
 
 
 def read_pod(pod_json: bytes, template: Template, source: str) -> Pod:
-    """The pod that the API server would be asked to create from a template; ``source`` is what messages call it.
+    """Return the pod that the API server would create from a template; messages call it ``source``.
 
     Raises:
         ManifestError: a field that we read has another type than in a pod.
@@ -226,7 +225,7 @@ def _apply(injected: list[Injected], document: Any) -> None:
         apply_in_place(node, template.outcome.operations)
 
 
-def _inject(  # noqa: PLR0913 - where a pod stands, and what a decision is made of
+def _inject(  # noqa: PLR0913 - the place of a pod, and the inputs of a decision
     index: int,
     template: Template,
     source: str,

@@ -1,4 +1,4 @@
-"""What the author of a manifest has to know and admission cannot say: it sees pods, not what they are made of."""
+"""Advice to the author of a manifest that admission cannot give, because it sees only pods and not their templates."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,11 +11,11 @@ from webhook.words.patch import pointer
 
 _LISTED = 4
 SAYS_HOW_TO_ASK = str(opting.HOW_TO_ASK.say())
-"""Admission's warning, which :func:`how_to_ask` says with the place."""
+"""Admission's warning. :func:`how_to_ask` says the same with the place."""
 
 
 def how_to_ask(reason: Reason, template: Template) -> str:
-    """How a pod that is left alone for ``reason`` requests injection; begins with a blank, or is empty."""
+    """Return how a pod that is left alone for ``reason`` requests injection; begins with a blank, or is empty."""
     if reason not in {Reason.NOT_REQUESTED, Reason.VGPU_SLICE}:
         return ""
     cards = ", which also gives it whole cards" if reason is Reason.VGPU_SLICE else ""
@@ -24,7 +24,7 @@ def how_to_ask(reason: Reason, template: Template) -> str:
 
 
 def misplaced_options(template: Template) -> Iterator[str]:
-    """Our annotations and labels on what a pod is made of, which its pods do not have: a sentence for each."""
+    """Yield a sentence for each annotation or label of ours on a parent of a pod template, which pods do not get."""
     for depth in range(len(template.owner.keys), len(template.keys)):
         holder = _at(template.owner, template.keys[:depth])
         for field in ("annotations", "labels"):
@@ -38,7 +38,7 @@ def misplaced_options(template: Template) -> Iterator[str]:
 
 
 def pods_made_elsewhere(found: ManifestObject) -> Iterator[str]:
-    """A note about an object that has containers but no pod template, so that its pods cannot be told from it."""
+    """Yield a note about an object that has containers but no pod template, so that its pods are not known."""
     places = [pointer(*keys) for keys in find_bare_containers(found)]
     if not places:
         return

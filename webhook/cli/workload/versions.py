@@ -1,4 +1,4 @@
-"""What of a decision depends on versions that are not known."""
+"""The dependence of a decision on unknown versions."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -15,7 +15,7 @@ from webhook.words.outcome import Kind, Outcome
 from webhook.words.version import Version
 
 _HAMI = (Version(2, 6), Version(2, 8), Version(2, 9), Version(2, 10, 0), Version(2, 10, 1))
-"""One of each group that webhook/decisions/cluster_facts.py tells apart."""
+"""One version of each group that webhook/decisions/cluster_facts.py distinguishes."""
 _KUBERNETES = (Version(1, 28), Version(1, 30), Version(1, 35))
 WARNINGS, REFUSALS = "warnings", "refusals"
 _PURPOSES = {step.name: f"{step.purpose} ({step.name})" for step in STEPS}
@@ -23,7 +23,7 @@ _OTHERS = {WARNINGS: "warn of something else", REFUSALS: "refuse a pod that it t
 
 
 def unknown_versions(facts: ClusterFacts) -> list[str]:
-    """Whose versions are not known."""
+    """Return the names of the programs whose versions are not known."""
     return [name for name, version in (("HAMi", facts.hami), ("Kubernetes", facts.kubernetes)) if version is None]
 
 
@@ -35,15 +35,15 @@ def depends_on_versions(
     outcome: Outcome,
     claim_specs: Mapping[str, ClaimSpec | None],
 ) -> frozenset[str]:
-    """The steps that the webhook would take in other versions, or not take; :data:`WARNINGS` and :data:`REFUSALS` too.
+    """Return the steps that other versions would add or drop; also :data:`WARNINGS` and :data:`REFUSALS`.
 
     Args:
-        pod: As it is created.
-        namespace: Its namespace.
+        pod: The pod as it is created.
+        namespace: The namespace of the pod.
         policy: The configuration; versions that it names overrule those of the cluster.
-        cluster: What is known of the cluster, perhaps with versions.
-        outcome: What was decided with all of that.
-        claim_specs: Of its resource claims.
+        cluster: The known facts about the cluster, perhaps with versions.
+        outcome: The outcome with these facts.
+        claim_specs: The requests of the pod's resource claims.
     """
     known = cluster.overruled_by(policy.versions)
     if outcome.kind is Kind.SKIP or not unknown_versions(known):
@@ -59,7 +59,7 @@ def depends_on_versions(
 
 
 def version_note(unknown: list[str], differences: frozenset[str]) -> str:
-    """One sentence about them; empty if nothing depends on them."""
+    """Return one sentence about the differences; empty if nothing depends on versions."""
     if not unknown or not differences:
         return ""
     texts = _PURPOSES | _OTHERS

@@ -1,4 +1,4 @@
-"""Carries what the care of certificates asks to the API server: :class:`certs.api.ApiServer`."""
+"""The requests of the care of certificates to the API server: :class:`certs.api.ApiServer`."""
 
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -13,18 +13,18 @@ from webhook.cluster.api.verbs import Api
 from webhook.cluster.kinds import JSON
 
 SECONDS = 10.0
-"""For one request."""
+"""The time limit of one request."""
 ANSWER_BYTES = 4 * 1024 * 1024
-"""Of one object; etcd refuses those above 1.5 MiB."""
+"""The most bytes of one object; etcd refuses objects above 1.5 MiB."""
 
 
 class CertificateRequests:
-    """Makes the requests, without trying again: the next round does.
+    """Sends the requests without retries, because the next round tries again.
 
     Args:
-        session: To the API server; closed with this.
-        namespace: Of Secrets and Leases.
-        field_manager: How we are named as the writer of fields.
+        session: The connection to the API server, which this closes.
+        namespace: The namespace of Secrets and Leases.
+        field_manager: Our name as the writer of fields.
     """
 
     def __init__(self, session: Session, *, namespace: str, field_manager: str) -> None:
@@ -37,7 +37,7 @@ class CertificateRequests:
         await self._api.close()
 
     async def send(self, request: Request) -> Answer:
-        """Make the request; :meth:`certs.api.ApiServer.send`."""
+        """Send the request; see :meth:`certs.api.ApiServer.send`."""
         if isinstance(request, Serve):
             raise TypeError("expected a request for the API server")
         written = _written(request, request.kind.value.format(self._namespace), self._field_manager)
@@ -60,13 +60,13 @@ class CertificateRequests:
 class _Written(NamedTuple):
     method: str
     path: str
-    """With the query."""
+    """The path with the query."""
     body: object = None
     content_type: str = JSON
 
 
 def _written(request: Get | Create | Replace | Patch, place: str, field_manager: str) -> _Written:
-    """The request as HTTP; ``place`` is the path of its collection."""
+    """Return the request as HTTP; ``place`` is the path of its collection."""
     match request:
         case Get(name=name):
             return _Written("GET", f"{place}/{name}")
@@ -80,9 +80,9 @@ def _written(request: Get | Create | Replace | Patch, place: str, field_manager:
 
 
 def _date(said: datetime | None) -> datetime:
-    """When the API server answered; by our clock if it does not say so.
+    """Return the time of the answer by the API server's clock, or by ours if the answer has no date.
 
-    It tells whole seconds. With our microseconds, what is written twice within one is not the same.
+    The API server gives whole seconds. Our microseconds make two writes within one second differ.
     """
     now = datetime.now(UTC)
     return said.replace(microsecond=now.microsecond) if said else now

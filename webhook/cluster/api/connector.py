@@ -1,4 +1,4 @@
-"""How connections to the API server are made, and when one that was kept may be used again."""
+"""Connections to the API server, and the check of an idle one before it is used again."""
 
 import select
 import socket
@@ -10,18 +10,18 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
 _DEAD_PEER = (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 50_000))
-"""A peer that is gone without a word is noticed after 50 s (tcp(7)), as client-go does with pings of HTTP/2."""
+"""Socket options that notice a silent peer after 50 s (tcp(7)), as client-go does with pings of HTTP/2."""
 
 
 class Connector(aiohttp.TCPConnector):
-    """aiohttp's, which would take what came over an idle connection for the answer to the next request.
+    """A connector that closes an idle connection over which something came.
 
-    An API server says nothing without being asked, but for session tickets of TLS and the end of the connection. A
-    connection over which something came is closed instead.
+    aiohttp's own would take such bytes for the answer to the next request. An API server sends nothing unasked, except
+    session tickets of TLS and the end of the connection.
 
     Args:
-        limit: Connections at the same time.
-        keepalive_timeout: Seconds for which an idle one is kept.
+        limit: The most connections at the same time.
+        keepalive_timeout: The seconds for which an idle connection is kept.
     """
 
     def __init__(self, *, limit: int, keepalive_timeout: float) -> None:
@@ -29,7 +29,7 @@ class Connector(aiohttp.TCPConnector):
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         if should_close or protocol.should_close:
-            protocol.abort()  # else it waits half a minute for a farewell of TLS, perhaps longer than the loop runs
+            protocol.abort()  # else it waits half a minute for the close of TLS, perhaps longer than the loop runs
         super()._release(key, protocol, should_close=should_close)
 
     async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:

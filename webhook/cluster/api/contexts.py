@@ -1,4 +1,4 @@
-"""How a cluster is named."""
+"""The name of a cluster, as a context of kubectl."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,18 +6,18 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A cluster and a user, named as kubectl names them."""
+    """A cluster and a user, by the names that kubectl uses."""
 
     files: tuple[Path, ...]
-    """Kubeconfig files. Of several, the first that has a name counts, and those that do not exist are left out."""
+    """The kubeconfig files. The first file that has a name counts. Missing files are left out."""
     name: str = ""
-    """Of the context; empty for the current one."""
+    """The name of the context; empty for the current one."""
 
     @property
     def source(self) -> str:
-        """How messages call the files."""
+        """The files, as messages name them."""
         return ", ".join(map(str, self.files))
 
 
 Where = Context | Path | None
-"""Which cluster: that of a context, or of the current context of a file; None: the one in which this runs as a pod."""
+"""A cluster: of a context, of the current context of a file, or, for None, the one in which this runs as a pod."""

@@ -1,6 +1,6 @@
-"""Pods, claims and namespaces as they are at this moment, for decisions that a mirror may be too late for.
+"""Pods, claims and namespaces in their present state, for decisions for which a mirror may be too old.
 
-Each is read when it is asked for, in its newest state and not in that of a cache: no resourceVersion is named
+Each object is read on demand, in its newest state and not in that of a cache: no resourceVersion is named
 (kubernetes.io, "Resource versions").
 """
 
@@ -20,7 +20,7 @@ from webhook.words.errors import ClaimsUnreadable, PodsUnreadable, StateUnknown
 from webhook.words.object_names import NAMESPACE, OBJECT
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-"""k8s.io/apimachinery, pkg/util/validation: IsValidLabelValue, without the empty one."""
+"""A label value that is not empty: k8s.io/apimachinery, pkg/util/validation, IsValidLabelValue."""
 _LATER = "The scheduler tries again"
 _UNKNOWN = "The API server does not know the webhook: its token has ended or is another cluster's"
 _POD_ROLE = "The webhook needs a role to get and list pods"
@@ -30,16 +30,20 @@ _CLAIM_ROLE = (
 
 
 class LivePods:
-    """:class:`webhook.cluster.state.Pods`: one GET for a pod; for a group one LIST for each 500 pods."""
+    """The pods of the API server, as :class:`webhook.cluster.state.Pods`.
+
+    A pod takes one GET, and a group takes one LIST for each 500 pods.
+    """
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
-        """The pod as JSON, or ``None`` if there is none of that name.
+        """Return the pod as JSON, or ``None`` if there is none of that name.
 
         Raises:
-            PodsUnreadable: no answer at the deadline, by default within ``binding.readSeconds``; or one that is no pod.
+            PodsUnreadable: no answer before the deadline, by default within ``binding.readSeconds``, or an answer that
+                is no pod.
         """
         try:
             return await _document(self._api, kinds.POD, namespace, name, deadline)
@@ -47,14 +51,14 @@ class LivePods:
             raise PodsUnreadable(_with_fix(error, self._api, missing_role=_POD_ROLE)) from None
 
     async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
-        """The pods with the label ``gpu.topology/group`` of this value that hold GPUs of a node, as JSON.
+        """Return the pods of the group (label ``gpu.topology/group``) that hold GPUs of a node, as JSON.
 
         Raises:
-            PodsUnreadable: as above.
+            PodsUnreadable: as for :meth:`pod`.
         """
         if not _LABEL_VALUE.fullmatch(group) or not OBJECT.fullmatch(namespace) or not OBJECT.fullmatch(node):
             return []
-        running = f"spec.nodeName={node},{kinds.NOT_ENDED}"  # others have given theirs back
+        running = f"spec.nodeName={node},{kinds.NOT_ENDED}"  # pods that have ended hold no GPUs
         pods = kinds.POD.having(namespace=namespace, labels=f"{names.GROUP}={group}", fields=running)
         what = f"list pods of group {group} on node {node} in {namespace}"
         if deadline is None:
@@ -67,11 +71,11 @@ class LivePods:
 
 
 class LiveClaims:
-    """:class:`webhook.cluster.state.Claims`: reads each with one GET.
+    """The claims of the API server, as :class:`webhook.cluster.state.Claims`: one GET for each claim.
 
     Args:
         api: The API server.
-        pools: Gives the devices that DRA drivers publish. It may raise StateUnknown.
+        pools: A function that returns the devices that DRA drivers publish. It may raise StateUnknown.
     """
 
     def __init__(self, api: Api, pools: Callable[[], Pools]) -> None:
@@ -79,19 +83,19 @@ class LiveClaims:
         self.pools = pools
 
     async def claim(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
-        """The ResourceClaim as JSON, or ``None`` if there is none of that name.
+        """Return the ResourceClaim as JSON, or ``None`` if there is none of that name.
 
         Raises:
-            ClaimsUnreadable: no answer at the deadline, by default within ``binding.readSeconds``; or one that is no
-                ResourceClaim.
+            ClaimsUnreadable: no answer before the deadline, by default within ``binding.readSeconds``, or an answer
+                that is no ResourceClaim.
         """
         return await self._get(kinds.CLAIM, namespace, name, deadline)
 
     async def template(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
-        """The ResourceClaimTemplate as JSON, or ``None`` if there is none of that name.
+        """Return the ResourceClaimTemplate as JSON, or ``None`` if there is none of that name.
 
         Raises:
-            ClaimsUnreadable: as above.
+            ClaimsUnreadable: as for :meth:`claim`.
         """
         return await self._get(kinds.CLAIM_TEMPLATE, namespace, name, deadline)
 
@@ -103,16 +107,16 @@ class LiveClaims:
 
 
 class LiveNamespaces:
-    """:class:`webhook.cluster.state.cluster.Namespaces`: reads one with one GET."""
+    """The namespaces of the API server, as :class:`webhook.cluster.state.cluster.Namespaces`: one GET for each."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     async def get(self, name: str) -> VersionedObject | None:
-        """The namespace; ``None`` if there is none of that name.
+        """Return the namespace, or ``None`` if there is none of that name.
 
         Raises:
-            StateUnknown: the API server does not say.
+            StateUnknown: the request failed.
         """
         if not NAMESPACE.fullmatch(name):
             return None
@@ -124,10 +128,10 @@ class LiveNamespaces:
 
 
 async def _document(api: Api, kind: Kind, namespace: str, name: str, deadline: float | None) -> bytes | None:
-    """The object as it was sent, or ``None``: decisions decode it themselves.
+    """Return the object as it was sent, or ``None``. Decisions decode it themselves.
 
     Raises:
-        ApiError: no answer in time, or none that an object can be taken from.
+        ApiError: no answer in time, or one without an object.
     """
     found = await api.find(kind, name, namespace, deadline=deadline)
     if found is None:
@@ -138,7 +142,7 @@ async def _document(api: Api, kind: Kind, namespace: str, name: str, deadline: f
 
 
 def _with_fix(error: ApiError, api: Api, *, missing_role: str) -> str:
-    """The error's text with what to do about it."""
+    """Return the error's text with advice."""
     fixes = {401: _UNKNOWN, 403: missing_role}
     fix = fixes.get(error.status, _LATER if isinstance(error, ApiServerAway) else "")
     if error.status == 401 and api.session.problem:

@@ -1,4 +1,4 @@
-"""How a request to the API server can fail."""
+"""The failures of a request to the API server."""
 
 from datetime import datetime
 
@@ -6,15 +6,15 @@ from webhook.words.errors import GpuTopologyError
 
 
 class ApiError(GpuTopologyError):
-    """A request did not do what it should.
+    """A failed request.
 
     Args:
-        text: For the user.
-        status: HTTP status of the answer; 0 if there was none.
+        text: The message for the user.
+        status: The HTTP status of the answer; 0 if there was none.
     """
 
     kind = "refused"
-    """A word for counts."""
+    """The kind of failure in counts."""
 
     def __init__(self, text: str, *, status: int = 0) -> None:
         super().__init__(text)
@@ -22,12 +22,12 @@ class ApiError(GpuTopologyError):
 
 
 class ApiServerAway(ApiError):
-    """The API server cannot be reached, is overloaded, or does not know us at the moment. Later it may work.
+    """A failure that may pass: the API server cannot be reached, is overloaded, or does not know us at the moment.
 
     Args:
-        text: For the user.
-        status: HTTP status of the answer; 0 if there was none.
-        retry_after: Seconds for which the API server asked to be left alone; 0 if it did not say.
+        text: The message for the user.
+        status: The HTTP status of the answer; 0 if there was none.
+        retry_after: The seconds for which the API server wants no request; 0 if it names none.
     """
 
     kind = "away"
@@ -38,26 +38,26 @@ class ApiServerAway(ApiError):
 
 
 class AnswerTooLong(ApiServerAway):
-    """The answer is longer than it may be."""
+    """An answer above the size limit."""
 
 
 class ApiRefused(ApiError):
-    """The API server understood the request and says no; the same request will fail again."""
+    """A refusal of a request that the API server understood. The same request will fail again."""
 
 
 class Denied(ApiRefused):
-    """The API server knows us, and a role is missing."""
+    """A refusal for lack of a role. The API server knows us."""
 
     kind = "denied"
 
 
 class NotFound(ApiRefused):
-    """The API server says that the object does not exist.
+    """A missing object, by the API server's own words.
 
     Args:
-        text: For the user.
-        status: HTTP status of the answer.
-        date: When it said so, by its own clock, if it says that.
+        text: The message for the user.
+        status: The HTTP status of the answer.
+        date: The time of the answer by the API server's clock, if the answer has one.
     """
 
     kind = "not-found"
@@ -68,13 +68,13 @@ class NotFound(ApiRefused):
 
 
 class NotServed(ApiRefused):
-    """The API server does not have objects of this kind.
+    """A kind of objects that the API server does not have.
 
     Args:
-        what: Was asked for.
-        api: Group and version of the objects.
-        otherwise: What the answer says to a caller who knows that there are such objects, because it may come from a
-            proxy that lost its way; ``None``: the words are the API server's own.
+        what: The request.
+        api: The group and version of the objects.
+        otherwise: The error for a caller who knows that such objects exist, because the answer may come from a
+            misconfigured proxy; ``None`` if the answer is surely the API server's own.
     """
 
     kind = "not-served"
@@ -85,18 +85,18 @@ class NotServed(ApiRefused):
 
 
 class Conflict(ApiError):
-    """The object is no longer the one that was read, or exists already."""
+    """A conflict: the object has changed since it was read, or exists already."""
 
     kind = "conflict"
 
 
 class Expired(ApiError):
-    """The version, or the next page of a list, is no longer there. Part of normal life."""
+    """A version, or a next page of a list, that the API server no longer has. This is part of normal life."""
 
     kind = "expired"
 
 
 class Malformed(ApiError):
-    """The answer is none that an API server gives, or contradicts one before."""
+    """An answer that no API server gives, or one that contradicts an earlier answer."""
 
     kind = "malformed"

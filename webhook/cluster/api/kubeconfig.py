@@ -1,4 +1,4 @@
-"""How a kubeconfig says to reach an API server, with what the official client knows of exec plugins and OIDC."""
+"""The access to an API server by a kubeconfig, with the official client for exec plugins and OIDC."""
 
 import asyncio
 import os
@@ -17,28 +17,28 @@ from webhook.words.errors import ConfigError
 
 
 class Kubeconfig:
-    """:class:`webhook.cluster.api.access.Access` of a kubeconfig.
+    """The access that a kubeconfig gives, as :class:`webhook.cluster.api.access.Access`.
 
     Args:
-        context: The files, and which of their contexts.
+        context: The files, and one of their contexts.
 
     Raises:
-        ConfigError: it cannot be used.
+        ConfigError: the kubeconfig cannot be used.
         ManifestError: a file cannot be read.
     """
 
     renew_seconds = 60.0
-    """Seconds after which the files are read again, and an exec plugin run again. Plugins keep their tokens themselves,
-    because kubectl runs them for each command."""
+    """The seconds after which files are read again and an exec plugin runs again. Plugins cache their tokens
+    themselves, because kubectl runs them for each command."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        chosen = read_context(context)  # says better than the client what is wrong with a file
+        chosen = read_context(context)  # its messages about a bad file are better than the client's
         try:
             found = _loaded(chosen)
             self._header: str | None = sendable(_bearer(found))
             self.proxy: str | None = found.proxy or find_proxy(found.host, os.environ)
-        except Exception as error:  # of the client's code for OIDC and exec plugins anything may come
+        except Exception as error:  # the client's code for OIDC and exec plugins may raise anything
             raise ConfigError(f"{context.source}: expected a kubeconfig: {problem_of(error)}") from None
         self.url: str = found.host
         self.tls_server_name: str | None = found.tls_server_name
@@ -53,21 +53,21 @@ class Kubeconfig:
         )
 
     def tls(self) -> ssl.SSLContext:
-        """For the next request."""
+        """Return the TLS context of the next request."""
         return self._trust.context()
 
     async def authorization(self) -> str:
-        """The Authorization header; an exec plugin is run, and an OIDC token that has ended is renewed.
+        """Return the Authorization header. This runs an exec plugin, and renews an OIDC token that has ended.
 
         Raises:
-            Exception: whatever a plugin or a provider makes the client raise.
+            Exception: any error that a plugin or a provider causes in the client.
         """
-        header, self._header = self._header, None  # what the start has read is fresh
+        header, self._header = self._header, None  # the value read at the start is fresh
         return _bearer(await _load(read_context(self._context))) if header is None else header
 
 
 def _loaded(chosen: Object) -> Configuration:
-    """What :func:`_load` returns, for callers that are not asynchronous, whether or not a loop runs in this thread."""
+    """Run :func:`_load` for a synchronous caller, also if an event loop runs in this thread."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, _load(chosen)).result()
 

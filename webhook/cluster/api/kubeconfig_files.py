@@ -1,4 +1,4 @@
-"""Kubeconfig files as kubectl merges them, and what one of their contexts says.
+"""Kubeconfig files, merged as kubectl merges them, and the content of one of their contexts.
 
 https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
 """
@@ -24,14 +24,14 @@ _FILES = {
 }
 """The fields that name files, by lists."""
 _LISTED = 8
-"""Names that a message has room for."""
+"""The number of names in a message."""
 
 
 def read_context(context: Context) -> Object:
-    """A kubeconfig with this context, its cluster and its user alone. Names of files in it are absolute.
+    """Return a kubeconfig with only this context, its cluster and its user. Names of files in it are absolute.
 
     Raises:
-        ConfigError: a file is no kubeconfig, or the context, its cluster or its user is not there.
+        ConfigError: a file is no kubeconfig, or the context, its cluster or its user is missing.
         ManifestError: a file cannot be read.
     """
     merged = _merged(context)
@@ -54,7 +54,7 @@ def read_context(context: Context) -> Object:
 
 
 def namespace_of(context: Context) -> str:
-    """The namespace that the context names, and ``default`` if it names none, as kubectl takes it.
+    """Return the namespace that the context names, or ``default`` if it names none, as kubectl does.
 
     Raises:
         ConfigError: a file is no kubeconfig, or there is no such context.
@@ -72,11 +72,11 @@ def namespace_of(context: Context) -> str:
 class _Merged:
     current: str
     lists: Mapping[str, Mapping[str, Object]]
-    """By the members of a kubeconfig, then by name."""
+    """The entries by list (such as ``clusters``), then by name."""
 
 
 def _merged(context: Context) -> _Merged:
-    """All files together: who names something first is believed, and nothing is mixed with what others say of it."""
+    """Merge all files. The first file that has a name counts; entries of one name are not mixed."""
     lists: dict[str, dict[str, Object]] = {kind: {} for kind in _LISTS}
     current = ""
     for path in _there(context):
@@ -94,7 +94,7 @@ def _there(context: Context) -> list[Path]:
 
 
 def exists(path: Path) -> bool:
-    """Whether something is there. What may not be looked at counts as there: reading it says what is wrong."""
+    """Return whether the path exists. One without permission counts as existing, so that reading it names the fault."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -115,10 +115,10 @@ def _read(path: Path) -> Object:
 
 
 def _entries(document: Object, kind: str, path: Path) -> Iterator[tuple[str, Object]]:
-    """Names and what they stand for, in one file.
+    """Read the names and their entries in one file.
 
     Raises:
-        ConfigError: a name stands there twice, which kubectl refuses too.
+        ConfigError: a name occurs twice, which kubectl refuses too.
     """
     listed, seen = document.get(kind), set[str]()
     for each in listed if isinstance(listed, list) else ():
@@ -133,14 +133,14 @@ def _entries(document: Object, kind: str, path: Path) -> Iterator[tuple[str, Obj
 
 
 def _absolute(entry: Object, kind: str, path: Path) -> Object:
-    """The entry with the names of files as seen from the directory of the kubeconfig."""
+    """Make the names of files absolute. They are relative to the directory of the kubeconfig."""
     found = {**entry}
     for member in _FILES.get(kind, ()):
         if isinstance(found.get(member), str) and found[member]:
             found[member] = _from(path, found[member])
     plugin = found.get("exec")
     command = plugin.get("command") if isinstance(plugin, dict) else None
-    if isinstance(plugin, dict) and isinstance(command, str) and os.sep in command:  # else it is looked for in PATH
+    if isinstance(plugin, dict) and isinstance(command, str) and os.sep in command:  # other commands are in PATH
         found["exec"] = {**plugin, "command": _from(path, command)}
     return found
 

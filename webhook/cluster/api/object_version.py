@@ -1,4 +1,4 @@
-"""An object as the API server sent it, with what tells which of two states of it is the newer one."""
+"""One state of an object as the API server sent it, with the version that orders states."""
 
 from typing import NamedTuple
 
@@ -11,12 +11,12 @@ class VersionedObject(NamedTuple):
     """One state of one object."""
 
     name: str
-    """Within its collection."""
+    """The name within its collection."""
     version: int
-    """Its resourceVersion. Those of one collection grow with time and may be compared (KEP-5504: decimal integers,
+    """The resourceVersion. Versions of one collection grow with time and may be compared (KEP-5504: decimal integers,
     in all served resources; conformance since Kubernetes 1.35, and true of etcd's revisions before)."""
     document: bytes | msgspec.Raw
-    """JSON."""
+    """The object as JSON."""
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -33,14 +33,14 @@ _DECODER = msgspec.json.Decoder(_Object)
 
 
 def read_versioned(document: bytes | msgspec.Raw, *, all_namespaces: bool = False) -> VersionedObject:
-    """The object in a list, an event or an answer.
+    """Read the object in a list, an event or an answer.
 
     Args:
-        document: JSON.
-        all_namespaces: Whether the collection has objects of several namespaces. Then ``namespace/name`` is the name.
+        document: The object as JSON.
+        all_namespaces: True if the collection has objects of several namespaces. Then the name is ``namespace/name``.
 
     Raises:
-        ValueError: it has no name, no version, or not the namespace that it needs. msgspec.DecodeError is such.
+        ValueError: a name, a version, or a needed namespace is missing. msgspec.DecodeError is a ValueError.
     """
     metadata = decode_answer(_DECODER, document).metadata
     name = metadata.name

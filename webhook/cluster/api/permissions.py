@@ -1,4 +1,4 @@
-"""What the programs may do at the API server, and nothing beyond it. Roles are tested against this list."""
+"""The permissions of the programs at the API server, and no others. Roles are tested against this list."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -7,18 +7,18 @@ from webhook.words.names import PLANNER_LEASE
 
 
 class Scope(StrEnum):
-    """Where a permission is needed."""
+    """The scope of a permission."""
 
     CLUSTER = "cluster"
     OWN_NAMESPACE = "own-namespace"
     """The namespace of the release, in which webhook and planner run."""
     TOPOLOGIES = "topologies"
-    """The namespace in which agents publish: of the installed webhook one of its own, because a Role cannot name the
-    objects of nodes that are not known yet, and so lets an agent write all that is there."""
+    """The namespace in which agents publish. The installed webhook has one for this alone, because a Role cannot name
+    the objects of unknown nodes, and so lets an agent write every object there."""
     PODS = "pods"
-    """The namespace of the pods that it is about."""
+    """The namespace of the pods in question."""
     DEFAULT_NAMESPACE = "default-namespace"
-    """``default``: there the API server wants the Events of objects without a namespace, such as Nodes."""
+    """The namespace ``default``, where the API server wants Events of objects without a namespace, such as Nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +27,27 @@ class Permission:
 
     scope: Scope
     group: str
-    """API group; empty for the core."""
+    """The API group; empty for the core group."""
     resource: str
     verbs: tuple[str, ...]
     resource_names: tuple[str, ...] = ()
-    """Only objects of these names; empty: of any. A creation cannot be limited so."""
+    """The names of the only permitted objects; empty for all objects. A creation cannot be limited in this way."""
 
 
 AGENT = (
     Permission(Scope.CLUSTER, "", "nodes", ("get", "patch")),
-    # Server-side apply is a patch, and the creation of what is not there yet.
+    # Server-side apply is a patch, and also the creation of a missing object.
     Permission(Scope.TOPOLOGIES, "", "configmaps", ("create", "get", "patch")),
     Permission(Scope.TOPOLOGIES, "coordination.k8s.io", "leases", ("create", "patch")),
     Permission(Scope.DEFAULT_NAMESPACE, "events.k8s.io", "events", ("create",)),
 )
-"""What ``gpu-topology agent`` does. A Role cannot say *only what is its own node's*; an admission policy can."""
+"""The permissions of ``gpu-topology agent``. A Role cannot say *of its own node only*; an admission policy can."""
 
 AGENT_TAINTS = (
     Permission(Scope.CLUSTER, "resource.k8s.io", "devicetaintrules", ("create", "delete", "list", "patch")),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list",)),
 )
-"""What ``gpu-topology agent --taint-devices`` does beside that. Here, too, an admission policy can say *of its own
+"""The further permissions of ``gpu-topology agent --taint-devices``. Here, too, an admission policy can say *of its own
 node*. Discovery needs no role but ``system:discovery``, which every account has."""
 
 WEBHOOK = (
@@ -62,20 +62,20 @@ WEBHOOK = (
     # The name allows a list or watch with a field selector for it (kubernetes.io, "Referring to resources").
     Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("list", "watch"), (PLANNER_LEASE,)),
 )
-"""What ``gpu-topology serve`` does: it reads the pod of each Binding, lists those of its group, and tells of what went
-wrong. With ``--state kubernetes`` it keeps namespaces, the metadata of Nodes, and what the agents publish; gets a
-namespace in doubt; and looks for HAMi's schedulers (their version, and the accounts whose Bindings should reach it)
-and for DeviceClasses that serve extended resources. It lets go the pods that wait for a planner that is gone. No role
-can limit what it patches on a pod; an admission policy can. ``/version`` needs no role but
-``system:public-info-viewer``, which everybody has."""
+"""The permissions of ``gpu-topology serve``. It reads the pod of each Binding, lists the pods of its group, and writes
+Events about failures. With ``--state kubernetes`` it mirrors namespaces, the metadata of Nodes, and the objects of the
+agents; gets a namespace in doubt; and lists HAMi's schedulers (for their version, and for the accounts whose Bindings
+should reach it) and the DeviceClasses that serve extended resources. It releases pods that wait for a planner that is
+gone. No role can limit what it patches on a pod; an admission policy can. ``/version`` needs no role but
+``system:public-info-viewer``, which every account has."""
 
 CLAIMS = (
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaims", ("get",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaimtemplates", ("get",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list", "watch")),
 )
-"""What ``gpu-topology serve`` does besides with ``claims.enabled``: it reads what a pod claims when the pod is created,
-what it was given when it is bound, and mirrors which devices drivers publish."""
+"""The further permissions of ``gpu-topology serve`` with ``claims.enabled``. It reads the claims of a pod when the pod
+is created, and the allocation when the pod is bound, and mirrors the devices that drivers publish."""
 
 PLANNER = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list", "patch", "watch")),
@@ -89,9 +89,10 @@ PLANNER = (
     Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get", "update"), (PLANNER_LEASE,)),
     Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("create",)),
 )
-"""What ``gpu-topology place`` does, and ``gpu-topology place release``: it mirrors pods, nodes and what the agents
-publish, chooses cards while it holds its Lease, and writes the choice on the pod. HAMi's version, which the Deployments
-tell, decides what its allocations mean. No role can limit what it patches on a pod; an admission policy can."""
+"""The permissions of ``gpu-topology place`` and ``gpu-topology place release``. The program mirrors pods, nodes and the
+objects of the agents, chooses cards while it holds its Lease, and writes the choice on the pod. HAMi's version, read
+from the Deployments, decides the meaning of its allocations. No role can limit what it patches on a pod; an admission
+policy can."""
 
 PLAN = (
     Permission(Scope.CLUSTER, "", "pods", ("list",)),
@@ -99,8 +100,9 @@ PLAN = (
     Permission(Scope.CLUSTER, "", "configmaps", ("list",)),
     Permission(Scope.CLUSTER, "coordination.k8s.io", "leases", ("list",)),
 )
-"""What ``gpu-topology topology plan --kubeconfig`` and ``gpu-topology claim --kubeconfig`` do, as the person who calls
-them. Without pods or nodes there is no answer; without ConfigMaps or Leases only HAMi tells of links."""
+"""The permissions of ``gpu-topology topology plan --kubeconfig`` and ``gpu-topology claim --kubeconfig``, as the user
+who calls them. Without pods or nodes there is no answer. Without ConfigMaps or Leases, links are known from HAMi
+alone."""
 
 EXPLAIN = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list")),
@@ -115,15 +117,15 @@ EXPLAIN = (
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaimtemplates", ("get",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list",)),
 )
-"""What ``gpu-topology explain`` does, as the person who calls it; without what is not allowed it says less. The Leases
-are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names. Claims, templates
-and slices are asked for where the configuration has claims looked at. ``inject`` and ``bind`` read parts of it."""
+"""The permissions of ``gpu-topology explain``, as the user who calls it. Without some of them it reports less. The
+Leases are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names. Claims,
+templates and slices are read if the configuration enables claims. ``inject`` and ``bind`` use some of these."""
 
 PUBLISH = (
     Permission(Scope.PODS, "", "pods", ("get", "patch")),
     Permission(Scope.PODS, "events.k8s.io", "events", ("create",)),
 )
-"""What ``gpu-topology verify --publish`` does, as whoever calls it; without Events the annotation is written alone."""
+"""The permissions of ``gpu-topology verify --publish``, as its caller. Without Events it writes just the annotation."""
 
 ANALYZE = (
     Permission(Scope.CLUSTER, "", "pods", ("list",)),
@@ -139,11 +141,11 @@ ANALYZE = (
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list",)),
     Permission(Scope.OWN_NAMESPACE, "", "secrets", ("get",), ("gpu-topology-webhook-tls",)),
 )
-"""What ``gpu-topology analyze`` and ``gpu-topology state save`` do, as the person who calls them. Without pods there
-is no answer; what else is not allowed is a finding. Of the Secret only the certificates are looked at, which are
+"""The permissions of ``gpu-topology analyze`` and ``gpu-topology state save``, as the user who calls them. Without pods
+there is no answer; every other missing permission is a finding. Of the Secret only the certificates are read, which are
 public. With ``analyze -n NAMESPACE`` pods, claims and templates are listed in that namespace alone, and that namespace
-is got instead of all listed."""
+is read with a get instead of a list of all."""
 
 PAGE = tuple(replace(each, verbs=(*each.verbs, "watch")) if "list" in each.verbs else each for each in ANALYZE)
-"""What ``gpu-topology page`` does, as the person who calls it. Without pods there is no page; what may be listed
-and not watched is listed again and again, and the page says that it is not live."""
+"""The permissions of ``gpu-topology page``, as the user who calls it. Without pods there is no page. Objects that may
+be listed but not watched are listed again and again, and the page says that it is not live."""

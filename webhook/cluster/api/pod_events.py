@@ -1,4 +1,4 @@
-"""Events on pods, created beside the answers: no answer waits for them, and a failure is only counted."""
+"""Events on pods, created in the background. No answer waits for them, and a failure is only counted."""
 
 import asyncio
 import socket
@@ -21,31 +21,31 @@ from webhook.words import names
 ACTION = "Bind"
 
 WINDOW = timedelta(minutes=10)
-"""A refused pod is bound again every few seconds; equal Events within this time are one."""
+"""The time within which equal Events are one. A refused pod is bound again every few seconds."""
 WAITING, REMEMBERED = 256, 4096
 DRAIN_SECONDS = 2.0
 EACH_NAMESPACE = Rate(burst=100, per_second=1)
-"""The pods of a large Job may all be told something, but not all again and again."""
+"""The rate of each namespace. The pods of a large Job may all have an Event, but not again and again."""
 ALL_NAMESPACES = Rate(burst=500, per_second=10)
 
 
 class Fate(StrEnum):
-    """What became of an Event."""
+    """The fate of an Event."""
 
     CREATED = "created"
     SUPPRESSED = "suppressed"
-    """An equal one was told within :data:`WINDOW`."""
+    """An equal Event was created within :data:`WINDOW`."""
     LIMITED = "limited"
-    """Too many were told of the namespace, or of all."""
+    """There were too many Events in the namespace, or in all."""
     DROPPED = "dropped"
-    """Too many were waiting, or the program ended."""
+    """Too many Events were waiting, or the program ended."""
     FAILED = "failed"
-    """The API server did not take it."""
+    """The API server did not accept the Event."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodReference:
-    """The pod that an Event is about."""
+    """The pod of an Event."""
 
     namespace: str
     name: str
@@ -53,14 +53,14 @@ class PodReference:
 
 
 class PodEvents:
-    """Creates Events one after the other.
+    """Creates Events one after the other, in the background.
 
     Args:
         api: The API server.
-        instance: Which of the program's replicas this is.
-        reporter: How the program calls itself.
-        action: What it was doing.
-        now: The time, with its zone.
+        instance: The name of this replica of the program.
+        reporter: The name of the program.
+        action: The action of the program that the Events report.
+        now: A function that returns the time, with its zone.
     """
 
     def __init__(
@@ -77,15 +77,15 @@ class PodEvents:
         self._now = now
         self._waiting: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue(WAITING)
         self._told: dict[str, datetime] = {}
-        """When the window of an Event began, by its name; the oldest come first."""
+        """The begin of the window of an Event, by the Event's name; the oldest come first."""
         self._buckets = Buckets(each=EACH_NAMESPACE, total=ALL_NAMESPACES)
         self._poster: asyncio.Task[None] | None = None
         self.counts: Counter[Fate] = Counter()
         self.failure = ""
-        """Why the last one failed; empty after one that did not."""
+        """The error of the last Event; empty if it succeeded."""
 
     def tell(self, event: PodEvent, pod: PodReference) -> None:
-        """Create the Event soon, unless an equal one is fresh; returns at once and never fails."""
+        """Create the Event soon, unless a recent one is equal. Returns at once and never fails."""
         at = self._now()
         key = digest(pod.uid, event.reason, event.note)
         began = self._told.get(key)
@@ -106,14 +106,14 @@ class PodEvents:
             self._poster = asyncio.create_task(self._post_all())
 
     async def close(self) -> None:
-        """Give those that wait a short time to be created; then drop them."""
+        """Wait a short time until the waiting Events are created, and drop the rest."""
         if self._poster is None:
             return
         try:
             async with asyncio.timeout(DRAIN_SECONDS):
                 await self._waiting.join()
         except TimeoutError:
-            self.counts[Fate.DROPPED] += self._waiting.qsize() + 1  # and the one that is being posted
+            self.counts[Fate.DROPPED] += self._waiting.qsize() + 1  # one more is being posted
         self._poster.cancel()
         await asyncio.wait((self._poster,))
         self._poster = None
@@ -130,11 +130,11 @@ class PodEvents:
             self.failure = await self._post(manifest)
             self.counts[Fate.FAILED if self.failure else Fate.CREATED] += 1
             if self.failure:
-                self._told.pop(key, None)  # the next attempt to bind tells it again
+                self._told.pop(key, None)  # so the next attempt to bind creates it
             self._waiting.task_done()
 
     async def _post(self, manifest: dict[str, Any]) -> str:
-        """Why it failed; empty if it did not. An Event of that name that is there already is the same one."""
+        """Create the Event, and return the error or an empty text. An existing Event of the name counts as created."""
         try:
             with suppress(Conflict):
                 await self._api.create(EVENT, manifest, may_repeat=True)
@@ -144,7 +144,7 @@ class PodEvents:
 
 
 def _manifest(event: PodEvent, pod: PodReference, reporter: Reporter, at: datetime) -> dict[str, Any]:
-    """The Event; replicas that see the same pod within one window of time write one."""
+    """Return the Event. Replicas that see the same pod within one window of time write the same Event."""
     window = int(at.timestamp() // WINDOW.total_seconds())
     regarding = {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
     return event_manifest(

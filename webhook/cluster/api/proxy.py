@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 
 def find_proxy(url: str, environment: Mapping[str, str]) -> str | None:
-    """The proxy of ``https_proxy`` or ``http_proxy``, or else ``all_proxy``, unless ``no_proxy`` exempts the host.
+    """Find the proxy of ``https_proxy`` or ``http_proxy``, or else ``all_proxy``, unless ``no_proxy`` exempts the host.
 
-    Names in small letters count before capitals. Entries of ``no_proxy`` are names, which stand for their subdomains
-    too, addresses, networks such as ``10.96.0.0/12``, or ``*``: Go's golang.org/x/net/http/httpproxy.
+    Names in small letters count before capitals. Entries of ``no_proxy`` are names, which include their subdomains,
+    addresses, networks such as ``10.96.0.0/12``, or ``*``: Go's golang.org/x/net/http/httpproxy.
     """
     parts = urlsplit(url)
     exempt = _said(environment, "no_proxy") or ""

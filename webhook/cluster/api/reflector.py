@@ -1,10 +1,10 @@
-"""Keeps a mirror of a collection at the API server: a list in pages, then a watch, then again what is needed.
+"""The mirror of a collection at the API server: a list in pages, then a watch, then either again as needed.
 
-It runs on the event loop of the reviews, without threads, and never does much at once: one C call that decodes a big
-list holds the GIL for its whole length, in whatever thread it is made, and every review waits for it. So pages stay
-near :data:`PAGE_AIM` bytes (to find the objects in one takes a quarter of a millisecond), objects are decoded one by
-one, and after :data:`SLICE_SECONDS` of that the reviews have their turn. Nothing is kept of a page once it is read, and
-the watch takes no more from the network than it has read.
+The reflector runs on the event loop of the reviews, without threads, and works in short slices. One C call that decodes
+a big list holds the GIL for its whole length, in any thread, and every review waits for it. So pages stay near
+:data:`PAGE_AIM` bytes (finding the objects of one takes a quarter of a millisecond), objects are decoded one by one,
+and after :data:`SLICE_SECONDS` of decoding the reviews have their turn. A page is dropped once it is read, and the
+watch takes no more from the network than it has read.
 """
 
 import asyncio
@@ -29,62 +29,64 @@ FIRST_PAGE = 20
 PAGE_AIM = 128 * 1024
 PAGE_BYTES = 32 * 1024 * 1024
 LIST_SECONDS = 30.0
-"""For one page."""
+"""The time limit of one page."""
 SLICE_SECONDS = 0.00025
 REST_SECONDS = 0.001
-"""Between slices of a list that is not the first: no start waits for it."""
+"""The pause between slices of a list that is not the first, because no start waits for it."""
 
 WATCH_SECONDS = (300, 600)
-"""After so long the API server is asked to end a watch, as client-go does (tools/cache/reflector.go)."""
+"""The seconds after which the API server ends a watch at our request, as client-go does (tools/cache/reflector.go)."""
 GRACE_SECONDS = 30.0
 LIVELY_SECONDS = 0.5
-"""A watch that lasted so long was one, even if nothing happened meanwhile."""
+"""The time after which a watch counts as a success, even if nothing happened meanwhile."""
 
 FIRST_DELAY, LONGEST_DELAY = 0.2, 30.0
 SHORT_PAUSE = 0.1
 OLD_LISTS = 3
-"""So many lists in a row that are older than what is known, and the cluster was restored from a backup."""
+"""The number of old lists in a row that means a cluster restored from a backup.
+
+An old list has an earlier version than one that is known."""
 FAILED_WATCHES = 3
-"""So many watches in a row that the API server refused, and only a new list can help: for example of a version that a
-restored cluster will have one day (apiserver storage/errors.go, NewTooLargeResourceVersionError)."""
+"""The number of refused watches in a row after which a new list is needed: for example if the version is one that a
+restored cluster will reach only later (apiserver storage/errors.go, NewTooLargeResourceVersionError)."""
 TOO_MANY_REQUESTS = 429
-"""Says nothing of the version: the API server has too much to do, or its watch cache is not filled yet. A list would
-cost it more than the watch, so only that is tried again, as client-go does (tools/cache/reflector.go)."""
+"""The status that says nothing about the version: the API server is overloaded, or its watch cache is not filled. A
+list would cost it more than the watch, so only the watch is tried again, as in client-go (tools/cache/reflector.go)."""
 
 
 class Mirror(Protocol):
-    """What holds the objects."""
+    """The receiver of the objects."""
 
     @property
     def filled(self) -> bool:
-        """Whether it has been complete once."""
+        """True if the mirror has been complete once."""
 
     def put(self, versioned: VersionedObject) -> bool:
-        """The object was like that; returns whether an object of that name is kept now."""
+        """Take a state of an object, and return whether an object of that name is stored now."""
 
     def drop(self, versioned: VersionedObject) -> None:
-        """The object was deleted; the version is that of its end."""
+        """Remove a deleted object; the version is that of its deletion."""
 
     def listed(self, version: int, names: Set[str]) -> None:
-        """At that version there were objects of these names, all of them put already, and no others that are kept."""
+        """Take the names of all objects at that version; each was put already, and every other stored one is gone."""
 
     def caught_up(self, version: int) -> None:
-        """All that happened up to that version has been told."""
+        """Note that all changes up to that version have been delivered."""
 
     def not_served(self) -> None:
-        """The API server has no such objects. Later it may have the same ones again, of the same versions."""
+        """Note that the API server has no such objects. It may have them again later, in the same versions."""
 
     def forget_versions(self) -> None:
-        """What comes next is newer, whatever its version says."""
+        """Treat whatever comes next as newer, regardless of its version."""
 
     def confirm(self) -> None:
-        """The API server has been heard."""
+        """Note that the API server has answered."""
 
     def doubt(self, name: str, problem: str) -> None:
-        """An object of that name, or of none, was sent in a form that it cannot have."""
+        """Note that an object was sent in an impossible form; ``name`` may be empty."""
 
     def failed(self, problem: str) -> None:
-        """The API server could not be asked; empty when it can again."""
+        """Note that a request failed; an empty ``problem`` means that requests succeed again."""
 
 
 class _BookmarkMeta(msgspec.Struct, rename="camel"):
@@ -99,14 +101,14 @@ _BOOKMARK = msgspec.json.Decoder(_Bookmark)
 
 
 class Reflector:
-    """One collection, mirrored for as long as :meth:`run` runs.
+    """A collection, mirrored while :meth:`run` runs.
 
     Args:
         api: The API server.
-        collection: To be mirrored.
-        mirror: Where to.
-        errors: Counts failures, by resource and kind.
-        chance: Between 0 and 1, another one each time.
+        collection: The collection to mirror.
+        mirror: The receiver of the objects.
+        errors: The counts of failures, by resource and kind.
+        chance: A function that returns random numbers between 0 and 1.
     """
 
     def __init__(
@@ -124,17 +126,17 @@ class Reflector:
         self._errors = errors
         self._chance = chance
         self._version: int | None = None
-        """From which to watch; None: a list is needed."""
+        """The version from which to watch; None if a list is needed."""
         self._newest = 0
         self._old_lists = 0
         self._failures = 0
-        """In a row, without anything heard in between."""
+        """The number of failures in a row."""
         self._failed_watches = 0
         self._is_without = False
-        """Whether the API server does not have such objects."""
+        """True if the API server does not have such objects."""
 
     async def run(self) -> NoReturn:
-        """Mirror it until this is cancelled."""
+        """Mirror the collection until this is cancelled."""
         while True:
             try:
                 if self._version is None:
@@ -147,7 +149,7 @@ class Reflector:
             await asyncio.sleep(delay)
 
     def _after(self, error: ApiError) -> float:
-        """Note a failure; returns for how long to leave the API server alone."""
+        """Note a failure, and return the seconds to wait before the next request."""
         self._failures += 1
         if isinstance(error, NotServed):
             return self._without(error)
@@ -160,7 +162,7 @@ class Reflector:
         return min(LONGEST_DELAY, longest) * (0.5 + self._chance())
 
     def _without(self, error: NotServed) -> float:
-        """The cluster has no such objects, which is no failure of ours: it is counted once, and asked for seldom."""
+        """Note that the cluster has no such objects: no failure of ours, counted once and tried seldom."""
         if not self._is_without:
             self._is_without = True
             self._errors[self._collection.name, error.kind] += 1
@@ -176,7 +178,7 @@ class Reflector:
             self._mirror.failed("")
 
     async def _list(self) -> int:
-        """All objects, in pages; returns the version of the list."""
+        """List all objects in pages, and return the version of the list."""
         version, names, pace = 0, set[str](), _Pace(hurry=not self._mirror.filled)
         paging = Paging(FIRST_PAGE, PAGE_BYTES, aim=PAGE_AIM)
         try:
@@ -191,7 +193,7 @@ class Reflector:
                             names.add(name)
                         await pace.breathe()
         except NotServed as error:
-            # Whoever has such objects is not told by a proxy that lost its way that there are none.
+            # If such objects were seen before, a misconfigured proxy must not convince us that there are none.
             raise (error.otherwise if self._newest and error.otherwise else error) from None
         self._mirror.listed(version, names)
         self._mirror.confirm()
@@ -199,7 +201,11 @@ class Reflector:
         return version
 
     def _check_age(self, what: str, version: int) -> None:
-        """A list without a version is the newest there is. One that is older all the same is not believed at once."""
+        """Check that the list is not older than what is known, because a list without a version is the newest.
+
+        Raises:
+            Malformed: the list is older, and the lists before it do not confirm this yet.
+        """
         if version >= self._newest:
             self._old_lists = 0
             return
@@ -210,7 +216,7 @@ class Reflector:
         self._mirror.forget_versions()
 
     def _put(self, document: msgspec.Raw) -> str | None:
-        """Hand an object on; returns its name if it is kept."""
+        """Put an object into the mirror, and return its name if it is stored."""
         try:
             versioned = self._read(document)
         except ValueError as error:
@@ -222,7 +228,7 @@ class Reflector:
         return read_versioned(document, all_namespaces=self._collection.all_namespaces)
 
     async def _watch_from(self, version: int) -> None:
-        """What happens after that version, until the API server ends it; a refusal is counted."""
+        """Watch from that version on, until the API server ends the watch; a refusal is counted."""
         try:
             await self._watch(version)
         except ApiError as error:
@@ -246,7 +252,7 @@ class Reflector:
                 self._failures = 0 if lively else self._failures
             if lively:
                 self._heard()
-            elif not self._failures:  # ended before anything was said: once is chance
+            elif not self._failures:  # it ended before any event: once may be chance
                 self._failures = 1
             else:
                 raise ApiServerAway(f"{what}: the API server ends each watch at once")
@@ -269,7 +275,7 @@ class Reflector:
             try:
                 versioned = self._read(event.object)
             except ValueError as error:
-                # It is not known of which object this was the newest state: only a list can tell.
+                # The object that changed is unknown, so only a list can show its newest state.
                 self._version = None
                 self._mirror.doubt("", str(error))
                 raise Malformed(f"{what}: expected an object, found none: {error}") from None
@@ -290,12 +296,12 @@ class Reflector:
 def filled_from(
     api: Api,
 ) -> Callable[[Collection, Mirror, Counter[tuple[str, str]]], Callable[[], Coroutine[Any, Any, None]]]:
-    """How mirrors are filled from an API server: :data:`webhook.cluster.state.keeper.Fill`."""
+    """Return the source that fills mirrors from an API server: :data:`webhook.cluster.state.keeper.Fill`."""
     return lambda collection, mirror, errors: Reflector(api, collection, mirror, errors=errors).run
 
 
 class _Pace:
-    """Lets reviews have their turn after each slice of work, and most of the time if there is no hurry."""
+    """The slices of work: after each one the reviews have their turn, for a longer time if there is no hurry."""
 
     def __init__(self, *, hurry: bool) -> None:
         self._rest = 0.0 if hurry else REST_SECONDS

@@ -1,4 +1,4 @@
-"""Names of collections as the command line still knows them; :mod:`webhook.cluster.kinds` has the collections."""
+"""The names of collections that the command line uses; :mod:`webhook.cluster.kinds` has the collections."""
 
 from webhook.cluster import kinds
 from webhook.cluster.kinds import NAMESPACES, NODES, PODS, WHOLE_NODES

@@ -1,6 +1,6 @@
-"""What the cluster tells a program that runs in it as a pod.
+"""The access of a program that runs as a pod, by its service account.
 
-The places are those of kubernetes.io, "Accessing the Kubernetes API from a Pod".
+The paths are those of kubernetes.io, "Accessing the Kubernetes API from a Pod".
 """
 
 import os
@@ -17,18 +17,18 @@ HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 
 
 class ServiceAccount:
-    """:class:`webhook.cluster.api.access.Access` of a pod. The kubelet replaces its files while the program runs.
+    """The access of a pod, as :class:`webhook.cluster.api.access.Access`. The kubelet replaces its files at run time.
 
     Args:
-        directory: Where they are, if not where every pod has them.
-        environment: Says where the API server is.
+        directory: The directory of the files, if it is not the usual one.
+        environment: The variables with the address of the API server.
 
     Raises:
-        ConfigError: something of it is missing.
+        ConfigError: a variable or file is missing.
     """
 
     renew_seconds = 10.0
-    """So often the token is read; client-go does it once a minute (client-go transport/token_source.go)."""
+    """The time between two reads of the token; client-go has one minute (client-go transport/token_source.go)."""
 
     def __init__(self, directory: Path | None = None, environment: Mapping[str, str] = os.environ) -> None:
         host, port = environment.get(HOST), environment.get(PORT)
@@ -50,15 +50,15 @@ class ServiceAccount:
         self._trust = Trust(TlsFiles(authority=str(authority), server=self.url))
 
     def tls(self) -> ssl.SSLContext:
-        """For a new connection."""
+        """Return the TLS context of the next connection."""
         return self._trust.context()
 
     async def authorization(self) -> str:
-        """The Authorization header as the token file has it now.
+        """Return the Authorization header with the token that is now in the file.
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: it is empty, or no text.
+            ValueError: the file is empty, or no text.
         """
         return f"Bearer {self._read_token()}"
 

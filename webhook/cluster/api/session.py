@@ -1,4 +1,4 @@
-"""Requests to the API server, for every program of ours: aiohttp, with raw JSON in and out."""
+"""Requests to the API server, for every program of ours: aiohttp, with raw JSON in both directions."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -22,21 +22,21 @@ from webhook.words.printable import printable
 
 MAX_CONNECTIONS = 64
 IDLE_SECONDS = 30.0
-"""Below the 90 s after which kube-apiserver closes an idle connection (apiserver pkg/server/secure_serving.go), and
-below what load balancers in between grant."""
+"""The lifetime of an idle connection: below the 90 s after which kube-apiserver closes it (apiserver
+pkg/server/secure_serving.go), and below the limits of load balancers on the way."""
 READ_AHEAD = 128 * 1024
-"""Bytes of an answer that may wait to be read before the server is made to wait; aiohttp allows twice as many."""
+"""The unread bytes of an answer above which the server must wait; aiohttp allows twice as many."""
 _LOST_CONNECTION = (aiohttp.ServerDisconnectedError, aiohttp.ClientConnectionResetError)
 _STOPPING = "the program stops"
 
 
 class Session:
-    """Connections to one API server, kept alive. They belong to the event loop of the first request.
+    """Kept-alive connections to one API server. They belong to the event loop of the first request.
 
     Args:
-        access: How the API server is reached.
-        user_agent: How we name ourselves.
-        seconds: How long a request may take, from waiting for a connection to the last byte.
+        access: The way to the API server.
+        user_agent: Our name in requests.
+        seconds: The time limit of a request, from the wait for a connection to the last byte.
 
     Raises:
         ConfigError: the address or the proxy of ``access`` cannot be used.
@@ -53,7 +53,7 @@ class Session:
 
     @property
     def problem(self) -> str:
-        """Why the credentials could not be renewed; empty when they were."""
+        """The reason why the credentials could not be renewed; empty if they were."""
         return self._credentials.problem
 
     async def get(
@@ -66,10 +66,10 @@ class Session:
         seconds: float | None = None,
         deadline: float | None = None,
     ) -> Answer:
-        """GET; :meth:`ask` without a body."""
+        """Make a GET: :meth:`ask` without a body."""
         return await self.ask(what, "GET", path, limit=limit, accept=accept, seconds=seconds, deadline=deadline)
 
-    async def ask(  # noqa: PLR0913 - what a request is made of
+    async def ask(  # noqa: PLR0913 - the parts of a request
         self,
         what: str,
         method: str,
@@ -83,19 +83,19 @@ class Session:
         deadline: float | None = None,
         may_repeat: bool = False,
     ) -> Answer:
-        """Make a request and wait for the whole answer, whatever its status.
+        """Make a request and wait for the whole answer, with any status.
 
         Args:
-            what: What is asked for, such as ``get pod team-a/train``; errors begin with it.
-            method: Of HTTP. GET, PUT and DELETE are sent again if a kept connection was dead.
-            path: With the query, escaped.
-            body: To be sent.
-            limit: Bytes that the answer may have.
-            content_type: Of the body.
+            what: The request in words, such as ``get pod team-a/train``; errors begin with it.
+            method: The HTTP method. GET, PUT and DELETE are sent again if a kept connection was dead.
+            path: The path with the query, escaped.
+            body: The body to send.
+            limit: The most bytes of the answer.
+            content_type: The type of the body.
             accept: The form of the answer.
-            seconds: How long it may take, if that is not what the session says.
-            deadline: Until when, on the clock of the event loop: several requests may share the seconds.
-            may_repeat: Whether a POST or PATCH may be sent again too, because the object has a name, for example.
+            seconds: The time limit, if it differs from the session's.
+            deadline: The time limit on the clock of the event loop, for several requests that share one.
+            may_repeat: True if a POST or PATCH may be sent again too, for example because the object has a name.
 
         Raises:
             ApiServerAway: no whole answer in time, or one that is longer than ``limit``.
@@ -121,18 +121,18 @@ class Session:
     async def watch(
         self, what: str, path: str, *, limit: int, accept: str, seconds: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """GET of an answer that goes on, as its lines.
+        """Make a GET whose answer goes on, and yield its lines.
 
         Args:
-            what: What is asked for; errors begin with it.
-            path: With the query, escaped.
-            limit: Bytes that one line may have.
+            what: The request in words; errors begin with it.
+            path: The path with the query, escaped.
+            limit: The most bytes of one line.
             accept: The form of the lines.
-            seconds: How long it may go on.
+            seconds: The longest time that the answer may go on.
 
         Raises:
-            ApiServerAway: it cannot be begun, it went on for too long or was cut off. Also from within the block.
-            ApiError: the API server refused it.
+            ApiServerAway: the answer did not begin, went on for too long or was cut off. Also from within the block.
+            ApiError: the API server refused the request.
         """
         try:
             async with asyncio.timeout(seconds):
@@ -149,7 +149,7 @@ class Session:
             raise self._away(what, error) from None
 
     async def close(self) -> None:
-        """Close the connections; whoever waits for an answer gets an error."""
+        """Close the connections. Open requests fail."""
         self._closed = True
         await self._credentials.close()
         if self._client is not None:
@@ -157,7 +157,7 @@ class Session:
 
     @asynccontextmanager
     async def _begun(self, what: str, path: str, accept: str, limit: int) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer to a watch once its head is there, if it is none that refuses it."""
+        """Yield the answer to a watch once its head has come, and raise if the head is a refusal."""
         head = asyncio.timeout(self.seconds)
         async with head, await self._request("GET", path, {"Accept": accept}, None) as response:
             if response.status != 200:
@@ -172,7 +172,7 @@ class Session:
     async def _request(
         self, method: str, path: str, headers: dict[str, str], body: bytes | None
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        """A request with our credentials; it is sent when the block of the answer begins."""
+        """Prepare a request with our credentials. It is sent on entry of the answer's block."""
         if self._closed:
             raise aiohttp.ClientConnectionError(_STOPPING)
         authorization = await self._credentials.authorization()
@@ -186,7 +186,7 @@ class Session:
             ssl=self._access.tls() if self._url.startswith("https:") else True,
             server_hostname=self._access.tls_server_name,
             proxy=self._access.proxy,
-            allow_redirects=False,  # a token is for the API server alone
+            allow_redirects=False,  # the token is for the API server alone
         )
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -195,7 +195,7 @@ class Session:
                 connector=Connector(limit=MAX_CONNECTIONS, keepalive_timeout=IDLE_SECONDS),
                 headers=self._headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(),  # none: each request has a deadline
+                timeout=aiohttp.ClientTimeout(),  # no limit here, because each request has a deadline
                 auto_decompress=False,
                 read_bufsize=READ_AHEAD,
             )
@@ -210,9 +210,9 @@ class Session:
 
 
 def connect(where: Where, *, user_agent: str, seconds: float) -> Session:
-    """The API server that a kubeconfig names or, without one, that of the cluster in which this program runs as a pod.
+    """Make a session with the API server of a kubeconfig or, without one, of the cluster in which this runs as a pod.
 
-    Nothing is sent yet.
+    This sends no request.
 
     Raises:
         ConfigError: there is no such configuration, or it cannot be used.
@@ -222,10 +222,10 @@ def connect(where: Where, *, user_agent: str, seconds: float) -> Session:
 
 
 def find_access(where: Where) -> Access:
-    """The way that a kubeconfig names or, without one, what the cluster tells a program that runs in it as a pod.
+    """Find the access that a kubeconfig gives or, without one, the service account of this pod.
 
     Args:
-        where: Which cluster.
+        where: The cluster.
 
     Raises:
         ConfigError: there is no such configuration, or it cannot be used.
@@ -234,7 +234,7 @@ def find_access(where: Where) -> Access:
     if where is None:
         return ServiceAccount()
     context = Context((where,)) if isinstance(where, Path) else where
-    # The official client knows exec plugins and OIDC. It takes 45 MiB, which a pod of the cluster does without.
+    # The official client supports exec plugins and OIDC. It takes 45 MiB, which a pod of the cluster saves.
     try:
         from webhook.cluster.api.kubeconfig import Kubeconfig  # noqa: PLC0415
     except ModuleNotFoundError as missing:
@@ -246,10 +246,10 @@ def find_access(where: Where) -> Access:
 
 
 def checked_url(access: Access) -> str:
-    """The address without a slash at its end.
+    """Return the address without a slash at its end.
 
     Raises:
-        ConfigError: it is none, or the proxy is of a kind that is not known here.
+        ConfigError: the address is none, or the proxy is of an unknown kind.
     """
     url = access.url
     try:
@@ -265,7 +265,7 @@ def checked_url(access: Access) -> str:
 
 
 def _words(error: Exception) -> str:
-    """What went wrong, in one line. aiohttp quotes what it could not read, which may be part of a Secret."""
+    """Describe an error in one line. aiohttp quotes bytes that it could not read, which may be part of a Secret."""
     if isinstance(error, aiohttp.ClientPayloadError):
         return "the connection ended before the answer did"
     if isinstance(error, aiohttp.ClientResponseError):
@@ -278,7 +278,7 @@ def _words(error: Exception) -> str:
 
 
 class _TooLongError(Exception):
-    """What came is longer than it may be."""
+    """Data above the size limit."""
 
 
 async def _whole(response: aiohttp.ClientResponse, limit: int) -> bytes:
@@ -294,7 +294,7 @@ async def _whole(response: aiohttp.ClientResponse, limit: int) -> bytes:
 
 
 async def _lines(response: aiohttp.ClientResponse, limit: int) -> AsyncGenerator[bytes, None]:
-    """The lines that are not empty, whole; what follows the last line break is a line too."""
+    """Yield the complete lines that are not empty. Text after the last line break counts as a line too."""
     parts, size = list[bytes](), 0
     async for chunk in response.content.iter_any():
         *ended, rest = chunk.split(b"\n")

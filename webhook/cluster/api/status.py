@@ -1,4 +1,4 @@
-"""What an answer of the API server that is no success means: its ``Status``, read, and whether to try again."""
+"""The meaning of an unsuccessful answer of the API server: its ``Status``, and whether to try again."""
 
 import contextlib
 from collections.abc import Mapping
@@ -14,23 +14,23 @@ from webhook.words.nesting import decode_answer
 from webhook.words.printable import fitted, printable
 
 _LATER = frozenset({401, 408, 429})
-"""Besides 5xx: what a later request, perhaps with a newer token, may get past."""
+"""The codes besides 5xx with which a later request, perhaps with a newer token, may succeed."""
 WORDS_LIMIT = 4096
-"""Characters of a message of the API server. It repeats what others wrote, and goes into logs and to terminals."""
+"""The most characters of a message of the API server. It repeats foreign text, and goes into logs and to terminals."""
 
 
 class Answer(NamedTuple):
-    """What a server said."""
+    """The answer of a server."""
 
     status: int
-    """HTTP status."""
+    """The HTTP status."""
     body: bytes
     headers: Mapping[str, str] = {}
-    """By their names, whatever the case of these."""
+    """The headers by their names, in any case."""
 
     @property
     def date(self) -> datetime | None:
-        """When the server answered, by its own clock, in UTC; ``None`` if it does not say so."""
+        """The time of the answer by the server's clock, in UTC; ``None`` if the answer has none."""
         try:
             found = parsedate_to_datetime(self.headers.get("Date", ""))
         except (TypeError, ValueError):
@@ -43,7 +43,7 @@ class _Details(msgspec.Struct):
 
 
 class _Status(msgspec.Struct):
-    """The fields of ``v1`` that we read."""
+    """The fields of the ``v1`` object that we read."""
 
     kind: str = ""
     message: str | None = None
@@ -55,7 +55,7 @@ _DECODER = msgspec.json.Decoder(_Status)
 
 
 def failure(what: str, answer: Answer) -> ApiError:
-    """The error that an answer stands for; ``what`` was asked, such as ``get pod team-a/train``.
+    """Return the error for an answer; ``what`` is the request, such as ``get pod team-a/train``.
 
     A 404 without the API server's own words may come from a proxy in between or a wrong path, so it is no
     :class:`NotFound`.
@@ -71,13 +71,13 @@ def failure(what: str, answer: Answer) -> ApiError:
 
 
 def is_of_the_api_server(answer: Answer) -> bool:
-    """Whether a refusal is the API server's own, and not that of something in between."""
+    """Return whether a refusal is the API server's own, and not that of a proxy in between."""
     found = _read(answer.body)
     return found.kind == "Status" and found.code == answer.status
 
 
 def failure_of_event(what: str, document: msgspec.Raw) -> ApiError:
-    """The error that the object of a watch event of type ``ERROR`` stands for."""
+    """Return the error for the object of a watch event of type ``ERROR``."""
     body = bytes(document)
     return failure(what, Answer(_read(body).code, body))
 
@@ -89,7 +89,7 @@ def _read(body: bytes) -> _Status:
 
 
 def _words(found: _Status, answer: Answer) -> str:
-    """The message, or the beginning of what stands there instead; escaped and bounded, with the code."""
+    """Return the message with the code, or else the beginning of the body; escaped and bounded."""
     if found.message:
         return f"{fitted(found.message, WORDS_LIMIT)} ({answer.status})"
     text = shorten(answer.body.decode(errors="replace"))
@@ -97,6 +97,6 @@ def _words(found: _Status, answer: Answer) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds; the API server sends no dates (apiserver pkg/server/filters/maxinflight.go)."""
+    """Return the seconds of ``Retry-After``, never a date (apiserver pkg/server/filters/maxinflight.go)."""
     text = headers.get("Retry-After", "")
     return float(text) if text.isdecimal() and text.isascii() and len(text) < 6 else 0.0

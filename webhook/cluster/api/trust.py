@@ -1,8 +1,8 @@
-"""Whom we trust at the API server, and the certificate that says who we are: read again when their files change.
+"""The TLS side of a connection: trusted authorities and client certificate, read again when their files change.
 
-The kubelet renews the files of a service account in a running pod, the certificate of the cluster's authority among
-them. Each request looks at the files, which costs a call of stat for each. After a change requests take new
-connections; a request that is on its way goes on.
+The kubelet renews the files of a service account in a running pod, among them the certificate of the cluster's
+authority. Each request looks at the files, which costs a call of stat for each. After a change, requests take new
+connections; a running request goes on.
 """
 
 import ssl
@@ -16,24 +16,24 @@ _Stamp = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TlsFiles:
-    """What a TLS context is made of."""
+    """The parts of a TLS context."""
 
     authority: str | None = None
-    """File with the authorities to trust; without one, those of this machine."""
+    """The file with the trusted authorities; without one, those of this machine are trusted."""
     certificate: str | None = None
-    """File with the client certificate, if there is one."""
+    """The file with the client certificate, if there is one."""
     key: str | None = None
     verify: bool = True
-    """Whether the certificate of the API server is checked."""
+    """True if the certificate of the API server is checked."""
     server: str = "the API server"
-    """How messages call it."""
+    """The name of the server in messages."""
 
 
 class Trust:
-    """A client's TLS context.
+    """A client's TLS context that follows its files.
 
     Args:
-        files: What it is made of.
+        files: The parts of the context.
 
     Raises:
         ConfigError: a certificate or key cannot be read.
@@ -46,18 +46,18 @@ class Trust:
         self._context = tls_context(files)
 
     def context(self) -> ssl.SSLContext:
-        """For the next request. Files that cannot be read, or do not fit together yet, leave it as it was."""
+        """Return the context of the next request. Files that are unreadable, or do not match yet, leave the old one."""
         stamp = self._read_stamp()
         if stamp and stamp != self._stamp:
             try:
                 self._context = tls_context(self._files)
             except ConfigError:
-                return self._context  # perhaps between two writes; the next request tries again
+                return self._context  # perhaps between two writes, so the next request tries again
             self._stamp = stamp
         return self._context
 
     def _read_stamp(self) -> _Stamp:
-        """What changes with the files; nothing if one is not there."""
+        """Return a value that changes with the files; empty if one is missing."""
         try:
             found = [path.stat() for path in self._paths]
         except OSError:
@@ -66,7 +66,7 @@ class Trust:
 
 
 def tls_context(files: TlsFiles) -> ssl.SSLContext:
-    """Whom to trust and who we are.
+    """Make a context from trusted authorities and a client certificate.
 
     Raises:
         ConfigError: a certificate or key cannot be read.
@@ -75,7 +75,7 @@ def tls_context(files: TlsFiles) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=files.authority)
         if files.certificate:
             context.load_cert_chain(files.certificate, files.key)
-    except (OSError, ValueError) as error:  # of OpenSSL's errors some are the one, some the other
+    except (OSError, ValueError) as error:  # OpenSSL's errors are of either type
         read = files.authority or "the configuration", files.certificate or "no client certificate"
         raise ConfigError(f"expected certificates for {files.server} in {' and '.join(read)}: {error}") from None
     context.set_alpn_protocols(["http/1.1"])

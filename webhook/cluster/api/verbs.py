@@ -1,7 +1,7 @@
 """The verbs of the API server for objects of every kind: get, list in pages, create, replace, patch, delete, watch.
 
-Objects go in and come out as JSON, never as models of it: what is not known here is not lost. An answer that is no
-success is an error of :mod:`webhook.cluster.api.errors`, whose text begins with what was asked for.
+Objects go in and come out as JSON, never as models of it, so that unknown fields are not lost. An unsuccessful answer
+raises an error of :mod:`webhook.cluster.api.errors`, whose text begins with the request.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -23,62 +23,62 @@ from webhook.words.object_names import OBJECT
 from webhook.words.patch import Operation
 
 OBJECT_BYTES = 4 * 1024 * 1024
-"""More than an object may have: etcd refuses requests above 1.5 MiB (etcd server/embed/config.go)."""
+"""The most bytes of an answer with one object: etcd refuses requests above 1.5 MiB (etcd server/embed/config.go)."""
 LINE_BYTES = 10 * 1024 * 1024
-"""Of an event. The API server keeps built-in kinds in etcd as protobuf, and in JSON a control character takes six
-bytes."""
+"""The most bytes of an event. The API server keeps built-in kinds in etcd as protobuf, and in JSON a control character
+takes six bytes."""
 MOST_PER_PAGE = 500
 
 Object = dict[str, Any]
 
 
 class PatchForm(Enum):
-    """How a patch is meant: kubernetes.io, "Update API Objects in Place Using kubectl patch"."""
+    """Types of a patch: kubernetes.io, "Update API Objects in Place Using kubectl patch"."""
 
     APPLY = "application/apply-patch+yaml"
-    """Create the object, or make the fields in the patch what they are there, whoever set them. Others stay."""
+    """Create the object, or set the fields in the patch, whoever set them before. Other fields stay."""
     MERGE = "application/merge-patch+json"
-    """``Conflict`` if the patch names a resourceVersion that is no longer the newest, or the uid of another object."""
+    """Merge the patch; ``Conflict`` if it names an old resourceVersion, or the uid of another object."""
     STRATEGIC = "application/strategic-merge-patch+json"
-    """The same, with lists merged by the keys of their entries."""
+    """Merge the patch as with MERGE, and merge lists by the keys of their entries."""
     OPERATIONS = "application/json-patch+json"
-    """All operations or none. A ``test`` that fails is :class:`webhook.cluster.api.errors.ApiRefused` with status 422,
-    as is a change that the API server does not allow: only the object itself can tell which."""
+    """Apply all operations or none. A ``test`` that fails is :class:`webhook.cluster.api.errors.ApiRefused` with status
+    422, as is a change that the API server does not allow. Only the object itself shows which of the two it was."""
 
 
 class Paging(NamedTuple):
-    """How a collection is read in pages. A page that is too long is asked for again with half of its objects."""
+    """The page sizes of a collection. A page that is too long is requested again with half of its objects."""
 
     objects: int = 50
-    """Of the first page."""
+    """The number of objects in the first page."""
     most_bytes: int = 16 * 1024 * 1024
-    """Of a page; a longer one is not read."""
+    """The most bytes of a page; a longer one is not read."""
     aim: int = 0
-    """Bytes that a page should have: later pages have as many objects as that takes. 0: as many as the first."""
+    """The bytes that a page should have, which set the number of objects of later pages. 0: as many as in the first."""
 
 
 class Reply(NamedTuple):
-    """A success."""
+    """A successful answer."""
 
     what: str
-    """Asked for; errors begin with it."""
+    """The request in words; errors begin with it."""
     answer: Answer
 
     @property
     def document(self) -> bytes:
-        """The body, as JSON that nobody has looked at."""
+        """The body, as unchecked JSON."""
         return self.answer.body
 
     @property
     def date(self) -> datetime | None:
-        """When the API server answered, by its own clock, which also dates objects; ``None`` if it does not say so."""
+        """The time of the answer by the API server's clock, which also dates objects; ``None`` if it has none."""
         return self.answer.date
 
     def object(self) -> Object:
-        """The body as an object.
+        """Return the body as an object.
 
         Raises:
-            Malformed: it is none. The text does not quote it, because it may be a Secret.
+            Malformed: the body is no object. The text does not quote it, because it may be a Secret.
         """
         try:
             return decode_answer(_OBJECT, self.answer.body)
@@ -86,32 +86,32 @@ class Reply(NamedTuple):
             raise self.malformed() from None
 
     def malformed(self) -> Malformed:
-        """The error that it is no object."""
+        """Return the error for a body that is no object."""
         return Malformed(f"{self.what}: expected an object from the API server, found something else")
 
     def versioned(self, *, all_namespaces: bool = False) -> VersionedObject:
-        """The body as an object for a mirror; :func:`webhook.cluster.api.object_version.read_versioned`.
+        """Return the body as an object for a mirror; :func:`webhook.cluster.api.object_version.read_versioned`.
 
         Raises:
-            Malformed: it has no name or no version.
+            Malformed: the object has no name or no version.
         """
         return versioned(self.what, self.answer.body, all_namespaces=all_namespaces)
 
 
 class Page(NamedTuple):
-    """Some of the objects of a collection."""
+    """One page of the objects of a collection."""
 
     reply: Reply
     items: list[msgspec.Raw]
     """The objects, as JSON."""
     version: str
-    """Of the list, as it stands there."""
+    """The version of the list, as text."""
     following: str
-    """Names the next page; empty on the last one."""
+    """The token of the next page; empty on the last one."""
 
 
 class Event(msgspec.Struct):
-    """One thing that happened."""
+    """One event of a watch."""
 
     type: str
     """``ADDED``, ``MODIFIED``, ``DELETED`` or ``BOOKMARK``."""
@@ -137,13 +137,13 @@ _FIRST = Paging()
 class Api:
     """The verbs, for one writer. Every method may raise :class:`webhook.cluster.api.errors.ApiError`.
 
-    GET, PUT and DELETE are sent again over a new connection if a kept one was dead; POST and PATCH only where the
-    caller says so.
+    If a kept connection was dead, GET, PUT and DELETE are sent again over a new one; POST and PATCH only if the caller
+    allows it.
 
     Args:
-        session: To the API server. Several writers may share one.
-        field_manager: How the writer of fields is named.
-        seconds: How long one request may take, if that is not what the session says.
+        session: The connection to the API server. Several writers may share one.
+        field_manager: The name of the writer of fields.
+        seconds: The time limit of one request, if it differs from the session's.
     """
 
     def __init__(self, session: Session, *, field_manager: str = "", seconds: float | None = None) -> None:
@@ -158,17 +158,17 @@ class Api:
     async def get(
         self, kind: Kind, name: str, namespace: str = "", *, form: str = JSON, deadline: float | None = None
     ) -> Reply:
-        """The object as it is at this moment: no resourceVersion is named, so that no cache answers.
+        """Get the object in its present state: no resourceVersion is named, so that no cache answers.
 
         Args:
-            kind: Of the object.
-            name: Of the object. What cannot be a name is not asked for.
-            namespace: Of the object; empty if it has none.
+            kind: The kind of the object.
+            name: The name of the object. An impossible name causes no request.
+            namespace: The namespace of the object; empty if it has none.
             form: The ``Accept`` header.
-            deadline: Until when, on the clock of the event loop: several requests may share the seconds.
+            deadline: The time limit on the clock of the event loop, for several requests that share one.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: there is no object of that name.
             NotServed: the API server does not have such objects.
         """
         what = f"get {kind.word} {_place(namespace, name)}"
@@ -181,7 +181,7 @@ class Api:
     async def find(
         self, kind: Kind, name: str, namespace: str = "", *, form: str = JSON, deadline: float | None = None
     ) -> Reply | None:
-        """As :meth:`get`, but ``None`` if there is none of that name."""
+        """Get the object as :meth:`get` does; ``None`` if there is none of that name."""
         with suppress(NotFound):
             return await self.get(kind, name, namespace, form=form, deadline=deadline)
         return None
@@ -195,18 +195,18 @@ class Api:
         seconds: float | None = None,
         deadline: float | None = None,
     ) -> AsyncGenerator[Page, None]:
-        """All objects of a collection.
+        """List all objects of a collection in pages.
 
         Args:
-            collection: To be read.
-            paging: In which pieces.
-            what: Is asked for, for errors.
-            seconds: How long one page may take, if that is not what the session says.
-            deadline: Until when all of it is read, on the clock of the event loop.
+            collection: The collection to read.
+            paging: The sizes of pages.
+            what: The request in words, for errors.
+            seconds: The time limit of one page, if it differs from the session's.
+            deadline: The time limit of the whole list, on the clock of the event loop.
 
         Raises:
             NotServed: the API server does not have such objects.
-            Expired: the list was interrupted for too long; what comes is no longer to be had.
+            Expired: the list was interrupted for too long, and the API server no longer has the rest.
             AnswerTooLong: a page of one object is too long.
         """
         what = what or f"list {collection.name}"
@@ -240,15 +240,15 @@ class Api:
                 objects = max(1, min(MOST_PER_PAGE, objects * paging.aim // max(len(reply.document), 1)))
 
     async def objects(self, collection: Collection, *, most: int = 0, what: str = "") -> list[Object]:
-        """The objects of a collection, each decoded, without what is no object.
+        """List the objects of a collection, each decoded. Items that are no objects are left out.
 
         Args:
-            collection: To be read.
-            most: Objects that there may be; 0: any number.
-            what: Is asked for, for errors.
+            collection: The collection to read.
+            most: The most objects that the list may have; 0: any number.
+            what: The request in words, for errors.
 
         Raises:
-            Malformed: there are more.
+            Malformed: there are more than ``most``.
         """
         what, found = what or f"list {collection.name}", list[Object]()
         async with aclosing(self.pages(collection, Paging(most or MOST_PER_PAGE), what=what)) as pages:
@@ -260,24 +260,24 @@ class Api:
         return found
 
     async def first_page(self, collection: Collection, objects: int, *, limit: int = OBJECT_BYTES, what: str) -> Reply:
-        """The list as it is sent, with so many objects at most and no more bytes than ``limit``."""
+        """Get the first page of a list as it is sent, with at most ``objects`` objects and ``limit`` bytes."""
         query = "&".join(filter(None, (collection.query, f"limit={objects}")))
         return await self.ask(what, "GET", f"{collection.path}?{query}", limit=limit, api=collection.api, is_list=True)
 
     async def create(self, kind: Kind, manifest: Mapping[str, Any], *, may_repeat: bool = False) -> Reply:
-        """Create the object; ``Conflict`` if there is one of that name.
+        """Create the object; ``Conflict`` if one of that name exists.
 
         Args:
-            kind: Of the object.
-            manifest: Whole, with its name and namespace.
-            may_repeat: Whether it may be sent again if the connection was lost, because a second one is no harm.
+            kind: The kind of the object.
+            manifest: The whole object, with its name and namespace.
+            may_repeat: True if it may be sent again after a lost connection, because a second creation does no harm.
         """
         namespace, name = _named(manifest)
         what = f"create {kind.word} " + (f"in {namespace}" if namespace else name)
         return await self.ask(what, "POST", kind.path(namespace), manifest, api=_optional(kind), may_repeat=may_repeat)
 
     async def replace(self, kind: Kind, name: str, namespace: str, manifest: Mapping[str, Any]) -> Reply:
-        """Replace the object; ``Conflict`` if it is no longer the one whose resourceVersion the manifest names."""
+        """Replace the object; ``Conflict`` if it no longer has the resourceVersion in the manifest."""
         what = f"replace {kind.word} {_place(namespace, name)}"
         return await self.ask(what, "PUT", kind.path(namespace, name), manifest, api=_optional(kind))
 
@@ -291,15 +291,15 @@ class Api:
         *,
         part: str = "",
     ) -> Reply:
-        """Change an object: it, afterwards.
+        """Change an object, and return its new state.
 
         Args:
-            kind: Of the object.
-            name: Of the object.
-            namespace: Of the object; empty if it has none.
-            patch: In its form.
-            form: How it is meant.
-            part: Such as ``status``; empty: the object itself.
+            kind: The kind of the object.
+            name: The name of the object.
+            namespace: The namespace of the object; empty if it has none.
+            patch: The patch in its form.
+            form: The type of the patch.
+            part: A subresource such as ``status``; empty for the object itself.
         """
         is_applied = form is PatchForm.APPLY
         subject = f"{part} of {kind.word}" if part else kind.word
@@ -309,12 +309,12 @@ class Api:
         return await self.ask(what, "PATCH", path, patch, content_type=form.value, api=_optional(kind))
 
     async def apply(self, kind: Kind, manifest: Mapping[str, Any]) -> Reply:
-        """Create the object, or make the fields in ``manifest`` what they are there, whoever set them."""
+        """Create the object, or set the fields in ``manifest``, whoever set them before."""
         namespace, name = _named(manifest)
         return await self.patch(kind, name, namespace, manifest, PatchForm.APPLY)
 
     async def delete(self, kind: Kind, name: str, namespace: str = "", *, uid: str, resource_version: str) -> None:
-        """Delete the object if it is still that one, unchanged; else ``Conflict``. One that is gone is no error."""
+        """Delete the object; ``Conflict`` if it is another one or has changed. A missing object is no error."""
         what = f"delete {kind.word} {_place(namespace, name)}"
         body = {"preconditions": {"uid": uid, "resourceVersion": resource_version}}
         with suppress(NotFound):
@@ -324,17 +324,17 @@ class Api:
     async def watch(
         self, collection: Collection, version: int, *, ends_after: int, patience: float
     ) -> AsyncIterator[AsyncIterator[Event]]:
-        """What happens after a version.
+        """Watch the events after a version.
 
         Args:
-            collection: To be watched.
-            version: Of a list, an event or a bookmark.
-            ends_after: Seconds after which the API server is asked to end it.
-            patience: Seconds that are granted it beyond.
+            collection: The collection to watch.
+            version: The version of a list, an event or a bookmark.
+            ends_after: The seconds after which the API server should end the watch.
+            patience: The seconds beyond ``ends_after`` that it may take.
 
         Raises:
-            Expired: the version is no longer known; also from within the block, as every ApiError.
-            ApiServerAway: the watch cannot be begun, went on for too long or was cut off.
+            Expired: the API server no longer has the version; also from within the block, as every ApiError.
+            ApiServerAway: the watch did not begin, went on for too long or was cut off.
         """
         what = f"watch {collection.name}"
         wish = f"watch=1&allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds={ends_after}"
@@ -352,11 +352,11 @@ class Api:
             yield events
 
     async def kubernetes(self) -> Reply:
-        """The version of Kubernetes: an object with ``gitVersion``."""
+        """Get the version of Kubernetes: an object with ``gitVersion``."""
         return await self.ask("get the version of Kubernetes", "GET", "/version")
 
     async def first_served(self, kinds: Sequence[Kind]) -> Kind | None:
-        """The first of several versions of one kind that the API server serves; ``None`` if it serves none."""
+        """Find the first of several versions of one kind that the API server serves; ``None`` if it serves none."""
         group = kinds[0].root.rpartition("/")[0]
         served = {one.get("version") for one in await self._entries(f"get the versions of {group}", group, "versions")}
         for kind in kinds:
@@ -368,14 +368,14 @@ class Api:
         return None
 
     async def _entries(self, what: str, path: str, member: str) -> list[Object]:
-        """The objects in a list of a document of discovery; none where the API server does not serve the path."""
+        """Get the objects in a list of a discovery document; none if the API server does not serve the path."""
         try:
             found = (await self.ask(what, "GET", path, api=path)).object().get(member)
         except NotServed:
             return []
         return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
-    async def ask(  # noqa: PLR0913 - what a request is made of
+    async def ask(  # noqa: PLR0913 - the parts of a request
         self,
         what: str,
         method: str,
@@ -391,24 +391,24 @@ class Api:
         api: str = "",
         is_list: bool = False,
     ) -> Reply:
-        """Make a request that no verb makes.
+        """Make a request for which there is no verb.
 
         Args:
-            what: Is asked for; errors begin with it.
-            method: Of HTTP.
-            path: With the query, escaped.
-            body: To be sent as JSON.
-            content_type: Of the body.
+            what: The request in words; errors begin with it.
+            method: The HTTP method.
+            path: The path with the query, escaped.
+            body: The body to send as JSON.
+            content_type: The type of the body.
             form: The ``Accept`` header.
-            limit: Bytes that the answer may have.
-            seconds: How long it may take, if that is not what the session says.
-            deadline: Until when, on the clock of the event loop.
-            may_repeat: Whether a POST or PATCH may be sent again if the connection was lost.
-            api: Group and version that a cluster may be without; empty: every cluster has such objects.
-            is_list: Whether a 404 can only mean that.
+            limit: The most bytes of the answer.
+            seconds: The time limit, if it differs from the session's.
+            deadline: The time limit on the clock of the event loop.
+            may_repeat: True if a POST or PATCH may be sent again after a lost connection.
+            api: The group and version that a cluster may lack; empty if every cluster has such objects.
+            is_list: True if a 404 can only mean that the cluster lacks them.
 
         Raises:
-            ApiError: it is no success.
+            ApiError: the request failed.
         """
         answer = await self.session.ask(
             what,
@@ -426,15 +426,15 @@ class Api:
             raise _failure(what, answer, api, is_list=is_list)
         reply = Reply(what, answer)
         if method != "GET" and not answer.body.startswith(b"{"):
-            raise reply.malformed()  # whoever says this has written nothing
+            raise reply.malformed()  # a server that answers so has written nothing
         return reply
 
 
 def versioned(what: str, document: bytes | msgspec.Raw, *, all_namespaces: bool = False) -> VersionedObject:
-    """An object for a mirror; :func:`webhook.cluster.api.object_version.read_versioned`.
+    """Read an object for a mirror; :func:`webhook.cluster.api.object_version.read_versioned`.
 
     Raises:
-        Malformed: it has no name or no version.
+        Malformed: the object has no name or no version.
     """
     try:
         return read_versioned(document, all_namespaces=all_namespaces)
@@ -469,7 +469,7 @@ async def _events(what: str, lines: AsyncIterator[bytes]) -> AsyncGenerator[Even
 
 
 def _can_be(kind: Kind, name: str, namespace: str) -> bool:
-    """Whether an object can have that name, and whether it stays within its path."""
+    """Return whether an object can have that name, so that the path stays within its collection."""
     is_placed = bool(OBJECT.fullmatch(namespace)) if kind.has_namespaces else not namespace
     return is_placed and bool(OBJECT.fullmatch(name))
 

@@ -1,4 +1,4 @@
-"""ResourceClaims, templates and ResourceSlices from manifests, in the place of a cluster."""
+"""ResourceClaims, templates and ResourceSlices from manifests, in place of a cluster."""
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -35,16 +35,16 @@ _T = TypeVar("_T", ResourceClaim, ResourceClaimTemplate)
 
 
 class ClaimObjects(msgspec.Struct, frozen=True, kw_only=True):
-    """What manifests hold about claims. Of two objects with one name the later counts."""
+    """The objects about claims in manifests. Of two objects with one name the later counts."""
 
     claims: Mapping[_Key, ResourceClaim] = MappingProxyType({})
-    """By namespace and name."""
+    """The claims by namespace and name."""
     templates: Mapping[_Key, ResourceClaimTemplate] = MappingProxyType({})
-    """By namespace and name."""
+    """The templates by namespace and name."""
     slices: tuple[ResourceSlice, ...] = ()
 
     def joined(self, others: "ClaimObjects") -> "ClaimObjects":
-        """These and others, which count more."""
+        """Merge these objects with others. Of two objects with one name the other one counts."""
         return ClaimObjects(
             claims={**self.claims, **others.claims},
             templates={**self.templates, **others.templates},
@@ -52,11 +52,11 @@ class ClaimObjects(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def pools(self, settings: ClaimSettings) -> Pools:
-        """The devices that the slices publish."""
+        """Return the devices that the slices publish."""
         return Pools(part for each in self.slices if (part := slice_part(each, settings)))
 
     def known(self, pod: Pod, namespace: str, settings: ClaimSettings) -> KnownClaims:
-        """What is known of the claims of a pod.
+        """Return the known claims of a pod.
 
         Raises:
             MalformedPod: a field has another type than in a pod.
@@ -66,7 +66,7 @@ class ClaimObjects(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(known, pools=self.pools(settings), pools_problem=problem)
 
     def specs(self, pod: Pod, namespace: str) -> dict[str, ClaimSpec | None]:
-        """What the claims of a pod ask for, as :meth:`KnownClaims.specs` has it.
+        """Return the requests of a pod's claims, as :meth:`KnownClaims.specs` has them.
 
         Raises:
             MalformedPod: a field has another type than in a pod.
@@ -86,14 +86,14 @@ NO_OBJECTS = ClaimObjects()
 
 
 def claim_objects(documents: Iterable[tuple[Any, str]], default_namespace: str = DEFAULT_NAMESPACE) -> ClaimObjects:
-    """The objects about claims among documents; others are passed over.
+    """Read the objects about claims among documents; other documents are ignored.
 
     Args:
-        documents: Plain values, each with what messages call it.
-        default_namespace: Of objects that name none.
+        documents: Plain values, each with its name in messages.
+        default_namespace: The namespace of objects that name none.
 
     Raises:
-        FormatError: one of them has another shape, or is of an old version of the API.
+        FormatError: an object has another shape, or an old version of the API.
         ManifestError: a document contains itself.
     """
     claims, templates, slices = dict[_Key, ResourceClaim](), dict[_Key, ResourceClaimTemplate](), list[ResourceSlice]()
@@ -114,7 +114,7 @@ def claim_objects(documents: Iterable[tuple[Any, str]], default_namespace: str =
 
 
 def is_about_claims(document: Any) -> bool:
-    """Whether a document holds such objects, and nothing else."""
+    """Return whether a document holds only objects about claims."""
     return all(map(_is_about_claims, find_objects(document)))
 
 

@@ -18,25 +18,25 @@ _Found = Mapping[tuple[str, str], ResourceClaim] | Mapping[tuple[str, str], Reso
 
 
 def load_claims(root: Path) -> ClaimObjects:
-    """What the files of a state directory hold about claims; objects of other kinds are passed over.
+    """Load the objects about claims from the files of a state directory; other kinds are ignored.
 
     Raises:
         ManifestError: a file cannot be read, or is no YAML.
-        FormatError: an object has another shape, or is of an old version of the API.
+        FormatError: an object has another shape, or an old version of the API.
     """
     files = sorted((root / "claims").glob("*.yaml"))
     return claim_objects((document, str(file)) for file in files for document in read_yaml(file))
 
 
 class DirectoryClaims:
-    """:class:`webhook.cluster.state.Claims` of a state directory.
+    """The claims of a state directory, as :class:`webhook.cluster.state.Claims`.
 
     Claims and templates are read anew each time, so that a person may edit an allocation while the server runs.
     ResourceSlices are read once, as topologies of nodes are.
 
     Args:
         root: The state directory.
-        settings: Which drivers publish GPUs.
+        settings: The settings that name the drivers of GPUs.
     """
 
     def __init__(self, root: Path, settings: ClaimSettings) -> None:
@@ -44,28 +44,28 @@ class DirectoryClaims:
         self._settings = settings
 
     async def claim(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
-        """The fields of the ResourceClaim that we read, as JSON, or ``None`` if no file has it.
+        """Return the ResourceClaim as JSON, with the fields that we read, or ``None`` if no file has it.
 
         Raises:
-            ClaimsUnreadable: a file cannot be read, or it took too long.
+            ClaimsUnreadable: a file cannot be read, or the reading took too long.
         """
         found = await self._load(f"resourceclaim {namespace}/{name}", deadline)
         return _encoded(found.claims, namespace, name)
 
     async def template(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
-        """The same of the ResourceClaimTemplate.
+        """Return the ResourceClaimTemplate as JSON, with the fields that we read, or ``None`` if no file has it.
 
         Raises:
-            ClaimsUnreadable: as above.
+            ClaimsUnreadable: as for :meth:`claim`.
         """
         found = await self._load(f"resourceclaimtemplate {namespace}/{name}", deadline)
         return _encoded(found.templates, namespace, name)
 
     def pools(self) -> Pools:
-        """The devices in the files.
+        """Return the devices in the files.
 
         Raises:
-            ManifestError, FormatError: as :func:`load_claims`.
+            ManifestError, FormatError: as for :func:`load_claims`.
         """
         return self._pools
 

@@ -39,10 +39,10 @@ class DirectoryState:
     """A :class:`webhook.cluster.state.State` of fixed values.
 
     Args:
-        namespaces: By name.
-        facts: What is known of the cluster.
-        read_nodes: Gives the topologies by the names of their nodes. It is asked once, when the first is needed: most
-            commands need none, and a file that cannot be read does not hinder them.
+        namespaces: The namespaces by name.
+        facts: The facts about the cluster.
+        read_nodes: A function that returns the topologies by the names of their nodes. It is called once, on first
+            need. Most commands need none, and then an unreadable file does no harm.
     """
 
     waiting_for = ""
@@ -58,18 +58,18 @@ class DirectoryState:
         self._read_nodes = read_nodes
 
     def namespace(self, name: str) -> Namespace:
-        """The namespace of that manifest."""
+        """Return the namespace of that name."""
         return self._namespaces.get(name) or Namespace(name, known=False)
 
     def cluster(self) -> ClusterFacts:
-        """What ``cluster.yaml`` says."""
+        """Return the facts in ``cluster.yaml``."""
         return self._facts
 
     def node(self, name: str) -> Sources:
-        """What the file of that node says.
+        """Return the topology in the file of that node.
 
         Raises:
-            ManifestError: a file of ``nodes/`` cannot be read, or two are of the same node.
+            ManifestError: a file of ``nodes/`` cannot be read, or two are of one node.
             FormatError: a topology does not parse or contradicts itself.
         """
         return self._nodes.get(name, _NOTHING)
@@ -78,7 +78,7 @@ class DirectoryState:
         """Read the topologies now.
 
         Raises:
-            ManifestError: a file of ``nodes/`` cannot be read, or two are of the same node.
+            ManifestError: a file of ``nodes/`` cannot be read, or two are of one node.
             FormatError: a topology does not parse or contradicts itself.
         """
         self.node("")
@@ -90,11 +90,11 @@ class DirectoryState:
 
 
 def load_directory(root: Path) -> DirectoryState:
-    """Read a state directory; files that are not there leave their part empty. ``nodes/`` is read when it is needed.
+    """Read a state directory. A missing file leaves its part empty. ``nodes/`` is read on first need.
 
     Raises:
-        ManifestError: ``root`` is no directory, or a file in it cannot be read as what it should be.
-        FormatError: a version in ``cluster.yaml`` is none.
+        ManifestError: ``root`` is no directory, or a file in it is unreadable or has another content.
+        FormatError: ``cluster.yaml`` has a malformed version.
     """
     if not root.is_dir():
         raise ManifestError(f"{root}: expected a state directory (namespaces/, nodes/, cluster.yaml), found none")

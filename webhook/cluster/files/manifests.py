@@ -1,4 +1,4 @@
-"""The manifests that ``-f`` names, found and ordered as kubectl finds them: k8s.io/cli-runtime, pkg/resource."""
+"""The manifests of the option ``-f``, found and ordered as in kubectl: k8s.io/cli-runtime, pkg/resource."""
 
 import codecs
 import glob
@@ -13,27 +13,27 @@ from webhook.words.errors import FormatError, ManifestError
 
 STANDARD_INPUT = "-"
 EXTENSIONS = (".json", ".yaml", ".yml")
-"""Of files in directories; a file that is named itself may be called anything."""
+"""The endings of files in directories. A file that is named itself may have any name."""
 MAX_BYTES = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True)
 class ManifestFile:
-    """A text and how messages call it."""
+    """A text and its name in messages."""
 
     source: str
     text: str
 
 
 def read_files(given: Sequence[str], *, recursive: bool) -> Iterator[ManifestFile]:
-    """The files that are named, in that order; those of a directory by name.
+    """Yield the named files, in that order; those of a directory by name.
 
     Args:
         given: Files, directories, patterns such as ``jobs/*.yaml``, and at most once ``-`` for standard input.
-        recursive: Whether directories are read with all below them.
+        recursive: True if directories are read with all below them.
 
     Raises:
-        ManifestError: something cannot be read, is too large, or is no text; a directory has no manifests.
+        ManifestError: an input cannot be read, is too large, or is no text; a directory has no manifests.
     """
     for name in given:
         if name == STANDARD_INPUT:
@@ -51,7 +51,7 @@ def _expanded(name: str) -> list[Path]:
     if name.startswith(("http://", "https://")):
         fix = "Fetch it: curl -sSL URL | gpu-topology inject -f -"
         raise FormatError("--file", expected="a file, a directory or -", found=name, fix=fix)
-    if not os.path.lexists(name):  # kubectl takes a name as it stands before it takes it for a pattern
+    if not os.path.lexists(name):  # like kubectl, try the literal name before the pattern
         return [Path(found) for found in sorted(glob.glob(name))] or [Path(name)]  # noqa: PTH207 - absolute or not
     return [Path(name)]
 
@@ -71,7 +71,10 @@ def _read_path(path: Path, *, recursive: bool) -> Iterator[ManifestFile]:
 
 
 def _below(directory: Path, *, recursive: bool) -> list[Path]:
-    """The manifests of a directory in kubectl's order: names and directories together, sorted. Links are not followed.
+    """List the manifests of a directory in kubectl's order: files and directories together, sorted.
+
+    Links are not followed.
+
 
     Raises:
         ManifestError: a directory cannot be read.
@@ -98,7 +101,7 @@ def _read_file(path: Path) -> ManifestFile:
 
 
 def _text(file: BinaryIO, source: str) -> str:
-    """All of a file, line ends as they are."""
+    """Read the whole text of a file, with its line ends."""
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ManifestError(f"{source}: expected at most {MAX_BYTES // 1024**2} MiB, found more. Give fewer objects")

@@ -8,14 +8,14 @@ from webhook.words.errors import GpuTopologyError, ManifestError
 
 
 def load_nodes(root: Path, *, wanted: str | None = None) -> dict[str, NodeTopology]:
-    """The topologies in a state directory, by the names of their nodes; none if it has no ``nodes``.
+    """Load the topologies in a state directory, by the names of their nodes; none if it has no ``nodes``.
 
     Args:
         root: The state directory.
-        wanted: The only node that matters: once it is found, files that cannot be read are left out.
+        wanted: The only node that matters. If its topology is found, unreadable files are left out.
 
     Raises:
-        ManifestError: a file cannot be read, or two are of the same node.
+        ManifestError: a file cannot be read, or two are of one node.
         FormatError: a topology does not parse or contradicts itself.
     """
     nodes: dict[str, NodeTopology] = {}

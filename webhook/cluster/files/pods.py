@@ -1,4 +1,4 @@
-"""Pods from files: ``pods/*.yaml`` of a state directory, read anew whenever one is asked for."""
+"""Pods from files: ``pods/*.yaml`` of a state directory, read anew for each request."""
 
 import asyncio
 from collections.abc import Awaitable, Iterator
@@ -15,7 +15,9 @@ _T = TypeVar("_T")
 
 
 class DirectoryPods:
-    """:class:`webhook.cluster.state.Pods` of a state directory: a person may edit an allocation while the server runs.
+    """The pods of a state directory, as :class:`webhook.cluster.state.Pods`.
+
+    They are read anew each time, so that a person may edit an allocation while the server runs.
 
     Args:
         root: The state directory.
@@ -25,19 +27,19 @@ class DirectoryPods:
         self._directory = root / "pods"
 
     async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
-        """The pod as JSON, or ``None`` if no file has it.
+        """Return the pod as JSON, or ``None`` if no file has it.
 
         Raises:
-            PodsUnreadable: a file cannot be read as pods, and none of the others has it; or two have it; or it took
-                too long.
+            PodsUnreadable: a file cannot be read as pods, and none of the others has the pod; or two files have it; or
+                the reading took too long.
         """
         return await _in_time(asyncio.to_thread(self._find, namespace, name), f"pod {namespace}/{name}", deadline)
 
     async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
-        """The pods of a group that are on a node, as JSON.
+        """Return the pods of a group that are on a node, as JSON.
 
         Raises:
-            PodsUnreadable: a file cannot be read as pods, or it took too long.
+            PodsUnreadable: a file cannot be read as pods, or the reading took too long.
         """
         found = asyncio.to_thread(self._find_group, namespace, group, node)
         return await _in_time(found, f"the pods of group {namespace}/{group}", deadline)
@@ -89,10 +91,10 @@ async def _in_time(found: Awaitable[_T], what: str, deadline: float | None) -> _
 
 
 def _read(path: Path) -> Iterator[tuple[bytes, Pod]]:
-    """Each pod of a file, as JSON and as the fields that we read.
+    """Yield each pod of a file, as JSON and as the fields that we read.
 
     Raises:
-        ManifestError: the file cannot be read, or holds something else.
+        ManifestError: the file cannot be read, or holds another object.
     """
     for document in read_yaml(path):
         kind = document.get("kind") if isinstance(document, dict) else None

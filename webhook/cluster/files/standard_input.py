@@ -7,10 +7,10 @@ from webhook.words.errors import ManifestError
 
 
 def standard_input() -> BinaryIO:
-    """What is read.
+    """Return the bytes of standard input.
 
     Raises:
-        ManifestError: it is closed.
+        ManifestError: standard input is closed.
     """
     if sys.stdin is None:
         raise ManifestError("standard input is closed")

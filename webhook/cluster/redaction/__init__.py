@@ -1,5 +1,5 @@
-"""The parts of Kubernetes objects that something is judged by, and nothing that may be secret.
+"""The reduction of Kubernetes objects to the fields that are judged, without anything that may be secret.
 
-Every object is reduced to them before it enters a snapshot. So nothing that leaves in a state directory, on the page or
-in JSON can hold what never came in, and what is saved is what was judged.
+Every object is reduced before it enters a snapshot. So a state directory, the page and JSON output cannot hold other
+fields, and the saved objects are the judged ones.
 """

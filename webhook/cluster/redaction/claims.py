@@ -1,6 +1,6 @@
-"""What is kept of ResourceClaims, their templates and ResourceSlices: see :mod:`webhook.cluster.redaction.objects`.
+"""The reduction of ResourceClaims, their templates and ResourceSlices: see :mod:`webhook.cluster.redaction.objects`.
 
-Of parameters for drivers only the strategy of sharing is kept, and no selector.
+Of the parameters for drivers only the strategy of sharing is kept, and no selector.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,13 +15,13 @@ CLAIM, TEMPLATE, SLICE = KINDS = ("ResourceClaim", "ResourceClaimTemplate", "Res
 
 
 def _of_version(read: Callable[[Mapping[str, Any]], Object]) -> Callable[[Mapping[str, Any]], Object | None]:
-    """Earlier versions have other fields, which nothing here reads."""
+    """Restrict a reader to the present version of the API. Nothing here reads the fields of earlier versions."""
     return lambda document: read(document) if document.get("apiVersion") == VERSION else None
 
 
 @_of_version
 def kept_claim(document: Mapping[str, Any]) -> Object:
-    """What it asks for, what it was given, and which pods may use it."""
+    """Keep the requests of a claim, its allocation, and the pods that may use it."""
     status = part(document, "status")
     found: Object = {}
     if "allocation" in status:
@@ -34,14 +34,14 @@ def kept_claim(document: Mapping[str, Any]) -> Object:
 
 @_of_version
 def kept_template(document: Mapping[str, Any]) -> Object:
-    """What the claims ask for that are made from it."""
+    """Keep the requests of the claims that are made from a template."""
     spec = part(part(document, "spec"), "spec")
     return {"metadata": _metadata(document), "spec": {"spec": _spec(spec)}}
 
 
 @_of_version
 def kept_slice(document: Mapping[str, Any]) -> Object:
-    """Its devices with what tells which GPUs they are: attributes that are texts, and capacities."""
+    """Keep the devices of a slice with the attributes that identify GPUs: attributes that are texts, and capacities."""
     spec = part(document, "spec")
     pool = part(spec, "pool")
     found = only(spec, str, "driver", "nodeName")

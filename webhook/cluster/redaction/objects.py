@@ -1,8 +1,7 @@
-"""What is kept of an object of Kubernetes: what something is judged by, and nothing that may be secret.
+"""The reduction of Kubernetes objects to the fields that are judged, without anything that may be secret.
 
-Every object is reduced to these fields before it is looked at, whether it comes from a cluster or from a file. So what
-``gpu-topology state save`` writes is what ``gpu-topology analyze`` has judged. Names, scheduling terms and labels of
-nodes are kept as they are.
+Every object is reduced before it is judged, whether it comes from a cluster or from a file. So ``gpu-topology state
+save`` writes what ``gpu-topology analyze`` has judged. Names, scheduling terms and labels of nodes are kept unchanged.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -20,17 +19,17 @@ from webhook.words.errors import FormatError
 Object = dict[str, Any]
 
 CERTIFICATES, SNAPSHOT = "ClusterCertificates", "ClusterSnapshot"
-"""Documents of our own: what is public of certificates; when and how completely a cluster was read."""
+"""The kinds of our own documents: the public facts of certificates; the time and completeness of a reading."""
 _OWN_VERSION = f"{names.PREFIX}v1"
 _NODE_ANNOTATIONS = (names.HAMI_NODE_REGISTER, names.HAMI_NODE_SCORE, names.HAMI_DEVICE_CORDON)
 _NAMESPACE_LABELS = (names.PREFIX, "hami.io/", "pod-security.kubernetes.io/")
 
 
 def kept(document: Mapping[str, Any]) -> Object | None:
-    """The fields of an object that something is judged by; None if it is of a kind that nothing is judged by.
+    """Keep the judged fields of an object; None if it is of a kind that is not judged.
 
     Args:
-        document: As the API server sends it, with ``apiVersion`` and ``kind``.
+        document: The object as the API server sends it, with ``apiVersion`` and ``kind``.
     """
     kind = document.get("kind")
     reader = _READERS.get(kind) if isinstance(kind, str) else None
@@ -41,14 +40,14 @@ def kept(document: Mapping[str, Any]) -> Object | None:
 
 
 def identity(document: Mapping[str, Any]) -> tuple[str, str]:
-    """Namespace and name; empty where it has none."""
+    """Return namespace and name; empty if the object has none."""
     metadata = part(document, "metadata")
     namespace, name = metadata.get("namespace"), metadata.get("name")
     return (namespace if isinstance(namespace, str) else "", name if isinstance(name, str) else "")
 
 
 def _metadata(document: Mapping[str, Any], *, labels: Collection[str] | None = ()) -> Object:
-    """Name, namespace, uid and owners' uids; and labels whose keys begin so (``None``: all)."""
+    """Keep name, namespace, uid, times, and labels whose keys begin with one of ``labels`` (``None``: all)."""
     found = part(document, "metadata")
     metadata: Object = {
         key: found[key]
@@ -87,7 +86,7 @@ def _node(document: Mapping[str, Any]) -> Object:
 
 
 def _config_map(document: Mapping[str, Any]) -> Object | None:
-    """One that an agent published, if it is one."""
+    """Keep a ConfigMap that an agent published; None for another one."""
     metadata = _metadata(document, labels=(names.NODE,))
     text = texts(document, "data").get(names.TOPOLOGY_KEY)
     if names.NODE not in metadata.get("labels", {}):
@@ -128,7 +127,7 @@ def _lease(document: Mapping[str, Any]) -> Object | None:
 
 
 def _deployment(document: Mapping[str, Any]) -> Object | None:
-    """One of HAMi's scheduler."""
+    """Keep a Deployment of HAMi's scheduler; None for another one."""
     label, value = names.HAMI_SCHEDULER_LABEL
     metadata = _metadata(document, labels=(label, names.VERSION_LABEL))
     if metadata.get("labels", {}).get(label) != value:

@@ -1,4 +1,4 @@
-"""Parts of objects that may be anything: what is not of the type that Kubernetes has there is not there."""
+"""Typed access to parts of objects: a value of another type than in Kubernetes counts as missing."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,52 +6,52 @@ from typing import Any
 from webhook.words import names
 
 REDACTED = "redacted"
-"""Stands for a value that is not kept."""
+"""The replacement of a value that is not kept."""
 _VARIABLES = (names.NCCL_VARIABLE_PREFIX, "CUDA_", names.REMAP_ENV_PREFIX, "UCX_")
-"""How the names of variables begin whose values decide about links."""
+"""The prefixes of variables whose values decide about links."""
 _OTHER_VARIABLES = frozenset(
     {names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_NVIDIA_DRIVER_CAPABILITIES, names.ENV_IMEX_CHANNELS}
 )
-"""By their whole names: ``NVIDIA_API_KEY`` is a secret."""
+"""Further variables by their whole names, because ``NVIDIA_API_KEY`` is a secret."""
 _ANNOTATIONS = (names.PREFIX, "hami.io/", "nvidia.com/", "volcano.sh/", "scheduling.koordinator.sh/")
 _OTHER_ANNOTATIONS = frozenset({"leaderworkerset.sigs.k8s.io/size", names.CONFIG_MIRROR})
 
 
 def part(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A mapping in a mapping; empty if there is none."""
+    """Return a mapping in a mapping; empty if there is none."""
     found = document.get(key)
     return found if isinstance(found, Mapping) else {}
 
 
 def parts(document: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    """The mappings of a list in a mapping."""
+    """Return the mappings of a list in a mapping."""
     found = document.get(key)
     return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
 
 
 def texts(document: Mapping[str, Any], key: str) -> dict[str, str]:
-    """The members of a mapping in a mapping that are texts."""
+    """Return the members of a mapping in a mapping that are texts."""
     return {name: value for name, value in part(document, key).items() if isinstance(value, str)}
 
 
 def words(document: Mapping[str, Any], key: str) -> Iterator[str]:
-    """The texts of a list in a mapping."""
+    """Return the texts of a list in a mapping."""
     found = document.get(key)
     return (word for word in (found if isinstance(found, list) else ()) if isinstance(word, str))
 
 
 def only(found: Mapping[str, Any], kind: type, *keys: str) -> dict[str, Any]:
-    """These members of a mapping, as far as they are of this type; a truth value is no number."""
+    """Return those of the members of a mapping that are of this type; a truth value is no number."""
     return {key: found[key] for key in keys if type(found.get(key)) is kind}
 
 
 def is_kept_variable(name: str) -> bool:
-    """Whether the value of an environment variable is kept."""
+    """Return whether the value of an environment variable is kept."""
     return name.startswith(_VARIABLES) or name in _OTHER_VARIABLES
 
 
 def kept_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """The annotations that something is judged by. Values of variables among them are as those of the containers."""
+    """Keep the judged annotations. Those that hold variables follow the rule of variables in containers."""
     return {
         key: REDACTED if _is_other_variable(key) else value
         for key, value in texts(metadata, "annotations").items()

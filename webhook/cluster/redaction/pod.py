@@ -1,4 +1,4 @@
-"""What is kept of a pod: see :mod:`webhook.cluster.redaction.objects`."""
+"""The reduction of a pod: see :mod:`webhook.cluster.redaction.objects`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,14 +24,14 @@ _SPEC = (
     *("runtimeClassName", "priority", "nodeSelector", "affinity", "tolerations", "overhead", "schedulingGates"),
 )
 _MESSAGES = frozenset({"PodScheduled", names.PLACED_CONDITION})
-"""Conditions whose messages are those of schedulers and of the planner."""
+"""Conditions whose messages come from schedulers and the planner."""
 _PLACES = (names.SHARED_MEMORY_PATH, names.FILES_PATH, "/etc/ld.so.preload", "/dev/nvidia", "/var/run/nvidia")
 _COMMAND_FIELDS = ("command", "args", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
 _PROGRAM_ARGUMENTS = ("--mode", "init", "sidecar")
 
 
 def kept_pod(document: Mapping[str, Any]) -> Object:
-    """The fields of a pod that explain and the planner read."""
+    """Keep the fields of a pod that explain and the planner read."""
     spec = part(document, "spec")
     found: Object = {key: spec[key] for key in _SPEC if spec.get(key) is not None}
     found |= {key: list(map(_container, parts(spec, key))) for key in ("initContainers", "containers") if key in spec}
@@ -120,7 +120,7 @@ def _volume(volume: Mapping[str, Any]) -> Object:
 
 
 def _program(container: Mapping[str, Any]) -> Object | None:
-    """The remap program, as admission writes it; None if the container runs something else."""
+    """Keep the remap program as admission writes it; None if the container runs another program."""
     command, arguments = container.get("command"), container.get("args") or []
     if command != list(names.REMAP_COMMAND) or not isinstance(arguments, list):
         return None
@@ -130,7 +130,7 @@ def _program(container: Mapping[str, Any]) -> Object | None:
 
 
 def _command(container: Mapping[str, Any]) -> Object:
-    """Of all its commands only which GPU lists they set."""
+    """Keep of a container's commands only the GPU lists that they set."""
     raw = {key: container[key] for key in _COMMAND_FIELDS if key in container}
     if not raw:
         return {}
@@ -181,7 +181,7 @@ def _is_of_remap(found: Mapping[str, Any]) -> bool:
 
 
 def _ended(found: Mapping[str, Any]) -> Object:
-    """How the remap program did: whether it runs, and the exit codes and reasons with which it ended."""
+    """Keep the state of the remap program: whether it runs, and the exit codes and reasons of its ends."""
     kept = _only(found, "name", "started")
     for key in ("state", "lastState"):
         ended = part(part(found, key), "terminated")
@@ -191,6 +191,6 @@ def _ended(found: Mapping[str, Any]) -> Object:
 
 
 def _reason(ended: Mapping[str, Any]) -> Object:
-    """Its termination message, which is the first line of its report."""
+    """Keep the termination message, which is the first line of the program's report."""
     message = ended.get("message")
     return {"message": fitted(message)} if isinstance(message, str) and message else {}

@@ -1,1 +1,1 @@
-"""Reads a cluster as it is now, or as files have it, for ``analyze`` and ``state save``."""
+"""Snapshots of a cluster: read from the API server as it is now, or from files."""

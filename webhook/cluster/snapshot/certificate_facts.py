@@ -1,4 +1,4 @@
-"""What is public of the certificates in a Secret and in a webhook configuration. Keys are never looked at."""
+"""The public facts of the certificates in a Secret and in a webhook configuration. Keys are never read."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ _SECRET_FILES = ("tls.crt", "ca.crt")
 
 
 def certificates_of(document: Mapping[str, Any]) -> Object | None:
-    """The certificates of an object; None if it is of a kind without them, or of someone else's.
+    """Return the certificates of an object; None if its kind has none, or if it belongs to another webhook.
 
     Args:
         document: A Secret or a MutatingWebhookConfiguration, as the API server sends it.

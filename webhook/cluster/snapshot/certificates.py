@@ -1,4 +1,4 @@
-"""What is public of the certificates of the webhook: when each is valid, and where it stands."""
+"""The public facts of the webhook's certificates: their places and validity."""
 
 from datetime import datetime
 
@@ -12,9 +12,9 @@ class Certificate(msgspec.Struct, frozen=True):
     """One certificate at one place."""
 
     place: str
-    """``ca.crt`` or ``tls.crt`` of the Secret, or the name of a webhook in whose ``caBundle`` it stands."""
+    """The place: ``ca.crt`` or ``tls.crt`` of the Secret, or the name of a webhook whose ``caBundle`` has it."""
     fingerprint: str
-    """SHA-256 over the DER form, in hexadecimal digits."""
+    """The SHA-256 digest of the DER form, in hexadecimal digits."""
     begins: datetime | None
     ends: datetime | None
 
@@ -27,16 +27,16 @@ class Certificates(msgspec.Struct, frozen=True):
     namespace: str
     name: str
     places: tuple[str, ...]
-    """Where certificates could stand, whether one does or not."""
+    """The places where certificates could be, with or without one."""
     certificates: tuple[Certificate, ...]
 
     def at(self, place: str) -> tuple[Certificate, ...]:
-        """The certificates at a place."""
+        """Return the certificates at a place."""
         return tuple(found for found in self.certificates if found.place == place)
 
 
 def read_certificates(document: Object) -> Certificates:
-    """The certificates of one object; the document is called ``Kind/name``."""
+    """Read the certificates of one object from a document with the name ``Kind/name``."""
     namespace, name = identity(document)
     kind, _, of = name.partition("/")
     return Certificates(

@@ -1,4 +1,4 @@
-"""What is known of the claims of all pods of a cluster."""
+"""The known claims of all pods of a cluster."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
@@ -23,17 +23,17 @@ _T = TypeVar("_T")
 
 
 class ClusterClaims(msgspec.Struct, frozen=True, kw_only=True):
-    """ResourceClaims, templates, and the devices that drivers publish."""
+    """The ResourceClaims, the templates, and the devices that drivers publish."""
 
     claims: Mapping[_Key, bytes] = {}
-    """What is kept of them as JSON, by namespace and name. Of thousands, few are decoded at a time."""
+    """The kept fields of claims as JSON, by namespace and name. Of thousands, few are decoded at a time."""
     templates: Mapping[_Key, bytes] = {}
     pools: Pools = Pools()
     problems: Mapping[str, str] = {}
-    """Why what is not here may exist, by kinds; without the kinds of which everything was read."""
+    """The reason why further objects may exist, by kind; without the kinds that were read completely."""
 
     def of(self, pod: Pod, namespace: str) -> KnownClaims:
-        """What is known of the claims of a pod.
+        """Return the known claims of a pod.
 
         Raises:
             MalformedPod: a field has another type than in a pod.
@@ -68,7 +68,7 @@ class _Reading(msgspec.Struct):
         decode: Callable[[bytes, str], _T],
         title: Callable[[str], str],
     ) -> dict[str, _T]:
-        """Those that are known and can be read; the others are unread, unless all of their kind were read."""
+        """Decode the known objects. Missing ones are noted as unread, unless their kind was read completely."""
         found = {}
         for name in list(dict.fromkeys(names))[:MOST_CLAIMS]:
             document = known.get((self.namespace, name))
@@ -86,13 +86,13 @@ class _Reading(msgspec.Struct):
 def read_claims(
     by_kind: Mapping[str, list[Object]], settings: ClaimSettings, read: Iterable[str], problems: Mapping[str, str]
 ) -> ClusterClaims:
-    """What the documents of a cluster say about claims.
+    """Read the claims in the documents of a cluster.
 
     Args:
-        by_kind: What is kept of its objects.
-        settings: Which drivers publish GPUs.
-        read: Kinds of which all objects were read.
-        problems: Why others could not be read, by resources.
+        by_kind: The kept documents, by kind.
+        settings: The settings that name the drivers of GPUs.
+        read: The kinds that were read completely.
+        problems: The reasons why the others could not be read, by resource.
     """
     are_all = frozenset(read)
     return ClusterClaims(
@@ -112,7 +112,7 @@ def _encoded(documents: Iterable[Object]) -> dict[_Key, bytes]:
 
 
 def _part(document: Object, settings: ClaimSettings) -> SlicePart | None:
-    """Raises nothing: a slice that no API server would take is none."""
+    """Return the part of a slice; None for a slice that no API server would accept."""
     try:
         return slice_part(decode_slice(msgspec.json.encode(document), SLICE), settings)
     except FormatError:

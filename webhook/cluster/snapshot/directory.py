@@ -1,6 +1,6 @@
 """A snapshot as the files of a state directory, which other commands read too.
 
-The files are JSON, which is YAML: it is read a hundred times as fast.
+The files are JSON, which is YAML but a hundred times as fast to read.
 """
 
 import json
@@ -20,7 +20,7 @@ from webhook.words.errors import GpuTopologyError
 from webhook.words.node_names import fitted
 
 _NAME_LIMIT = 200
-"""Of a file without its ending; systems allow 255 bytes."""
+"""The most bytes of a file name without its ending; systems allow 255 bytes."""
 _PATTERNS = (
     "pods/*.yaml",
     "namespaces/*.yaml",
@@ -32,10 +32,10 @@ _PATTERNS = (
 
 
 def check_target(directory: Path, *, force: bool) -> None:
-    """Refuse to write where something is already.
+    """Check that a state may be written to the directory.
 
     Raises:
-        GpuTopologyError: there is something else than an empty directory, and not ``force``.
+        GpuTopologyError: the path is no directory, or it is not empty and ``force`` is unset.
     """
     if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
         raise GpuTopologyError(f"{directory}: expected a directory, found something else")
@@ -44,7 +44,7 @@ def check_target(directory: Path, *, force: bool) -> None:
 
 
 def files_of(read: ReadSnapshot) -> dict[str, bytes]:
-    """What is written, by paths within the directory."""
+    """Return the files to write, by paths within the directory."""
     files = {
         _path("pods", f"{each.namespace}.{each.name}", "yaml"): _indented(each.document) for each in read.snapshot.pods
     }
@@ -66,7 +66,7 @@ def files_of(read: ReadSnapshot) -> dict[str, bytes]:
 
 
 def _path(folder: str, name: str, ending: str) -> str:
-    """Names of objects have no slash, and begin with no dot."""
+    """Return the path of a file. Names of objects have no slash, and begin with no dot."""
     return f"{folder}/{fitted(name.replace('/', '_').lstrip('.'), _NAME_LIMIT)}.{ending}"
 
 
@@ -91,12 +91,12 @@ def _indented(document: bytes) -> bytes:
 
 
 def kinds(files: Mapping[str, bytes]) -> dict[str, int]:
-    """How many files there are in each folder."""
+    """Return the number of files in each folder."""
     return dict(Counter(path.rpartition("/")[0] or path for path in files))
 
 
 def write(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Write the files, in place of those of an earlier state.
+    """Write the files, and delete those of an earlier state.
 
     Raises:
         GpuTopologyError: the directory cannot be written.

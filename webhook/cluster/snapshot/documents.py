@@ -1,4 +1,4 @@
-"""Documents as they are judged and saved: reduced to what is kept of them."""
+"""The documents of a cluster, reduced to the kept fields."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,18 +10,18 @@ from webhook.cluster.snapshot.model import KnownPod, Snapshot, known_pod
 
 
 class Documents:
-    """What was read. Of thousands of pods, as many are Python objects at a time as one page has."""
+    """The documents that were read. Of thousands of pods, only those of one page are Python objects at a time."""
 
     def __init__(self) -> None:
         self.pods: list[KnownPod] = []
         self.others: list[Object] = []
 
     def add(self, documents: Iterable[Mapping[str, Any]], *, were_kept: bool = False) -> list[Object]:
-        """Keep of each document what is judged; returns kind and metadata of each.
+        """Reduce the documents and add them; returns kind and metadata of each.
 
         Args:
-            documents: As the API server sends them.
-            were_kept: Whether they are what was kept of objects: certificates stand in a document of their own then.
+            documents: The documents as the API server sends them.
+            were_kept: True if they have been reduced already. Certificates are in their own document then.
 
         Raises:
             ManifestError: a pod has a field of another type.
@@ -36,9 +36,9 @@ class Documents:
         return added
 
     def under(self, others: "Documents") -> "Documents":
-        """These and those; an object that both have is as the others have it."""
+        """Merge these documents with others. An object in both is taken from the others."""
         both = Documents()
-        both.pods = [*others.pods, *self.pods]  # of two with one name the first counts
+        both.pods = [*others.pods, *self.pods]  # of two pods with one name the first counts
         every = {(each["kind"], *identity(each)): each for each in (*self.others, *others.others)}
         both.others = list(every.values())
         return both
@@ -46,20 +46,20 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class ReadSnapshot:
-    """A snapshot, and what it was made of."""
+    """A snapshot and its sources."""
 
     snapshot: Snapshot
     documents: Documents
     sources: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     """The file of each object, by kind, namespace and name; empty for a cluster."""
     given: tuple[KnownPod, ...] = ()
-    """The pods of the manifests, which a state directory has beside it."""
+    """The pods of the manifests, without those of the state directory."""
     others: tuple[str, ...] = ()
-    """What else the manifests hold, in words."""
+    """The further content of the manifests, in words."""
 
 
 def reduced(documents: Iterable[Mapping[str, Any]], *, were_kept: bool = False) -> Iterator[Object]:
-    """What is kept of each document, and what is public of the certificates in it."""
+    """Yield the kept fields of each document, and the public facts of its certificates."""
     for document in documents:
         found = kept(document)
         if found is not None:

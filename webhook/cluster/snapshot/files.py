@@ -23,14 +23,14 @@ from webhook.words.errors import ManifestError, shorten
 from webhook.words.nesting import decode
 
 CLAIMS = "claims"
-"""Folder of a state directory with what is known of claims, which other commands read too."""
+"""The folder of a state directory with the claims, which other commands read too."""
 OBJECTS = "objects"
-"""Folder of a state directory with what is known of a cluster beside its pods, namespaces and topologies."""
+"""The folder of a state directory with a cluster's other objects, without pods, namespaces and topologies."""
 
 
 @dataclass(frozen=True, slots=True)
 class FromFiles:
-    """What files say."""
+    """The content of files."""
 
     documents: Documents = field(default_factory=Documents)
     sources: dict[tuple[str, str, str], str] = field(default_factory=dict)
@@ -40,16 +40,16 @@ class FromFiles:
     given: list[KnownPod] = field(default_factory=list)
     """The pods of manifests."""
     others: list[str] = field(default_factory=list)
-    """What else manifests hold, in words."""
+    """The further content of manifests, in words."""
 
 
 def read_manifests(files: Iterable[ManifestFile], state: Path | None, *, are_strict: bool = False) -> FromFiles:
-    """What manifests and a state directory say together.
+    """Read manifests together with a state directory.
 
     Args:
-        files: Manifests.
-        state: A state directory.
-        are_strict: Whether a pod of the manifests with a field of another type is an error, whatever reads that field.
+        files: The manifests.
+        state: The state directory.
+        are_strict: True if a field of another type in a pod of the manifests is always an error, used or not.
 
     Raises:
         GpuTopologyError: a file cannot be read.
@@ -66,7 +66,7 @@ def read_manifests(files: Iterable[ManifestFile], state: Path | None, *, are_str
 
 
 def _over_state(found: FromFiles, state: FromFiles) -> FromFiles:
-    """Both; an object that both have is as the manifests have it."""
+    """Merge both. An object in both is taken from the manifests."""
     return replace(
         found,
         documents=state.documents.under(found.documents),
@@ -93,7 +93,7 @@ def _is_pod(document: Any) -> bool:
 
 
 def _words(document: Any) -> str:
-    """What a document is, in words."""
+    """Describe a document in words."""
     if isinstance(document, Mapping):
         kind = document.get("kind")
         return shorten(kind) if isinstance(kind, str) else "an object without a kind"
@@ -111,7 +111,7 @@ _LIST = msgspec.json.Decoder(_List)
 
 
 def _parts(file: ManifestFile) -> Iterator[Sequence[Any]]:
-    """The documents of a file; those of a list in JSON, which may be very long, one by one."""
+    """Yield the documents of a file. The items of a list in JSON, which may be very long, come one by one."""
     listed = _as_list(file.text) if file.text.startswith("{") else None
     if listed is None:
         documents = [document.value for document in Manifest(file.text, file.source).documents]
@@ -122,10 +122,10 @@ def _parts(file: ManifestFile) -> Iterator[Sequence[Any]]:
 
 
 def _plain(document: Any, source: str) -> Any:
-    """A document as the API server would send it.
+    """Return a document as the API server would send it.
 
     Raises:
-        ManifestError: a text of it is none.
+        ManifestError: a text of the document is invalid.
     """
     try:
         return msgspec.json.decode(to_json(document, source))
@@ -147,13 +147,13 @@ def _read_state(state: Path) -> FromFiles:
         for path in sorted((state / folder).glob("*.yaml")):
             for documents in _parts_of_state(path):
                 _add(found, documents, str(path), were_kept=folder == OBJECTS)
-    if not any(each["kind"] == SNAPSHOT for each in found.documents.others):  # which has them as ConfigMaps
+    if not any(each["kind"] == SNAPSHOT for each in found.documents.others):  # a snapshot has them as ConfigMaps
         return replace(found, topologies=load_nodes(state))
     return found
 
 
 def _parts_of_state(path: Path) -> Iterator[Sequence[Any]]:
-    """The documents of a file; those of a list in JSON, as ``state save`` writes them, one by one."""
+    """Yield the documents of a file. The items of a list in JSON, which ``state save`` writes, come one by one."""
     listed = _as_list(_json_text(path))
     for item in listed.items if listed else ():
         yield [{"kind": "List", "items": [msgspec.json.decode(item)]}]
@@ -162,7 +162,7 @@ def _parts_of_state(path: Path) -> Iterator[Sequence[Any]]:
 
 
 def _json_text(path: Path) -> str:
-    """The text of a file that may be JSON; empty for others, and for what cannot be read."""
+    """Return the text of a file that may be JSON; empty for other files, and for unreadable ones."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -176,7 +176,7 @@ def _add(found: FromFiles, documents: Sequence[Any], source: str, *, were_kept: 
 
 
 def _objects(documents: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
-    """Each object, those of lists written out. The items of a typed list have no kind of their own."""
+    """Yield each object, and those of lists singly. The items of a typed list have no kind of their own."""
     for document in documents:
         for each in find_objects(document):
             if isinstance(each.value, Mapping):

@@ -1,15 +1,15 @@
-"""Whether a snapshot is of this moment."""
+"""The freshness of a snapshot."""
 
 import msgspec
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """Whether the cluster is followed, and if not, since when and why."""
+    """The freshness of a cluster: followed by watches or not, and if not, since when and why."""
 
     live: bool
     at: str = ""
-    """When the cluster was read last."""
+    """The time of the last reading."""
     since: str = ""
-    """Of what time the cluster is that is shown, if it is not followed."""
+    """The time of the shown state, if the cluster is not followed."""
     reason: str = ""
-    """Why it is not followed."""
+    """The reason why the cluster is not followed."""

@@ -1,4 +1,4 @@
-"""The documents of a cluster as it is now, read with few requests."""
+"""The present documents of a cluster, read with few requests."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ _FORBIDDEN, _NO_SUCH_PATH = 403, 404
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Objects of one kind."""
+    """A list of objects of one kind."""
 
     kind: str
     version: str
@@ -43,7 +43,7 @@ class Listed:
 
     @property
     def resource(self) -> str:
-        """As it stands in a role."""
+        """The name in a role."""
         return self.path.rpartition("/")[2]
 
 
@@ -65,11 +65,11 @@ NAMESPACES = Listed("Namespace", "v1", "/api/v1/namespaces")
 
 
 class PodsForbidden(GpuTopologyError):
-    """The caller may not list these pods; the text says what to do.
+    """A missing permission to list pods; the text says what to do.
 
     Args:
-        problem: What the API server said.
-        remedy: What to do.
+        problem: The message of the API server.
+        remedy: The advice.
     """
 
     def __init__(self, problem: str, remedy: str) -> None:
@@ -79,14 +79,14 @@ class PodsForbidden(GpuTopologyError):
 
 @dataclass(slots=True)
 class Found:
-    """What was read so far."""
+    """The documents that were read so far, and the gaps."""
 
     documents: Documents = field(default_factory=Documents)
     read: list[str] = field(default_factory=list)
     unread: list[Object] = field(default_factory=list)
 
     def leave_out(self, what: str, problem: object) -> None:
-        """It cannot be read."""
+        """Note that something could not be read."""
         self.unread.append({"what": what, "problem": str(problem)})
 
 
@@ -97,18 +97,18 @@ def read_cluster(
     *,
     kinds: Collection[str] | None = None,
 ) -> Documents:
-    """What there is at this moment, reduced to what is kept.
+    """Read the present objects of a cluster, reduced to the kept fields.
 
-    What may not be read besides pods is left out, and said in the document of kind ``ClusterSnapshot``.
+    Unreadable objects other than pods are left out, and listed in the document of kind ``ClusterSnapshot``.
 
     Args:
-        kubeconfig: Which cluster.
-        namespace: Whose pods are read; None: those of all namespaces.
-        certificates: How the webhook's registration and Secret are called.
-        kinds: What is read beside the pods; None: everything that is judged.
+        kubeconfig: The cluster.
+        namespace: The namespace of the pods; None for all namespaces.
+        certificates: The names of the webhook's registration and Secret.
+        kinds: The kinds to read beside the pods; None for everything that is judged.
 
     Raises:
-        GpuTopologyError: the API server cannot be asked, its pods may not be listed, or there is no such namespace.
+        GpuTopologyError: a request fails, pods may not be listed, or there is no such namespace.
     """
     session = connect(kubeconfig, user_agent=names.ANALYZE_USER_AGENT, seconds=api_server.SECONDS)
     return asyncio.run(_read(session, namespace, certificates, kinds))
@@ -135,13 +135,13 @@ async def _read(
 
 
 def about_cluster(at: datetime, read: Iterable[str], unread: Iterable[Object], kubernetes: str) -> Object:
-    """The document of kind ``ClusterSnapshot``.
+    """Return the document of kind ``ClusterSnapshot``.
 
     Args:
-        at: When the cluster was like that.
-        read: Kinds of which all objects were read.
-        unread: What was not: :meth:`Found.leave_out`.
-        kubernetes: The version; empty: it is not known.
+        at: The time of the state.
+        read: The kinds that were read completely.
+        unread: The gaps: :meth:`Found.leave_out`.
+        kubernetes: The version of Kubernetes; empty if it is not known.
     """
     about: Object = {"apiVersion": f"{names.PREFIX}v1", "kind": SNAPSHOT, "metadata": {"name": "cluster"}}
     about |= {"at": at.isoformat(), "read": sorted(read), "unread": list(unread)}
@@ -163,7 +163,7 @@ async def _namespaces(session: Session, namespace: str | None, found: Found) -> 
 
 
 async def _pods(session: Session, namespace: str | None, found: Found) -> None:
-    """Those that have not ended."""
+    """Read the pods that have not ended."""
     path = resources.PODS.path if namespace is None else f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
     try:
         await _list(session, Listed("Pod", "v1", path, resources.PODS.query), found)
@@ -174,17 +174,17 @@ async def _pods(session: Session, namespace: str | None, found: Found) -> None:
 
 
 def permission_to_list_pods(namespace: str | None) -> str:
-    """What to do where pods may not be listed.
+    """Return the advice for a caller who may not list pods.
 
     Args:
-        namespace: Whose pods were asked for; None: those of all.
+        namespace: The requested namespace; None for all.
     """
     where = f" in namespace {namespace}" if namespace else ". With -n NAMESPACE those of one namespace are enough"
     return f"Have the permission to list pods{where}"
 
 
 def of_claims(namespace: str | None) -> tuple[Listed, ...]:
-    """ResourceClaims and templates, which pods of the same namespace name, and the devices that drivers publish."""
+    """Return the lists of ResourceClaims and templates, which pods of that namespace name, and of ResourceSlices."""
     place = f"/namespaces/{quote(namespace, safe='')}" if namespace is not None else ""
     return (
         Listed(CLAIM, VERSION, f"{_CLAIMS_API}{place}/resourceclaims", has_namespaces=True),
@@ -225,14 +225,14 @@ async def of_the_webhook(
     *,
     kinds: Sequence[str] = ("Lease", "Secret"),
 ) -> None:
-    """The planner's Lease, and the certificates in the webhook's Secret, in the namespace of the webhook.
+    """Read the planner's Lease, and the certificates in the webhook's Secret, in the namespace of the webhook.
 
     Args:
-        session: To the API server.
-        certificates: How the registration, which tells the namespace, and the Secret are called.
-        documents: The registration is one of them.
-        found: Takes what is read.
-        kinds: Which of both.
+        session: The connection to the API server.
+        certificates: The names of the Secret and of the registration, which has the namespace.
+        documents: Documents with the registration among them.
+        found: The receiver of the documents.
+        kinds: The kinds to read.
     """
     namespace = _namespace(documents, certificates.webhook_configuration)
     if not namespace:
@@ -263,11 +263,11 @@ def _namespace(documents: Sequence[Object], name: str) -> str:
 
 
 async def version_of(session: Session, found: Found) -> tuple[str, datetime]:
-    """The version of Kubernetes, and the time of the API server: the clock here may be wrong.
+    """Read the version of Kubernetes, and the time of the API server, because the clock here may be wrong.
 
     Args:
-        session: To the API server.
-        found: Hears of what cannot be read.
+        session: The connection to the API server.
+        found: The receiver of the gaps.
     """
     try:
         answer = await _ask(session, "get the version", "/version")

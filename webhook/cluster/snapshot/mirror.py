@@ -1,4 +1,4 @@
-"""What a mirror keeps of an object of the API server, and what that weighs."""
+"""The values that a mirror keeps of objects, and their weights."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -16,18 +16,18 @@ _ANY = msgspec.json.Decoder()
 
 
 class Kept(NamedTuple):
-    """What is kept of an object that is no pod."""
+    """The kept fields of an object that is no pod."""
 
     objects: tuple[Object, ...]
     weight: int
-    """Bytes, as JSON."""
+    """The number of bytes as JSON."""
 
 
 def read_pod(document: Document, _: str, before: KnownPod | None) -> KnownPod:
-    """What is kept of a pod; the value from before if that is the same, as it is after a heartbeat.
+    """Read the kept fields of a pod. An equal value from before is returned itself, as after a heartbeat.
 
     Raises:
-        ManifestError: it is no pod.
+        ManifestError: the document is no pod.
     """
     (kept,) = reduced([_decoded(document, "v1", "Pod")])
     found = known_pod(kept)
@@ -35,34 +35,34 @@ def read_pod(document: Document, _: str, before: KnownPod | None) -> KnownPod:
 
 
 def weigh_pod(pod: KnownPod) -> int:
-    """Bytes."""
+    """Return the number of bytes."""
     return len(pod.document)
 
 
 def reader_of(version: str, kind: str) -> Callable[[Document, str, Kept | None], Kept]:
-    """Reads objects of a kind.
+    """Return a function that reads objects of a kind.
 
     Args:
         version: The ``apiVersion`` of the kind.
-        kind: As it stands in manifests.
+        kind: The name of the kind in manifests.
     """
 
     def read(document: Document, _: str, before: Kept | None) -> Kept:
         found = tuple(reduced([_decoded(document, version, kind)]))
         if before is not None and before.objects == found:
-            return before  # it is no change, and not weighed again
+            return before  # no change, so it is not weighed again
         return Kept(found, sum(len(msgspec.json.encode(each)) for each in found))
 
     return read
 
 
 def weigh(found: Kept) -> int:
-    """Bytes."""
+    """Return the number of bytes."""
     return found.weight
 
 
 def objects_of(cache: Cache[Kept]) -> Iterator[Object]:
-    """All that a mirror keeps."""
+    """Yield all objects in a mirror."""
     return (each for found in cache.values().values() for each in found.objects)
 
 

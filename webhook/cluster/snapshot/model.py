@@ -1,4 +1,4 @@
-"""Everything that is known of a cluster, as values."""
+"""A cluster as values."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -31,50 +31,50 @@ from webhook.words.version import Version
 
 
 class KnownPod(msgspec.Struct, frozen=True):
-    """A pod, decoded once: what is read of it is kept."""
+    """A pod, decoded once."""
 
     document: bytes
-    """What is kept of it, as JSON."""
+    """The kept fields of the pod, as JSON."""
     pod: Pod
     namespace: str
     name: str
-    """Or the beginning of it."""
+    """The name, or the beginning of it."""
     node: str
-    """Where it is, or is going to be; empty if that is open."""
+    """The present or future node of the pod; empty if that is open."""
     has_ended: bool
 
 
 class Unread(msgspec.Struct, frozen=True):
-    """What could not be read."""
+    """A gap in the reading of a cluster."""
 
     what: str
-    """Such as ``nodes``."""
+    """The missing part, such as ``nodes``."""
     problem: str
 
 
 class Scope(StrEnum):
-    """How much of a cluster a snapshot has."""
+    """The extent of a snapshot."""
 
     POD = "pod"
-    """One pod, and what is around it."""
+    """One pod with its surroundings."""
     ALL = "all"
     """Everything that is judged, with the pods of one namespace or of all."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known beside the documents of a cluster."""
+    """Facts about a cluster beside its documents."""
 
     policy: AdmitPolicy
     is_configured: bool = True
-    """Whether ``policy`` is that of the cluster, and not all defaults for want of it."""
+    """True if ``policy`` is the cluster's, and False if it is all defaults for lack of one."""
     registration: str = "gpu-topology-webhook"
-    """Name of the MutatingWebhookConfiguration that registers the webhook."""
+    """The name of the MutatingWebhookConfiguration that registers the webhook."""
     facts: ClusterFacts = ClusterFacts()
-    """What is known of versions where the documents do not tell them."""
+    """The versions to use if the documents have none."""
     topologies: Mapping[str, NodeTopology] = {}
-    """Of nodes by their names, where no ConfigMap has them: from a state directory."""
+    """The topologies of nodes by their names, from a state directory, for nodes without a ConfigMap."""
     state: str = ""
-    """The state directory that has them, as messages call it."""
+    """The state directory of the topologies, as messages name it."""
     scope: Scope = Scope.ALL
 
 
@@ -85,18 +85,18 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     namespaces: Mapping[str, Namespace] = {}
     nodes: Mapping[str, ClusterNode] = {}
     registrations: tuple[Object, ...] = ()
-    """MutatingWebhookConfigurations, by their names."""
+    """The MutatingWebhookConfigurations, by their names."""
     schedulers: tuple[Object, ...] = ()
-    """Deployments of HAMi's schedulers."""
+    """The Deployments of HAMi's schedulers."""
     certificates: tuple[Certificates, ...] = ()
     claims: ClusterClaims = NO_CLAIMS
     planner: PlannerSigns = NO_SIGNS
     facts: ClusterFacts = ClusterFacts()
     read: frozenset[str] = frozenset()
-    """Kinds of which all objects were read, so that what is not there does not exist."""
+    """The kinds that were read completely, so that a missing object does not exist."""
     unread: tuple[Unread, ...] = ()
     at: datetime | None = None
-    """When it was read; None if no one knows."""
+    """The time of the reading; None if it is not known."""
     setting: Setting
 
     @property
@@ -106,17 +106,17 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def registration(self) -> Object | None:
-        """The one that registers the webhook."""
+        """The MutatingWebhookConfiguration that registers the webhook."""
         wanted = self.setting.registration
         return next((found for found in self.registrations if identity(found)[1] == wanted), None)
 
     @cached_property
     def problems(self) -> Mapping[str, str]:
-        """Why something could not be read, by what it is."""
+        """The reasons of the gaps, by the missing part."""
         return {each.what: each.problem for each in self.unread}
 
     def pod(self, namespace: str, name: str) -> KnownPod | None:
-        """A pod by its name; None if there is none, or if it has ended."""
+        """Return a pod by its name; None if there is none, or if it has ended."""
         return self._by_name.get((namespace, name))
 
     @cached_property
@@ -124,30 +124,30 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {(known.namespace, known.name): known for known in self.pods}
 
     def namespace(self, name: str) -> Namespace:
-        """A namespace; one with ``known`` unset if it was not read."""
+        """Return a namespace; one with ``known`` unset if it was not read."""
         return self.namespaces.get(name) or Namespace(name, known=False)
 
     def sources(self, node: str) -> Sources:
-        """What is said about the GPUs of a node; nothing where the node is not known."""
+        """Return the known facts about the GPUs of a node; empty if the node is not known."""
         there = self.nodes.get(node)
         return there.sources() if there else Sources()
 
     @cached_property
     def accounts(self) -> frozenset[str]:
-        """User names of HAMi's schedulers."""
+        """The user names of HAMi's schedulers."""
         return scheduler_accounts(_list(self.schedulers))
 
 
 def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting: Setting) -> Snapshot:
-    """A cluster from its documents.
+    """Make a snapshot from the documents of a cluster.
 
     Args:
-        documents: Those that :func:`webhook.cluster.redaction.objects.kept` returned, without pods.
-        pods: Its pods.
-        setting: What is known beside them.
+        documents: The documents that :func:`webhook.cluster.redaction.objects.kept` returned, without pods.
+        pods: The pods.
+        setting: The facts beside the documents.
 
     Raises:
-        FormatError: a MutatingWebhookConfiguration is none.
+        FormatError: a MutatingWebhookConfiguration is malformed.
     """
     by_kind: dict[str, list[Object]] = {}
     for document in documents:
@@ -188,7 +188,7 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
 
 
 def _pods(every: Iterable[KnownPod]) -> tuple[KnownPod, ...]:
-    """Those that have not ended, by namespace and name; the first of two with one name."""
+    """Return the pods that have not ended, by namespace and name. Of two with one name the first counts."""
     found: dict[tuple[str, str], KnownPod] = {}
     for known in every:
         if not known.has_ended:
@@ -197,7 +197,7 @@ def _pods(every: Iterable[KnownPod]) -> tuple[KnownPod, ...]:
 
 
 def known_pod(document: Object) -> KnownPod:
-    """A pod from what is kept of it.
+    """Return a pod from its kept fields.
 
     Raises:
         ManifestError: a field has another type than in a pod.
@@ -228,7 +228,7 @@ def _planner(
     problems: Mapping[str, str],
     at: datetime | None,
 ) -> PlannerSigns:
-    """Whether a planner is alive, by its Lease in the namespace of the webhook, which the registration names."""
+    """Return the signs of a planner: its Lease in the namespace of the webhook, which the registration names."""
     if at is None:
         return _planner_of_files(setting)
     name = setting.registration
@@ -248,7 +248,7 @@ def _planner(
 
 
 def _planner_of_files(setting: Setting) -> PlannerSigns:
-    """What a state directory that was written by hand says."""
+    """Return the signs of a planner in a handwritten state directory."""
     if not setting.state:
         return NO_SIGNS
     is_alive = setting.facts.has_planner

@@ -1,4 +1,4 @@
-"""Nodes, and what is published about their GPUs."""
+"""The nodes of a cluster, with the published facts about their GPUs."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -27,16 +27,16 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     name: str
     document: Object | None
-    """What is kept of the Node; None where only a topology is known."""
+    """The kept fields of the Node; None if only a topology is known."""
     published: KnownNode | None = None
-    """What its agent says."""
+    """The topology that the node's agent published."""
     published_problem: str = ""
-    """Why that cannot be read; empty if it can, or if there is nothing."""
+    """The reason why the topology cannot be read; empty if it can, or if there is none."""
     age: float | None = None
-    """Seconds since the agent's last sign of life; infinite if there was none. None: not known."""
+    """The seconds since the agent's last sign of life: infinite if there was none, None if it is not known."""
     lasts: float = 0.0
     traffic: Traffic | None = None
-    """What its GPUs did lately; None where its agent does not say it, or says it badly."""
+    """The recent activity of the GPUs; None if the agent does not report it, or malformed."""
 
     @cached_property
     def record(self) -> NodeRecord | None:
@@ -49,13 +49,13 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return None
 
     def sources(self) -> Sources:
-        """Everything that is said about its GPUs; what HAMi says is read anew each time, and not kept."""
+        """Return all facts about the GPUs. HAMi's annotations are parsed anew each time, and not kept."""
         return Sources(
             published=self.published, age=self.age, lasts=self.lasts, annotated=self._annotated, traffic=self.traffic
         )
 
     def is_silent(self, max_age: float) -> bool:
-        """Whether the agent has not been heard of for so long that what it published is not relied on.
+        """Return whether the agent has been silent for so long that its topology is not relied on.
 
         Args:
             max_age: ``binding.topologyMaxAgeSeconds``.
@@ -63,9 +63,9 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.age is not None and self.age > max(max_age, self.lasts)
 
     def relied_on(self, max_age: float) -> NodeTopology | None:
-        """The topology that a Binding would rely on; None if it is not known how any of its GPUs are linked.
+        """Return the topology that a Binding would rely on; None if no link of any of the GPUs is known.
 
-        What HAMi says is only read where it may count.
+        HAMi's annotations are only read if they may count.
 
         Args:
             max_age: ``binding.topologyMaxAgeSeconds``.
@@ -80,7 +80,7 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def _annotated(self) -> KnownNode | None:
-        """What HAMi's annotations say; None if nothing that can be read."""
+        """The topology in HAMi's annotations; None if there is none that can be read."""
         annotations = self.document["metadata"].get("annotations", {}) if self.document else {}
         if names.HAMI_NODE_REGISTER not in annotations:
             return None
@@ -96,14 +96,14 @@ class AgentLeases(msgspec.Struct, frozen=True, kw_only=True):
     """The Leases by which agents show that they are alive."""
 
     found: Mapping[tuple[str, str], Object]
-    """By namespace and name."""
+    """The Leases by namespace and name."""
     are_all: bool
-    """Whether one that is not here does not exist, and was not only not read."""
+    """True if a Lease that is missing here does not exist; False if it may only be unread."""
     at: datetime | None
-    """When they were read; None: no one knows, and nothing is old."""
+    """The time of the reading; None if it is not known, and then nothing is old."""
 
     def age(self, config_map: Object) -> float | None:
-        """Seconds since the agent that published it was heard of; infinite if it never was. None: not known."""
+        """Return the seconds since the last sign of the agent: infinite if there was none, None if it is not known."""
         lease = self.found.get(identity(config_map))
         if self.at is None or (lease is None and not self.are_all):
             return None
@@ -111,7 +111,7 @@ class AgentLeases(msgspec.Struct, frozen=True, kw_only=True):
         return (self.at - renewed).total_seconds() if renewed else inf
 
     def traffic(self, config_map: Object) -> Traffic | None:
-        """What that agent says of its GPUs; None if it says nothing that can be read."""
+        """Return the GPU activity that the agent reports; None if it reports none that can be read."""
         lease = self.found.get(identity(config_map)) or {}
         text = texts(part(lease, "metadata"), "annotations").get(names.TRAFFIC)
         try:
@@ -120,7 +120,7 @@ class AgentLeases(msgspec.Struct, frozen=True, kw_only=True):
             return None
 
     def lasts(self, config_map: Object) -> float:
-        """Seconds for which that agent vouches for it."""
+        """Return the seconds for which the agent vouches for its topology."""
         lease = self.found.get(identity(config_map))
         return lasts(lease) if lease else 0.0
 
@@ -133,16 +133,17 @@ def read_nodes(
     *,
     believes_unowned: bool = False,
 ) -> dict[str, ClusterNode]:
-    """Nodes by their names.
+    """Read nodes, by their names.
 
-    A tenant who may create ConfigMaps in some namespace could pose as an agent. So only what a Node owns is believed.
+    A tenant who may create ConfigMaps in some namespace could pose as an agent. So only a ConfigMap that its Node owns
+    is trusted.
 
     Args:
-        nodes: Nodes.
-        config_maps: What agents published.
-        leases: Those of the agents.
-        topologies: Of nodes of which there is no ConfigMap.
-        believes_unowned: Whether a ConfigMap is believed where the uid of its Node is not known.
+        nodes: The Nodes.
+        config_maps: The ConfigMaps of agents.
+        leases: The Leases of agents.
+        topologies: The topologies of nodes without a ConfigMap.
+        believes_unowned: True if a ConfigMap is trusted although the uid of its Node is not known.
     """
     owners = {config_map_name(identity(node)[1]): node["metadata"].get("uid") for node in nodes}
     by_name = {
@@ -164,7 +165,7 @@ def read_nodes(
 
 
 def _told_node(config_map: Object) -> str:
-    """The node that a ConfigMap is about; empty if it does not say it."""
+    """Return the node that a ConfigMap names; empty if it names none."""
     try:
         return parse_topology(config_map["data"].get(names.TOPOLOGY_KEY, ""), source="ConfigMap").node
     except FormatError:

@@ -1,4 +1,4 @@
-"""Which pod ``explain`` is asked about, as its arguments name it."""
+"""The pod of ``explain``, as the arguments name it."""
 
 from typing import NamedTuple
 
@@ -12,9 +12,9 @@ class Kind(NamedTuple):
 
     word: str
     group: str
-    """Of the API, with its version; empty for the pods themselves."""
+    """The group and version of the API; empty for the pods themselves."""
     resource: str
-    """Its name in paths."""
+    """The name in paths."""
 
 
 POD = Kind("pod", "", "pods")
@@ -30,16 +30,16 @@ _WORDS = {word: kind for kind, words in _KINDS.items() for word in words}
 
 
 class Wanted(NamedTuple):
-    """A pod, or what makes it."""
+    """A pod, or the workload that makes it."""
 
     name: str
     namespace: str = ""
-    """Empty: the current one."""
+    """The namespace; empty for the current one."""
     kind: Kind = POD
 
 
 class NoNameError(GpuTopologyError):
-    """What is given names no pod."""
+    """An argument that names no pod."""
 
 
 def parse_wanted(text: str, namespace: str) -> Wanted:
@@ -50,7 +50,7 @@ def parse_wanted(text: str, namespace: str) -> Wanted:
         namespace: The option; empty if it is not given.
 
     Raises:
-        NoNameError: it is none of them, or the namespace is named twice.
+        NoNameError: the argument is none of them, or the namespace is named twice.
     """
     before, slash, name = text.rpartition("/")
     kind = _WORDS.get(before, POD) if slash else POD

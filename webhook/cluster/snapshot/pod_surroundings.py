@@ -1,6 +1,6 @@
-"""What is around single pods of a cluster, read by the few gets that ``explain``, ``bind`` and ``inject`` may send.
+"""The surroundings of single pods, read by the few gets that ``explain``, ``bind`` and ``inject`` may send.
 
-What may not be read is left out, with a note; the snapshot says of it why it is not known.
+Unreadable objects are left out, with a note. The snapshot has the reason for each gap.
 """
 
 import asyncio
@@ -41,13 +41,13 @@ _T = TypeVar("_T")
 
 
 class Around:
-    """Objects of a cluster, each asked for when a pod needs it first.
+    """The objects around pods, each read when a pod needs it first.
 
     Args:
         api: The API server.
-        runner: Waits for its answers.
-        setting: What is known beside the cluster.
-        tell: Takes notes about what is left out.
+        runner: The runner that waits for answers.
+        setting: The facts beside the cluster.
+        tell: A function that takes notes about gaps.
     """
 
     def __init__(self, api: ApiServer, runner: asyncio.Runner, setting: Setting, tell: Callable[[str], None]) -> None:
@@ -62,7 +62,7 @@ class Around:
         """Wait for an answer.
 
         Raises:
-            ApiError: it is no success.
+            ApiError: the request failed.
         """
 
         async def wait() -> _T:
@@ -71,26 +71,26 @@ class Around:
         return self._runner.run(wait())
 
     def add_pod(self, document: Object) -> KnownPod:
-        """Take a pod into the snapshot.
+        """Add a pod to the snapshot.
 
         Raises:
-            ManifestError: a field has another type than in a pod, or a text is none.
+            ManifestError: a field has another type than in a pod, or a text is invalid.
         """
         self._add("v1", "Pod", [document])
         return self._found.documents.pods[-1]
 
     def look(self, known: KnownPod, *, node: str = "", with_claims: bool = False) -> None:
-        """Read what one pod is judged by, but for the other pods of its group.
+        """Read the surroundings of one pod, without the other pods of its group.
 
         Args:
             known: The pod.
-            node: Where it is; empty: where it says.
-            with_claims: Whether its resource claims are looked at.
+            node: The node of the pod; empty: the node that the pod names.
+            with_claims: True if its resource claims are read.
         """
         pod, namespace = known.pod, known.namespace
         self.look_at_namespace(namespace)
         self._look_at_schedulers()
-        # Of a pod that has a node its own status and annotations tell whether claims served it.
+        # A pod that has a node shows in its own status and annotations whether claims served it.
         self.look_at_versions(with_claims=not (pod.spec and pod.spec.node_name))
         self._look_at_registration()
         if _may_wait(pod):
@@ -102,7 +102,7 @@ class Around:
             self.look_at_claims(pod, namespace, where)
 
     def snapshot(self) -> Snapshot:
-        """The cluster, as far as it was asked for."""
+        """Return the cluster, as far as it was read."""
         if self._snapshot is None:
             found = self._found
             about = about_cluster(datetime.now(UTC), found.read, found.unread, self._kubernetes)
@@ -121,7 +121,7 @@ class Around:
             self._note(lambda: hami_version(msgspec.json.encode({"items": found})) if found else None)
 
     def look_at_versions(self, *, with_claims: bool) -> None:
-        """Read the versions of Kubernetes and HAMi, and which resources claims serve."""
+        """Read the versions of Kubernetes and HAMi, and the resources that claims serve."""
         self._look_at_schedulers()
         if self._is_new("version"):
             said = self._attempt("the version of Kubernetes", self.api.version)
@@ -132,7 +132,7 @@ class Around:
             self._many("deviceclasses", VERSION, "DeviceClass", self.api.device_classes)
 
     def _look_at_registration(self) -> None:
-        """Read how the webhook is registered."""
+        """Read the registration of the webhook."""
         name = self._setting.registration
         if self._is_new(CONFIGURATION):
             self._one(
@@ -164,12 +164,12 @@ class Around:
         self._add("v1", "Pod", found or ())
 
     def look_at_node(self, name: str, *, must_be_read: bool = False, with_age: bool = True) -> None:
-        """Read a node, and what its agent published.
+        """Read a node, and the ConfigMap of its agent.
 
         Args:
-            name: Of the node.
-            must_be_read: Whether a node that cannot be read is an error, and no note.
-            with_age: Whether the Lease of the agent is read too, which says how old that is.
+            name: The name of the node.
+            must_be_read: True if an unreadable node is an error, and not only a note.
+            with_age: True if the Lease of the agent is read too, which shows the age.
 
         Raises:
             GpuTopologyError: the node must be read, and cannot be.
@@ -188,9 +188,9 @@ class Around:
             self._lease(namespace, lease, what="leases")
 
     def _believed(self, node: str, config_maps: list[Object]) -> list[Object]:
-        """The one ConfigMap that counts. Tenants may make any number of them with the label of a node.
+        """Choose the one ConfigMap that counts. Tenants may make any number of them with the label of a node.
 
-        Only what the Node owns is believed, by its uid, if that may be read.
+        Only a ConfigMap that the Node owns, by its uid, is trusted if the uid may be read.
         """
         uid = next(
             (part(each, "metadata").get("uid") for each in self._kind("Node") if identity(each)[1] == node), None
@@ -207,12 +207,12 @@ class Around:
             raise NotFound(f"there is no node {name} in this cluster", status=error.status) from None
 
     def look_at_claims(self, pod: Pod, namespace: str, node: str) -> None:
-        """Read the claims of a pod, the templates of those that are not made yet, and the slices of its node.
+        """Read the claims of a pod, the templates of claims that are not made yet, and the slices of its node.
 
         Args:
             pod: The pod.
             namespace: Its namespace.
-            node: Where the pod is; empty: open, so that no slices are read.
+            node: The node of the pod; empty if it is open, and then no slices are read.
         """
         named = claim_names(pod)
         self._look_at_named(CLAIM, named.by_entry.values(), namespace, self.api.resource_claim)
@@ -221,14 +221,14 @@ class Around:
         missing = [name for entry, name in named.templates.items() if named.by_entry.get(entry) not in there]
         self._look_at_named(TEMPLATE, missing, namespace, self.api.resource_claim_template)
         if not node or not _have_gpus(claims, self._setting.policy.claims):
-            self._found.read.append(SLICE)  # no device is looked up, so that none is missing
+            self._found.read.append(SLICE)  # no device is looked up, so none is missing
         elif self._is_new(SLICE, node):
             self._many("resourceslices", VERSION, SLICE, lambda: self.api.resource_slices(node=node), NO_ANSWER)
 
     def _look_at_named(
         self, kind: str, wanted: Iterable[str], namespace: str, ask: Callable[[str, str], Awaitable[Object | None]]
     ) -> None:
-        """Read those that exist and can be read."""
+        """Read the objects of these names that exist and can be read."""
         resource = f"{kind.lower()}s"
         for name in list(dict.fromkeys(wanted))[:MOST_CLAIMS]:
             if self._is_new(kind, namespace, name):
@@ -237,7 +237,7 @@ class Around:
             self._found.read.append(kind)
 
     def _lease(self, namespace: str, name: str, *, what: str, otherwise: str = "") -> None:
-        """Read a Lease; that there is none is known as well."""
+        """Read a Lease. A missing one counts as read."""
         self._one(what, "coordination.k8s.io/v1", "Lease", lambda: self.api.lease(namespace, name), otherwise)
         if not self._is_unread(what):
             self._found.read.append("Lease" if what == "leases" else what)
@@ -246,7 +246,7 @@ class Around:
         return any(each["what"] == what for each in self._found.unread)
 
     def _is_new(self, *what: str) -> bool:
-        """Whether it was not asked for before."""
+        """Return whether the object is requested for the first time, and note the request."""
         is_new = what not in self._asked
         self._asked.add(what)
         return is_new
@@ -267,7 +267,7 @@ class Around:
         return found or []
 
     def _attempt(self, what: str, ask: Callable[[], Awaitable[_T]], otherwise: str = "") -> _T | None:
-        """The answer; else None, a note, and the reason where the caller may not read it, or ``otherwise``."""
+        """Return the answer; None after a failure, which is noted with the API server's refusal or ``otherwise``."""
         try:
             return self.ask(ask())
         except GpuTopologyError as error:
@@ -279,7 +279,7 @@ class Around:
             return None
 
     def _note(self, read: Callable[[], object]) -> None:
-        """Note what an answer does not tell although it was read."""
+        """Check an answer that was read, and note what it does not tell."""
         try:
             read()
         except GpuTopologyError as error:
@@ -296,12 +296,12 @@ class Around:
 
 @contextmanager
 def around(where: Where, setting: Setting, tell: Callable[[str], None]) -> Iterator[Around]:
-    """The cluster, until the end of the block.
+    """Open the surroundings of pods in a cluster, until the end of the block.
 
     Args:
-        where: Which cluster.
-        setting: What is known beside it.
-        tell: Takes notes about what is left out.
+        where: The cluster.
+        setting: The facts beside the cluster.
+        tell: A function that takes notes about gaps.
 
     Raises:
         GpuTopologyError: the kubeconfig cannot be used.
@@ -315,7 +315,7 @@ def around(where: Where, setting: Setting, tell: Callable[[str], None]) -> Itera
 
 
 def _have_gpus(claims: Iterable[Object], settings: ClaimSettings) -> bool:
-    """Whether some claim was given GPUs."""
+    """Return whether some claim was allocated GPUs."""
     for claim in claims:
         try:
             allocation = decode_claim(to_json(claim, CLAIM), CLAIM).allocation
@@ -327,7 +327,7 @@ def _have_gpus(claims: Iterable[Object], settings: ClaimSettings) -> bool:
 
 
 def _may_wait(pod: Pod) -> bool:
-    """Whether it matters to the pod that a planner is alive: it has no node, and the webhook has prepared it."""
+    """Return whether the pod may depend on a planner: it has no node, and the webhook has prepared it."""
     spec = pod.spec or PodSpec()
     is_ours = names.INJECTED in pod.annotations or names.PLACEMENT in pod.labels
     return not spec.node_name and (is_ours or names.PLACE_GATE in spec.scheduling_gates)

@@ -1,6 +1,6 @@
-"""The documents of a cluster as it changes: a mirror of each collection that ``analyze`` reads, kept by a watch.
+"""The documents of a changing cluster: a mirror of each collection that ``analyze`` reads, filled by a watch.
 
-What is kept of an object is what :mod:`webhook.cluster.redaction.objects` leaves of it.
+Each object is reduced by :mod:`webhook.cluster.redaction.objects`.
 """
 
 import asyncio
@@ -40,26 +40,26 @@ from webhook.objects.webhook_registration import CONFIGURATION
 from webhook.words.errors import FormatError, GpuTopologyError
 
 SECONDS = 10.0
-"""For one request."""
+"""The time limit of one request."""
 _LIMIT = Limit(objects=300_000, bytes=1024 * 1024 * 1024)
 _TOO_MUCH = "there are more of them than this program keeps, and what is beyond is left out"
 _AROUND_SECONDS = 5.0
-"""Between two looks at the time of the API server and at the planner's Lease, which are not watched."""
+"""The time between two reads of the API server's time and the planner's Lease, which are not watched."""
 _SECRET_TURNS = 120
-"""Of these looks one is at the certificates too, which change in weeks."""
+"""The number of these reads with one read of the certificates, which change in weeks."""
 _SETTLED_SECONDS = 30.0
-"""Until then each collection has been read, or has failed."""
+"""The time within which each collection has been read, or has failed."""
 
 
 class FollowedCluster:
     """A cluster, followed by watches.
 
     Args:
-        session: To its API server.
-        namespace: Whose pods are kept; None: those of all.
-        setting: What is known beside the documents.
-        certificates: How the webhook's registration and Secret are called.
-        tell: Takes what goes wrong, for the terminal.
+        session: The connection to its API server.
+        namespace: The namespace of the pods; None for all.
+        setting: The facts beside the documents.
+        certificates: The names of the webhook's registration and Secret.
+        tell: A function that takes failures, for the terminal.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class FollowedCluster:
         self._setting = setting
         self._certificates = certificates
         self._ahead = timedelta()
-        """How much the clock of the API server is ahead of ours."""
+        """The time by which the clock of the API server is ahead of ours."""
         self._answered, self._away = monotonic(), ""
-        """When the API server answered last, and why it does not; a watch may be silent for a minute."""
+        """The time of the API server's last answer, and why it is silent. A watch may be silent for a minute."""
         self._kubernetes = ""
         self._around: dict[str, Found] = {}
-        """What was found at the last look at the version of Kubernetes, the planner's Lease and the Secret."""
+        """The results of the last reads of the version of Kubernetes, the planner's Lease and the Secret."""
         self._pods = Cache[KnownPod](
             "pods", read_pod, weigh_pod, limit=_LIMIT, tell=tell, clock=monotonic, changed=self._change
         )
@@ -92,7 +92,7 @@ class FollowedCluster:
             self._mirror(collection, tell)
 
     def _mirror(self, collection: Listed, tell: Callable[[str], None]) -> None:
-        # Leases are renewed all the time; what follows from their ages is reckoned without being told.
+        # Leases are renewed all the time, and their ages are computed without a message, so they report no change.
         changed = None if collection.kind == "Lease" else self._change
         cache = Cache[Kept](
             collection.resource,
@@ -109,12 +109,12 @@ class FollowedCluster:
         )
 
     def work(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """What goes on for as long as the cluster is followed."""
+        """Yield the tasks that run while the cluster is followed."""
         yield from (reflector.run() for reflector in self._reflectors)
         yield self._look_around()
 
     async def settled(self) -> None:
-        """Until each collection was read, or cannot be read.
+        """Wait until each collection was read, or cannot be read.
 
         Raises:
             GpuTopologyError: pods cannot be read.
@@ -135,7 +135,7 @@ class FollowedCluster:
         return f"{problem}. {permission_to_list_pods(self._namespace)}" if is_denied else problem
 
     def reader(self) -> Callable[[], Snapshot]:
-        """Reads the cluster as it is now; see :class:`webhook.insight.page.feed_updates.Source`."""
+        """Return a function that reads the present cluster; see :class:`webhook.insight.page.feed_updates.Source`."""
         pods = list(self._pods.values().values())
         others = [each for cache in self._others.values() for each in objects_of(cache)]
         about = self._about()
@@ -144,20 +144,20 @@ class FollowedCluster:
         return lambda: read_snapshot([*others, *around, about], pods, setting)
 
     def standing(self) -> Standing:
-        """Whether pods and nodes are followed."""
+        """Return the freshness: whether pods and nodes are followed."""
         at, reason = self._heard()
         if reason:
             return Standing(live=False, at=_told(at), since=_told(at), reason=reason)
         return Standing(live=True, at=_told(at))
 
     def _heard(self) -> tuple[datetime, str]:
-        """Of when the cluster is known, by the clock of the API server; and why that is not this moment."""
+        """Return the time of the known state, by the API server's clock, and the reason if it is not the present."""
         now = datetime.now(UTC) + self._ahead
         silent, reason = next(self._silences(), (0.0, ""))
         return now - timedelta(seconds=silent), reason
 
     def _silences(self) -> Iterator[tuple[float, str]]:
-        """For how many seconds nothing was heard, where that is too long, and why."""
+        """Yield each silence that is too long: its seconds and its reason."""
         if self._away and (silent := monotonic() - self._answered) > FAILING_SECONDS:
             yield silent, self._away
         for cache in (self._pods, self._others["Node"]):
@@ -202,7 +202,7 @@ class FollowedCluster:
 
     @property
     def _is_secret_asked(self) -> bool:
-        """Whether it was asked for. That needs the registration, which may not have been read at the first look."""
+        """True if the Secret was requested. That needs the registration, which may be unread at the first look."""
         secret = self._around.get("Secret", Found())
         return bool(secret.read or secret.unread)
 

@@ -1,4 +1,4 @@
-"""The pod that is asked about: itself, or of a workload its newest, or the one that its template would make."""
+"""The pod of a reference: the pod itself, the newest pod of a workload, or the one that its template would make."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ _OPERATORS: Mapping[str, Callable[[str, str], str]] = {
 
 
 def find_pod(cluster: Around, wanted: Wanted) -> Object:
-    """The pod, with a note on standard error where a workload is named.
+    """Find the pod. If a workload is named, this writes a note on standard error.
 
     Raises:
         GpuTopologyError: there is no such pod or workload, or it cannot be read.
@@ -32,22 +32,22 @@ def find_pod(cluster: Around, wanted: Wanted) -> Object:
 
 
 def _missing(cluster: Around, wanted: Wanted) -> str:
-    """What there is not: the pod, or its namespace already."""
+    """Name the missing object: the pod, or its namespace already."""
     try:
         cluster.ask(cluster.api.namespace(wanted.namespace))
     except NotFound:
         return f"there is no namespace {wanted.namespace} in this cluster"
-    except GpuTopologyError:  # who may not read namespaces is told of the pod alone
+    except GpuTopologyError:  # without the right to read namespaces, the message names the pod alone
         pass
     return f"there is no {wanted.kind.word} {wanted.namespace}/{wanted.name} in this cluster"
 
 
 def _pod_of_workload(cluster: Around, wanted: Wanted) -> Object:
-    """The newest pod of a workload, with a note on standard error; without one what its template says.
+    """Find the newest pod of a workload, or make one of its template; a note on standard error says so.
 
     Raises:
         NotFound: there is no such workload.
-        GpuTopologyError: it cannot be read, or has no template.
+        GpuTopologyError: the workload cannot be read, or has no template.
     """
     kind, namespace, name = wanted.kind, wanted.namespace, wanted.name
     what = f"{kind.word} {namespace}/{name}"
@@ -69,7 +69,7 @@ def _pod_of_workload(cluster: Around, wanted: Wanted) -> Object:
 
 
 def label_selector(selector: Mapping[str, Any], what: str) -> str:
-    """A selector of objects as queries write it; empty if it says nothing.
+    """Return a selector of objects as queries write it; empty if it selects by nothing.
 
     Raises:
         FormatError: an operator is not known.
@@ -86,7 +86,7 @@ def label_selector(selector: Mapping[str, Any], what: str) -> str:
 
 
 def _created(pod: Object) -> tuple[str, str]:
-    """RFC 3339 in UTC sorts as text; pods of the same second by name."""
+    """Return a key that sorts pods by age: RFC 3339 in UTC sorts as text, and pods of one second by name."""
     metadata = _object(pod, "metadata")
     return str(metadata.get("creationTimestamp", "")), str(metadata.get("name", ""))
 

@@ -1,4 +1,4 @@
-"""Where decisions get what they know of the cluster. One small interface; a directory is the embedded default."""
+"""The source of a decision's knowledge of the cluster: one small interface; a directory is the built-in default."""
 
 from collections.abc import Awaitable
 from typing import Protocol
@@ -10,87 +10,87 @@ from webhook.objects.pod import Namespace
 
 
 class State(Protocol):
-    """What is known of the cluster right now. Answers come from memory, and reviews do not wait for them."""
+    """The present knowledge of the cluster. Answers come from memory, so reviews do not wait for them."""
 
     @property
     def waiting_for(self) -> str:
-        """What was never known yet, so that nothing can be answered; empty when all was."""
+        """The parts that were never known yet, so that no answer is possible; empty if all were."""
 
     def namespace(self, name: str) -> Namespace | Awaitable[Namespace]:
-        """The namespace; one with ``known`` unset if there is none. Where memory may be behind, something to wait for.
+        """Return the namespace; one with ``known`` unset if there is none. An awaitable if memory may be behind.
 
         Raises:
-            StateUnknown: not all is known yet. What is waited for may raise it too.
+            StateUnknown: some parts are not known yet. The awaitable may raise it too.
         """
 
     def cluster(self) -> ClusterFacts:
-        """Versions of HAMi and Kubernetes, as far as they are known.
+        """Return the versions of HAMi and Kubernetes, as far as they are known.
 
         Raises:
-            StateUnknown: not all is known yet.
+            StateUnknown: some parts are not known yet.
         """
 
     def node(self, name: str) -> Sources:
-        """What is known of the GPUs of a node; empty if nothing is.
+        """Return the known facts about the GPUs of a node; empty if there are none.
 
         Raises:
-            StateUnknown: not all is known yet.
+            StateUnknown: some parts are not known yet.
         """
 
 
 class Pods(Protocol):
-    """Pods as they are this very moment: HAMi annotates one milliseconds before it is bound."""
+    """Pods in their present state, because HAMi annotates one milliseconds before it is bound."""
 
     async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
-        """The pod as JSON, or ``None`` if there is none of that name.
+        """Return the pod as JSON, or ``None`` if there is none of that name.
 
         Args:
-            namespace: Of the pod.
-            name: Of the pod.
-            deadline: Until when to wait for the answer, on the clock of the running event loop; ``None``: as long as
-                whoever knows it deems right.
+            namespace: The namespace of the pod.
+            name: The name of the pod.
+            deadline: The end of the wait for an answer, on the clock of the running event loop; ``None`` for the
+                default of the implementation.
 
         Raises:
-            PodsUnreadable: whoever knows it gives no answer in time.
+            PodsUnreadable: there was no answer in time.
         """
 
     async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
-        """The pods with the label ``gpu.topology/group`` of this value on a node, as JSON.
+        """Return the pods with the label ``gpu.topology/group`` of this value on a node, as JSON.
 
         Raises:
-            PodsUnreadable: as above.
+            PodsUnreadable: as for :meth:`pod`.
         """
 
 
 class Claims(Protocol):
-    """ResourceClaims and templates as they are this very moment, and what DRA drivers publish, from memory.
+    """ResourceClaims and templates in their present state, and the devices of DRA drivers, from memory.
 
     A claim is allocated milliseconds before its pod is bound, and a template may be as young as its first pod.
     """
 
     async def claim(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
-        """The ResourceClaim as JSON, or ``None`` if there is none of that name.
+        """Return the ResourceClaim as JSON, or ``None`` if there is none of that name.
 
         Args:
-            namespace: Of the claim.
-            name: Of the claim.
-            deadline: Until when to wait for the answer, on the clock of the running event loop; ``None``: as long as
-                whoever knows it deems right.
+            namespace: The namespace of the claim.
+            name: The name of the claim.
+            deadline: The end of the wait for an answer, on the clock of the running event loop; ``None`` for the
+                default of the implementation.
 
         Raises:
-            ClaimsUnreadable: whoever knows it gives no answer in time.
+            ClaimsUnreadable: there was no answer in time.
         """
 
     async def template(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
-        """The ResourceClaimTemplate as JSON, or ``None`` if there is none of that name.
+        """Return the ResourceClaimTemplate as JSON, or ``None`` if there is none of that name.
 
         Raises:
-            ClaimsUnreadable: as above.
+            ClaimsUnreadable: as for :meth:`claim`.
         """
 
     def pools(self) -> Pools:
-        """The devices that DRA drivers publish.
+        """Return the devices that DRA drivers publish.
 
         Raises:
-            StateUnknown: not all is known yet.
+            StateUnknown: some parts are not known yet.
         """

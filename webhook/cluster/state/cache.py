@@ -1,8 +1,8 @@
-"""Objects of one kind as the API server had them last, whatever the order in which that is told.
+"""The last known objects of one kind at the API server, regardless of the order of messages.
 
-An older state of an object never takes the place of a newer one; what was deleted does not come back with an old
-message. Each object carries its version for that; of deleted ones it is kept until the API server has said that all up
-to that version has been told. A list is taken object by object, so that a resync needs no room for a second copy.
+An older state of an object never replaces a newer one, and a deleted object does not come back with an old message. So
+each object carries its version. That of a deleted object is kept until the API server has said that all changes up to
+that version have been delivered. A list is taken object by object, so that a resync needs no room for a second copy.
 """
 
 from collections.abc import Callable, Mapping, Set
@@ -17,9 +17,9 @@ Document = bytes | bytearray | memoryview
 T = TypeVar("T")
 
 FAILING_SECONDS = 10.0
-"""A mirror that the API server refuses, or does not answer, for so long is no basis for decisions."""
+"""The silence of an API server that refuses or does not answer, in seconds, after which a mirror is not relied on."""
 SILENT_SECONDS = 150.0
-"""Nor is one that nothing was heard of for so long: bookmarks come each minute."""
+"""The silence of an API server without failures after which a mirror is not relied on: bookmarks come each minute."""
 
 
 class Versioned(Protocol):
@@ -27,58 +27,58 @@ class Versioned(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the object, within the collection."""
+        """The name of the object, within the collection."""
 
     @property
     def version(self) -> int:
-        """The greater, the newer."""
+        """The version; a newer state has a greater one."""
 
     @property
     def document(self) -> Document:
-        """JSON."""
+        """The object as JSON."""
 
 
 class _Entry(NamedTuple, Generic[T]):
     version: int
     value: T | None
-    """None: it cannot be read."""
+    """The kept value; None if the object cannot be read."""
     weight: int
 
 
 class Limit(NamedTuple):
-    """How much a cache keeps. What comes beyond is left out, and counted."""
+    """The capacity of a cache. Further objects are left out, and counted."""
 
     objects: int
     bytes: int
 
 
 class Form(NamedTuple, Generic[T]):
-    """What is kept of each object of one kind, and how much of all."""
+    """The reduction of the objects of one kind, and the capacity for them."""
 
     read: Callable[[Document, str, T | None], T]
-    """Makes of an object's JSON, its name and the value that was kept before what is to be kept. It raises
+    """A function from an object's JSON, its name and the earlier value to the value to keep. It raises
     :class:`GpuTopologyError` for an object that it cannot read."""
     weigh: Callable[[T], int]
-    """Bytes of a value."""
+    """A function that returns the bytes of a value."""
     limit: Limit
 
 
 class Cache(Generic[T]):
-    """What is kept of the objects of one kind, by their names.
+    """The kept values of the objects of one kind, by their names.
 
     Args:
-        kind: What they are, such as ``nodes``.
-        read: Makes of an object's JSON, its name and the value that was kept before what is to be kept. It raises
+        kind: The name of the kind, such as ``nodes``.
+        read: A function from an object's JSON, its name and the earlier value to the value to keep. It raises
             :class:`GpuTopologyError` for an object that it cannot read.
-        weigh: Bytes of a value.
-        limit: How much is kept.
-        tell: Takes a text for the log.
-        clock: Seconds that never go back.
-        changed: Hears of every value that is no longer the one from before: the name, the value before and the one that
-            is kept now; ``None``: none is kept, or it cannot be read. An index that follows it has what the cache has.
+        weigh: A function that returns the bytes of a value.
+        limit: The capacity.
+        tell: A function that takes a text for the log.
+        clock: A clock in seconds that never goes back.
+        changed: A function that is called for each changed value, with the name, the earlier value and the present one.
+            ``None`` means that no value is kept, or that the object cannot be read. So an index can follow the cache.
     """
 
-    def __init__(  # noqa: PLR0913 - what is kept, how much of it, and who hears of it
+    def __init__(  # noqa: PLR0913 - the reduction, the capacity and the listeners
         self,
         kind: str,
         read: Callable[[Document, str, T | None], T],
@@ -91,15 +91,15 @@ class Cache(Generic[T]):
     ) -> None:
         self.kind = kind
         self.filled = False
-        """Whether it was complete once."""
+        """True if the cache has been complete once."""
         self.problem = ""
-        """Why the API server cannot be asked at the moment; empty when it can."""
+        """The reason why requests to the API server fail; empty if they succeed."""
         self.weight = 0
-        """Bytes that are kept, without those that Python adds."""
+        """The bytes of all values, without those that Python adds."""
         self.left_out = 0
-        """How often a state of an object was not kept because of the limit."""
+        """The number of states of objects that were left out because of the limit."""
         self.is_incomplete = False
-        """Whether something was left out since the list before the last one."""
+        """True if something was left out since the list before the last one."""
         self._left_out_then = 0
         self._limit = limit
         self._is_full = False
@@ -110,21 +110,21 @@ class Cache(Generic[T]):
         self._changed = changed
         self._entries: dict[str, _Entry[T]] = {}
         self._gone: dict[str, int] = {}
-        """When objects were deleted that an old message may still tell of."""
+        """The versions of deletions of objects that an old message may still mention."""
         self._floor = 0
-        """Up to this version all is known: of an object that is not here, no state so old exists."""
+        """The version up to which everything is known: an object that is missing here has no state that is so old."""
         self._faults: dict[str, str] = {}
-        """What is wrong with objects, so that it is said once."""
+        """The problems of objects, so that each is logged once."""
         self.confirmed: float | None = None
-        """When the API server was heard last, on the clock; None: never."""
+        """The time of the API server's last answer, on the clock; None if there was none."""
 
     def get(self, name: str) -> T | None:
-        """What is kept of the object of that name."""
+        """Return the kept value of the object of that name."""
         entry = self._entries.get(name)
         return entry.value if entry else None
 
     def version(self, name: str) -> int | None:
-        """That of the state that is kept of the object, readable or not; ``None`` without one."""
+        """Return the version of the kept state of the object, readable or not; ``None`` without one."""
         entry = self._entries.get(name)
         return entry.version if entry else None
 
@@ -132,11 +132,11 @@ class Cache(Generic[T]):
         return len(self._entries)
 
     def values(self) -> Mapping[str, T]:
-        """All of them, by name; a copy."""
+        """Return a copy of all values, by name."""
         return {name: entry.value for name, entry in list(self._entries.items()) if entry.value is not None}
 
     def put(self, versioned: Versioned) -> bool:
-        """The object was like that; returns whether an object of that name is kept now."""
+        """Take a state of an object, and return whether an object of that name is kept now."""
         name, version = versioned.name, versioned.version
         before = self._entries.get(name)
         if version <= (before.version if before else max(self._floor, self._gone.get(name, 0))):
@@ -149,7 +149,7 @@ class Cache(Generic[T]):
             entry, problem = _Entry(version, None, len(name)), str(error)
         self._gone.pop(name, None)
         if not self._has_room(entry, before):
-            self._remove(name)  # the state from before is no longer true
+            self._remove(name)  # the earlier state is no longer true
             return False
         if problem:
             self.doubt(name, problem)
@@ -161,23 +161,23 @@ class Cache(Generic[T]):
         return True
 
     def drop(self, versioned: Versioned) -> None:
-        """The object was deleted; the version is that of its end."""
+        """Remove a deleted object; the version is that of its deletion."""
         name, version = versioned.name, versioned.version
         before = self._entries.get(name)
         if before and before.version > version:
-            return  # there is a new one of that name
+            return  # a newer object has that name
         if version > max(self._floor, self._gone.get(name, 0)):
             self._gone[name] = version
         self._remove(name)
 
     def absent(self, name: str) -> None:
-        """The API server has just said that there is no object of that name; at which version, it did not say."""
+        """Remove an object that the API server says does not exist, at a version that it did not name."""
         if (entry := self._entries.get(name)) is not None:
             self._gone[name] = max(entry.version, self._gone.get(name, 0))
             self._remove(name)
 
     def listed(self, version: int, names: Set[str]) -> None:
-        """At that version there were objects of these names, all of them put already, and no others that are kept."""
+        """Take the names of all objects at that version; each was put already, and every other kept one is removed."""
         self._is_full = False
         self.is_incomplete, self._left_out_then = self.left_out > self._left_out_then, self.left_out
         for name in [name for name, entry in self._entries.items() if entry.version <= version and name not in names]:
@@ -186,12 +186,12 @@ class Cache(Generic[T]):
         self.filled = True
 
     def caught_up(self, version: int) -> None:
-        """All that happened up to that version has been told."""
+        """Note that all changes up to that version have been delivered."""
         self._floor = max(self._floor, version)
         self._gone = {name: end for name, end in self._gone.items() if end > self._floor}
 
     def not_served(self) -> None:
-        """There are no such objects. Later there may be the same ones again, of the same versions."""
+        """Remove all objects, because there are none of the kind. They may come back later, in the same versions."""
         for name in list(self._entries):
             self._remove(name)
         self._gone, self._floor = {}, 0
@@ -199,35 +199,35 @@ class Cache(Generic[T]):
         self.filled = True
 
     def forget_versions(self) -> None:
-        """What comes next is newer, whatever its version says: the cluster was restored from a backup."""
+        """Treat whatever comes next as newer, regardless of its version: the cluster was restored from a backup."""
         self._entries = {name: entry._replace(version=-1) for name, entry in self._entries.items()}
         self._gone = {}
         self._floor = 0
         self._tell(f"{self.kind}: versions went back; the cluster seems to be restored from a backup. All is read anew")
 
     def confirm(self) -> None:
-        """The API server has been heard."""
+        """Note that the API server has answered."""
         self.confirmed = self._clock()
 
     def doubt(self, name: str, problem: str) -> None:
-        """Say once what is wrong with an object."""
+        """Log a problem of an object once."""
         if self._faults.get(name) != problem:
             self._faults[name] = problem
             self._tell(printable(f"{self.kind}: {name + ': ' if name else ''}{problem}"))
 
     def failed(self, problem: str) -> None:
-        """The API server could not be asked; empty when it can again."""
+        """Note that a request failed; an empty ``problem`` means that requests succeed again."""
         if bool(problem) != bool(self.problem):
             self._tell(problem or f"{self.kind}: the API server answers again")
         self.problem = problem
 
     def silence(self) -> float:
-        """For how many seconds the API server was not heard; 0.0 as long as that is nothing unusual."""
+        """Return the seconds since the API server's last answer, or 0.0 while they are not unusual."""
         silent = self._clock() - (self.confirmed or 0.0)
         return silent if silent > (FAILING_SECONDS if self.problem else SILENT_SECONDS) else 0.0
 
     def report(self) -> CacheReport:
-        """How it is at this moment."""
+        """Report the present condition."""
         return CacheReport(
             name=self.kind,
             objects=len(self),
@@ -238,7 +238,7 @@ class Cache(Generic[T]):
         )
 
     def _has_room(self, entry: _Entry[T], before: _Entry[T] | None) -> bool:
-        """Whether ``entry`` fits in the place of ``before``; counts what does not, and says so once for each list."""
+        """Return whether ``entry`` fits in the place of ``before``. A misfit is counted, and logged once a list."""
         most = self._limit
         objects = len(self._entries) + (before is None)
         weight = self.weight + entry.weight - (before.weight if before else 0)

@@ -1,6 +1,6 @@
-"""State from a cluster: answers from mirrors that other tasks fill, and never a wait, but for namespaces in doubt.
+"""State from a cluster: answers from mirrors that other tasks fill, without a wait except for namespaces in doubt.
 
-Whoever fills the mirrors runs on the event loop of the reviews; answers may be asked for in any thread.
+The tasks that fill the mirrors run on the event loop of the reviews. Any thread may ask for answers.
 """
 
 import asyncio
@@ -42,31 +42,31 @@ from webhook.words.errors import ManifestError, StateUnknown, TooManyNamespaceRe
 from webhook.words.node_names import config_map_name
 
 ASK_AGAIN_SECONDS = 1.0
-"""For so long what the API server said of a namespace in doubt is taken for true."""
+"""The time for which the API server's answer about a namespace in doubt counts as true."""
 NAMESPACE_READS = Rate(burst=50, per_second=20)
-"""Of namespaces that the mirror does not have, and as many of those that it has without the label of the opt-in. The
-mirror is milliseconds behind, so real ones are few; forged reviews can be about any name."""
+"""The rate of reads of namespaces that the mirror lacks, and the same rate for those that it has without the opt-in
+label. The mirror is milliseconds behind, so genuine reads are few. Forged reviews can name any namespace."""
 VERSIONS = "versions"
 _NO_CLAIMS = ClaimSettings()
 
 
 class Places(NamedTuple):
-    """Where the objects of a program's mirrors are."""
+    """The namespaces of mirrored objects."""
 
     topologies: str = ""
     """The namespace in which the agents publish."""
     planner: str = ""
-    """The namespace in which the planner has its Lease; empty: there is none to look for."""
+    """The namespace of the planner's Lease; empty if there is no planner to watch."""
 
 
 class Namespaces(Protocol):
-    """Namespaces as they are at this moment."""
+    """Namespaces in their present state."""
 
     async def get(self, name: str) -> Versioned | None:
-        """The namespace; ``None`` if there is none of that name.
+        """Return the namespace; ``None`` if there is none of that name.
 
         Raises:
-            StateUnknown: it is not known.
+            StateUnknown: the namespace is not known.
         """
 
 
@@ -74,19 +74,19 @@ _NOWHERE = Places()
 
 
 class ClusterState:
-    """:class:`webhook.cluster.state.State` of a cluster.
+    """The state of a cluster, as :class:`webhook.cluster.state.State`.
 
     Args:
-        live: Asked for a namespace when the mirror may be behind.
-        places: Where what is mirrored is.
+        live: The source of a namespace for which the mirror may be behind.
+        places: The namespaces of mirrored objects.
         max_age: ``binding.topologyMaxAgeSeconds``, for the report.
-        tell: Takes a text for the log.
-        claims: Whose ResourceSlices are kept; none if claims are not enabled.
-        clock: Seconds that never go back.
-        wall: Seconds since the epoch.
+        tell: A function that takes a text for the log.
+        claims: The settings that name the drivers whose ResourceSlices are kept; none if claims are disabled.
+        clock: A clock in seconds that never goes back.
+        wall: The seconds since the epoch.
     """
 
-    def __init__(  # noqa: PLR0913 - what is to be known, where it is, and by which clocks
+    def __init__(  # noqa: PLR0913 - the sources, their places and the clocks
         self,
         live: Namespaces,
         places: Places = _NOWHERE,
@@ -101,18 +101,18 @@ class ClusterState:
         self._max_age = max_age
         self._clock = clock
         self._asked: dict[str, float] = {}
-        """When the API server was asked for a namespace last."""
+        """The time of the last read of each namespace from the API server."""
         self._absent: dict[str, float] = {}
-        """When the API server said last that there is no such namespace."""
+        """The time of the API server's last answer that a namespace does not exist."""
         self._unknown_reads, self._doubtful_reads = TokenBucket(NAMESPACE_READS), TokenBucket(NAMESPACE_READS)
         self._asking: dict[str, asyncio.Task[Namespace]] = {}
-        """Questions about namespaces that wait for their answer; who else wants to know waits with them."""
+        """The running reads of namespaces. Further requests for one of them wait with it."""
         self._ready = False
         self._facts: ClusterFacts | None = None
         self._facts_with_planner = ClusterFacts(has_planner=True)
         self._facts_at: float | None = None
         self.versions_problem = ""
-        """Why no versions are there."""
+        """The reason why the versions are not known."""
 
         self.keeper = keeper = Keeper(tell=tell, clock=clock)
         self.namespaces: Cache[Namespace] = keeper.keep(kinds.NAMESPACES, NAMESPACE_FORM)
@@ -125,12 +125,12 @@ class ClusterState:
         self.planners = Cache[Heartbeat](
             "planner", read_planner, weigh_heartbeat, limit=PLANNERS, tell=tell, clock=clock
         )
-        """The planner's Lease. Reviews are answered without it: a planner that is not known is none."""
-        if places.planner:  # a role that does not name the Lease means that there is no planner
+        """The planner's Lease. Reviews are answered without it: an unknown planner counts as none."""
+        if places.planner:  # a role without the Lease means that there is no planner
             keeper.add(kinds.planner_lease(places.planner), self.planners, is_needed=False)
         drivers = [driver.name for driver in claims.drivers] if claims.enabled else []
         self.slices = {driver: DriverSlices(driver, claims, tell=tell, clock=clock) for driver in drivers}
-        """What DRA drivers publish, by their names."""
+        """The slices of DRA drivers, by the names of the drivers."""
         for driver, slices in self.slices.items():
             keeper.add(kinds.resource_slices(driver), slices.cache)
         self._pools = MirroredPools(self.slices)
@@ -138,28 +138,28 @@ class ClusterState:
 
     @property
     def ready(self) -> bool:
-        """Whether all of it was known once."""
+        """True if everything was known once."""
         if not self._ready:
             self._ready = self._facts is not None and self.keeper.is_filled
         return self._ready
 
     @property
     def waiting_for(self) -> str:
-        """What was never known yet, and why as far as that is known; empty when the state is ready."""
+        """The parts that were never known yet, with the first known reason; empty if the state is ready."""
         if self.ready:
             return ""
         versions = [(VERSIONS, self.versions_problem)] if self._facts is None else []
         return waiting([*self.keeper.missing, *versions])
 
     def namespace(self, name: str) -> Namespace | Awaitable[Namespace]:
-        """The namespace.
+        """Return the namespace.
 
-        The API server asks about pods of namespaces with the label of the opt-in. If the mirror knows of no such label,
-        it is probably behind: the namespace has just been created or labelled. Then the API server is asked, at a
-        bounded rate.
+        The API server sends reviews for namespaces with the opt-in label. If the mirror has no such label, it is
+        probably behind: the namespace has just been created or labelled. Then the API server is asked, at a bounded
+        rate.
 
         Raises:
-            StateUnknown: not all is known yet. Awaiting the answer may also raise TooManyNamespaceReads.
+            StateUnknown: some parts are not known yet. Awaiting the answer may also raise TooManyNamespaceReads.
         """
         self._require()
         found = self.namespaces.get(name)
@@ -170,10 +170,10 @@ class ClusterState:
         return self._ask_once(name, found)
 
     def cluster(self) -> ClusterFacts:
-        """The versions that were found, and whether a planner is alive; the same value while nothing of that changes.
+        """Return the known versions, and whether a planner is alive. The value is identical while nothing changes.
 
         Raises:
-            StateUnknown: not all is known yet.
+            StateUnknown: some parts are not known yet.
         """
         if self._facts is None:
             self._require()
@@ -181,15 +181,15 @@ class ClusterState:
 
     @property
     def has_planner(self) -> bool:
-        """Whether a planner has renewed its Lease, and vouches with that until now or later."""
+        """True if a planner has renewed its Lease, and the renewal still counts."""
         heartbeat = self.planners.get(names.PLANNER_LEASE)
         return heartbeat is not None and self._sources.age(heartbeat) < heartbeat.lasts
 
     @property
     def planner_silence(self) -> float:
-        """Seconds since a planner renewed its Lease; infinite if none ever did.
+        """The seconds since a planner renewed its Lease; infinite if none ever did.
 
-        The time that the Lease names is not believed while its holder may still renew it before our eyes.
+        While the holder may still renew the Lease under our watch, the time in the Lease is not used.
         """
         heartbeat = self.planners.get(names.PLANNER_LEASE)
         if heartbeat is None:
@@ -198,10 +198,10 @@ class ClusterState:
         return watched if watched < heartbeat.lasts else self._sources.age(heartbeat)
 
     def node(self, name: str) -> Sources:
-        """What the agent and HAMi say of the GPUs of a node.
+        """Return the facts of the agent and of HAMi about the GPUs of a node.
 
         Raises:
-            StateUnknown: not all is known yet.
+            StateUnknown: some parts are not known yet.
         """
         self._require()
         published = self._sources.published(name)
@@ -215,22 +215,22 @@ class ClusterState:
         )
 
     def pools(self) -> Pools:
-        """The devices that DRA drivers publish; none where claims are not enabled.
+        """Return the devices that DRA drivers publish; none if claims are disabled.
 
         Raises:
-            StateUnknown: not all is known yet.
+            StateUnknown: some parts are not known yet.
         """
         self._require()
         return self._pools
 
     def detected(self, facts: ClusterFacts) -> None:
-        """These are the versions; equal ones stay the same value."""
+        """Take the versions. Equal ones keep the earlier value."""
         if self._facts != facts:
             self._facts, self._facts_with_planner = facts, msgspec.structs.replace(facts, has_planner=True)
         self._facts_at = self._clock()
 
     def report(self) -> StateReport:
-        """How the state is."""
+        """Report the condition of the state."""
         caches = [*self.keeper.report()]
         facts, at = self._facts or ClusterFacts(), self._facts_at
         caches.append(
@@ -263,7 +263,7 @@ class ClusterState:
         return asked is not None and self._clock() - asked < ASK_AGAIN_SECONDS
 
     async def _ask_once(self, name: str, known: Namespace | None) -> Namespace:
-        """As :meth:`_ask`; pods of one namespace come in bursts, and one question answers all of them."""
+        """Join a running read of the namespace, or start :meth:`_ask`: pods of one namespace come in bursts."""
         asking = self._asking.get(name)
         if asking is None:
             reads = self._unknown_reads if known is None else self._doubtful_reads
@@ -272,15 +272,15 @@ class ClusterState:
             asking = asyncio.create_task(self._ask(name, known))
             self._asking[name] = asking
             asking.add_done_callback(lambda _: self._asking.pop(name, None))
-            # Without a look at it, asyncio logs a failure that no review waits for any more.
+            # asyncio would log an exception that is never retrieved, if no review waits for it any more.
             asking.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(asking)
 
     async def _ask(self, name: str, known: Namespace | None) -> Namespace:
-        """The namespace as the API server has it now; as it was last known, if that cannot be had.
+        """Read the namespace from the API server, and fall back to its last known state.
 
         Raises:
-            StateUnknown: it was never known, and the API server does not say.
+            StateUnknown: the namespace was never known, and the request failed.
         """
         try:
             versioned = await self._live.get(name)
@@ -295,7 +295,7 @@ class ClusterState:
         self._absent.pop(name, None)
         left_out = self.namespaces.left_out
         self.namespaces.put(versioned)
-        if self.namespaces.left_out > left_out:  # there is no room for it, and it is asked for each time
+        if self.namespaces.left_out > left_out:  # the cache has no room for it, so each review reads it
             return _unkept(versioned)
         self._asked[name] = self._clock()
         if len(self._asked) > len(self.namespaces):
@@ -307,7 +307,7 @@ class ClusterState:
 
 
 def _unkept(versioned: Versioned) -> Namespace:
-    """Raises StateUnknown if it cannot be read."""
+    """Return a namespace that the cache has no room for. Raises StateUnknown if it cannot be read."""
     try:
         return read_namespace(versioned.document, versioned.name, None)
     except ManifestError as error:

@@ -1,4 +1,4 @@
-"""The keeper of a program's mirrors: one for each kind of objects that the program names, and how they are."""
+"""The keeper of a program's mirrors: one for each kind of objects that the program names."""
 
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
@@ -12,9 +12,10 @@ from webhook.cluster.state.report import CacheReport
 T = TypeVar("T")
 
 Work = Callable[[], Coroutine[Any, Any, None]]
-"""Goes on for as long as a mirror is kept."""
+"""A task that runs while a mirror is kept."""
 Fill = Callable[[Collection, Cache[Any], Counter[tuple[str, str]]], Work]
-"""The work that keeps a cache what a collection is. The counter takes failures, by resource and kind."""
+"""A function that returns the task that fills a cache from a collection. The counter takes failures, by resource and
+kind."""
 
 
 class _Kept(NamedTuple):
@@ -24,11 +25,11 @@ class _Kept(NamedTuple):
 
 
 class Keeper:
-    """Knows the mirrors; another fills them from the API server.
+    """The registry of mirrors; another object fills them from the API server.
 
     Args:
-        tell: Takes a text for the log.
-        clock: Seconds that never go back.
+        tell: A function that takes a text for the log.
+        clock: A clock in seconds that never goes back.
     """
 
     def __init__(self, *, tell: Callable[[str], None], clock: Callable[[], float] = monotonic) -> None:
@@ -45,14 +46,14 @@ class Keeper:
         name: str = "",
         is_needed: bool = True,
     ) -> Cache[T]:
-        """A mirror of a collection.
+        """Make a mirror of a collection.
 
         Args:
-            collection: To be listed and watched.
-            form: What is kept of each object.
-            changed: Hears of every change.
-            name: In logs and metrics, if that is not the name of the collection.
-            is_needed: Whether nothing can be said before it is filled. Failures of another are not counted.
+            collection: The collection to list and watch.
+            form: The reduction of each object.
+            changed: A function that is called for each change.
+            name: The name in logs and metrics, if it is not that of the collection.
+            is_needed: True if the state is unknown before it is filled. Failures of another mirror are not counted.
         """
         read, weigh, limit = form
         kind = name or collection.name
@@ -61,15 +62,15 @@ class Keeper:
         return cache
 
     def add(self, collection: Collection, cache: Cache[Any], *, is_needed: bool = True) -> None:
-        """Keep a mirror that has been made already; :meth:`keep`."""
+        """Register a mirror that has been made already; :meth:`keep`."""
         self._kept.append(_Kept(collection, cache, is_needed))
 
     def work(self, fill: Fill, errors: Counter[tuple[str, str]]) -> list[Work]:
-        """The work that keeps all mirrors true, to be begun again after a bug.
+        """Return the tasks that keep all mirrors current, to be restarted after a bug.
 
         Args:
-            fill: Makes that of one mirror.
-            errors: Counts failures, by resource and kind.
+            fill: A function that returns the task of one mirror.
+            errors: The counts of failures, by resource and kind.
         """
         return [fill(kept.collection, kept.cache, errors if kept.is_needed else Counter()) for kept in self._kept]
 
@@ -80,32 +81,32 @@ class Keeper:
 
     @property
     def is_filled(self) -> bool:
-        """Whether each was complete once."""
+        """True if each needed mirror has been complete once."""
         return all(cache.filled for cache in self.caches)
 
     @property
     def is_settled(self) -> bool:
-        """Whether each was complete once, or the API server has said why not."""
+        """True if each needed mirror has been complete once, or has a reason why not."""
         return all(cache.filled or cache.problem for cache in self.caches)
 
     @property
     def missing(self) -> list[tuple[str, str]]:
-        """The mirrors that were never complete, and why as far as that is known."""
+        """The mirrors that were never complete, with the reason as far as it is known."""
         return [(cache.kind, cache.problem) for cache in self.caches if not cache.filled]
 
     def report(self) -> tuple[CacheReport, ...]:
-        """How each of them is. In any thread."""
+        """Report the condition of each needed mirror. Any thread may call this."""
         return tuple(cache.report() for cache in self.caches)
 
 
 def waiting(missing: Sequence[tuple[str, str]]) -> str:
-    """The names of what is missing, and the first problem; empty if nothing is."""
+    """Name the missing parts and the first problem; empty if nothing is missing."""
     problem = next((problem for _, problem in missing if problem), "")
     return ", ".join(kind for kind, _ in missing) + (f" ({problem})" if problem else "")
 
 
 def blindness(*caches: Cache[Any]) -> str:
-    """Why no decision can be based on these at the moment; empty when it can."""
+    """Return the reason why no decision can rely on these mirrors at the moment; empty if it can."""
     for cache in caches:
         if cache.is_incomplete:
             return f"{cache.kind}: the cluster has more than can be kept"

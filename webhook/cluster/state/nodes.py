@@ -1,4 +1,4 @@
-"""The sources of what is known of a node: the ConfigMap and Lease of its agent, and HAMi's annotations."""
+"""The sources of facts about a node: the ConfigMap and Lease of its agent, and HAMi's annotations."""
 
 from collections.abc import Callable
 from math import inf
@@ -11,13 +11,13 @@ from webhook.words.node_names import config_map_name
 
 
 class NodeSources:
-    """Reads mirrors of agents' publications and of Nodes.
+    """The parsed publications of agents and annotations of Nodes.
 
     Args:
-        topologies: What agents published, by the names of the ConfigMaps.
-        texts: HAMi's annotations, by the names of the Nodes.
-        clock: Seconds that never go back.
-        kept: How many parsed topologies of each source are kept.
+        topologies: The publications of agents, by the names of the ConfigMaps.
+        texts: The annotations of HAMi, by the names of the Nodes.
+        clock: A clock in seconds that never goes back.
+        kept: The number of parsed topologies that are kept of each source.
     """
 
     def __init__(
@@ -33,27 +33,27 @@ class NodeSources:
         self._annotated = Parsed(texts, parse_annotated, kept=kept)
 
     def published(self, node: str) -> KnownNode | None:
-        """What the agent of the node published; names that are too long for a ConfigMap share one."""
+        """Return the topology that the node's agent published. Names that are too long for a ConfigMap share one."""
         found = self._published.get(config_map_name(node))
         return found if found and found.name == node else None
 
     def annotated(self, node: str) -> KnownNode | None:
-        """What HAMi says of the node."""
+        """Return HAMi's topology of the node."""
         return self._annotated.get(node)
 
     def age(self, heartbeat: Heartbeat | None) -> float:
-        """Seconds since the program was heard of; a Lease that is missing or cannot be read is as old as can be."""
+        """Return the seconds since the program's last sign; infinite for a Lease that is missing or unreadable."""
         return inf if heartbeat is None else heartbeat.age + self._clock() - heartbeat.seen
 
     def is_fresh(self, heartbeat: Heartbeat | None, max_age: float) -> bool:
-        """Whether the agent was heard of within ``max_age`` seconds, or within those that it vouches for."""
+        """Return whether the agent gave a sign within ``max_age`` seconds, or within those that it vouches for."""
         return heartbeat is not None and self.age(heartbeat) <= max(max_age, heartbeat.lasts)
 
     def forget(self, node: str) -> None:
-        """Keep nothing parsed of the node: it is gone."""
+        """Drop all parsed topologies of a node that is gone."""
         self._published.forget(config_map_name(node))
         self._annotated.forget(node)
 
     def forget_annotated(self, node: str) -> None:
-        """Keep no longer what HAMi says of the node: it does not count at the moment."""
+        """Drop HAMi's parsed topology of a node, because it does not count at the moment."""
         self._annotated.forget(node)

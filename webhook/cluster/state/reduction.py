@@ -1,4 +1,4 @@
-"""What is kept of the objects of the cluster, and how it is read from them: few fields, the texts compressed."""
+"""The reduction of a cluster's objects for mirrors: few fields, with compressed texts."""
 
 import zlib
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from webhook.words.shape import shape_problem
 
 _T = TypeVar("_T")
 MOST_CHARACTERS = 256 * 1024
-"""Of a text that is taken apart here. All annotations of an object together have so much (apimachinery pkg/api/
-validation/objectmeta.go, TotalAnnotationSizeLimitB); a topology of 16 GPUs has a tenth of it."""
+"""The most characters of a text that is parsed here. All annotations of an object together have so many
+(apimachinery pkg/api/validation/objectmeta.go, TotalAnnotationSizeLimitB); a topology of 16 GPUs has a tenth of it."""
 NAMESPACES = Limit(objects=100_000, bytes=32 * 1024 * 1024)
 NODES = Limit(objects=20_000, bytes=64 * 1024 * 1024)
 TOPOLOGIES = Limit(objects=20_000, bytes=64 * 1024 * 1024)
@@ -28,16 +28,16 @@ LEASES = Limit(objects=20_000, bytes=8 * 1024 * 1024)
 """Four times the 5,000 nodes that Kubernetes supports: kubernetes.io, "Considerations for large clusters"."""
 PLANNERS = Limit(objects=1, bytes=4096)
 LONGEST_LEASE = 300.0
-"""Seconds for which one renewal of the planner's Lease counts at most, whatever the Lease says: pods wait as long for a
-planner that is no more."""
+"""The most seconds for which one renewal of the planner's Lease counts, whatever the Lease says. Pods wait as long
+for a planner that is gone."""
 _NAMESPACE_KEYS = (names.POD_SECURITY_ENFORCE,)
 
 
 class Packed(NamedTuple):
-    """Texts, compressed: a topology has a fifth of its length then."""
+    """Compressed texts: a topology shrinks to a fifth of its length."""
 
     digest: bytes
-    """Of the texts, to see without unpacking that they are the same."""
+    """The digest of the texts, to compare them without unpacking."""
     data: bytes
 
     @property
@@ -50,13 +50,13 @@ class Heartbeat(NamedTuple):
     """A program's last sign of life: the newest renewal of its Lease."""
 
     renewed: str
-    """As it stands in the Lease."""
+    """The time of the renewal, as the Lease has it."""
     lasts: float
-    """Seconds for which the program vouches with it."""
+    """The seconds for which the renewal counts."""
     seen: float
-    """When we saw it, on our clock that never goes back."""
+    """The time of our first sight of it, on our clock that never goes back."""
     age: float
-    """How old it was then, at most, in seconds."""
+    """The greatest possible age at that time, in seconds."""
 
 
 class _Metadata(msgspec.Struct):
@@ -113,17 +113,17 @@ _CONFIG_MAP = msgspec.json.Decoder(_ConfigMap)
 _NODE = msgspec.json.Decoder(_Node)
 _LEASE = msgspec.json.Decoder(_Lease)
 NO_TEXTS = Packed(b"", b"")
-"""Of a Node that HAMi has not annotated."""
+"""The texts of a Node that HAMi has not annotated."""
 
 
 def read_namespace(document: Document, name: str, before: Namespace | None) -> Namespace:
-    """What an administrator said about a namespace, as far as it is ours to read.
+    """Read our labels and annotations of a namespace, which an administrator sets.
 
     Returns:
-        The value from before, if nothing of that changed: decisions are remembered by it.
+        The earlier value itself, if nothing of that changed, because decisions are remembered by it.
 
     Raises:
-        ManifestError: it is no namespace.
+        ManifestError: the document is no namespace.
     """
     metadata = _decode(document, _NAMESPACE, f"namespace {name}").metadata
     found = Namespace(name, _ours(metadata.labels), _ours(metadata.annotations))
@@ -131,11 +131,11 @@ def read_namespace(document: Document, name: str, before: Namespace | None) -> N
 
 
 def read_config_map(document: Document, name: str, before: Packed | None) -> Packed:
-    """The topology that an agent published, as text.
+    """Read the topology that an agent published, as text.
 
     Raises:
-        ManifestError: it is no ConfigMap.
-        FormatError: it has none, or a longer one than :data:`MOST_CHARACTERS`.
+        ManifestError: the document is no ConfigMap.
+        FormatError: it has no topology, or a longer one than :data:`MOST_CHARACTERS`.
     """
     data = _decode(document, _CONFIG_MAP, f"ConfigMap {name}").data
     if data is None or data.topology is None:
@@ -145,10 +145,10 @@ def read_config_map(document: Document, name: str, before: Packed | None) -> Pac
 
 
 def read_node(document: Document, name: str, before: Packed | None) -> Packed:
-    """HAMi's annotations; :data:`NO_TEXTS` without.
+    """Read HAMi's annotations; :data:`NO_TEXTS` if there are none.
 
     Raises:
-        ManifestError: it is no Node.
+        ManifestError: the document is no Node.
         FormatError: an annotation is longer than :data:`MOST_CHARACTERS`.
     """
     found = _decode(document, _NODE, f"Node {name}").metadata.annotations
@@ -160,14 +160,14 @@ def read_node(document: Document, name: str, before: Packed | None) -> Packed:
 
 
 def read_traffic(document: Document, name: str, before: Packed | None) -> Packed | None:
-    """What an agent says of traffic in the annotation of its Lease.
+    """Read an agent's report of traffic from the annotation of its Lease.
 
     Returns:
-        None without the annotation, and where it is longer than an agent writes or holds NUL: whether the agent is
-        alive does not depend on it.
+        None without the annotation, and if it is longer than an agent writes or holds NUL. The agent counts as alive
+        in any case.
 
     Raises:
-        ManifestError: it is no Lease.
+        ManifestError: the document is no Lease.
     """
     metadata = _decode(document, _LEASE, f"Lease {name}").metadata
     text = metadata.annotations.traffic if metadata and metadata.annotations else None
@@ -179,16 +179,16 @@ def read_traffic(document: Document, name: str, before: Packed | None) -> Packed
 def lease_reader(
     *, clock: Callable[[], float], wall: Callable[[], float], heard: Callable[[], float | None]
 ) -> Callable[[Document, str, Heartbeat | None], Heartbeat]:
-    """A reader of Leases that does not rely on the clocks of nodes.
+    """Return a reader of Leases that does not rely on the clocks of nodes.
 
-    A renewal that we see happen is as old as our news of the cluster at most, whatever the node's clock says: so does
-    client-go judge Leases (tools/leaderelection, observedTime). Only of the first that we see nothing else is known
-    than its time by the node's clock.
+    A renewal under our watch is at most as old as our news of the cluster, whatever the node's clock says. client-go
+    judges Leases in the same way (tools/leaderelection, observedTime). The age of the first renewal that we see is only
+    known by the node's clock.
 
     Args:
-        clock: Seconds that never go back.
-        wall: Seconds since the epoch.
-        heard: When the API server was heard last, on ``clock``; before this Lease.
+        clock: A clock in seconds that never goes back.
+        wall: The seconds since the epoch.
+        heard: The time of the API server's last answer before this Lease, on ``clock``.
     """
 
     def read(document: Document, name: str, before: Heartbeat | None) -> Heartbeat:
@@ -209,13 +209,13 @@ def lease_reader(
 def planner_reader(
     *, clock: Callable[[], float], wall: Callable[[], float], heard: Callable[[], float | None]
 ) -> Callable[[Document, str, Heartbeat | None], Heartbeat]:
-    """A reader of the planner's Lease: :func:`lease_reader`, with two differences.
+    """Return a reader of the planner's Lease: :func:`lease_reader`, with two differences.
 
-    A renewal that we see happen is new, as for client-go: a planner that once renews late does not count as gone. If we
-    learn of it late ourselves, pods wait once more for a planner that is gone, for as long as the Lease lasts.
+    A renewal under our watch counts as new, as in client-go, so a planner that once renews late does not count as gone.
+    If our news is late, pods wait once more for a planner that is gone, for as long as the Lease lasts.
 
-    A leader that stops gives its Lease back: it takes its name off and renews it a last time (client-go
-    tools/leaderelection, release). Such a renewal lasts for no time, nor does one that pauses the planner.
+    A leader that stops gives its Lease back: it removes its name and renews the Lease a last time (client-go
+    tools/leaderelection, release). Such a renewal lasts for no time, and neither does one that pauses the planner.
     """
     read_any = lease_reader(clock=clock, wall=wall, heard=heard)
 
@@ -230,10 +230,10 @@ def planner_reader(
 
 
 def pack(before: Packed | None, *texts: str) -> Packed:
-    """The texts; the value from before if it has the same ones.
+    """Compress the texts. Returns the earlier value itself if it has equal texts.
 
     Raises:
-        FormatError: a text holds NUL, which no JSON of ours does unescaped.
+        FormatError: a text holds NUL, which our JSON never has unescaped.
     """
     text = "\0".join(texts)
     if text.count("\0") != len(texts) - 1:
@@ -244,19 +244,19 @@ def pack(before: Packed | None, *texts: str) -> Packed:
 
 
 def weigh_namespace(namespace: Namespace) -> int:
-    """Bytes of its texts."""
+    """Return the bytes of its texts."""
     return sum(
         len(key) + len(value) for part in (namespace.labels, namespace.annotations) for key, value in part.items()
     )
 
 
 def weigh_heartbeat(heartbeat: Heartbeat) -> int:
-    """Bytes of its text."""
+    """Return the bytes of its text."""
     return len(heartbeat.renewed)
 
 
 def weigh_packed(packed: Packed) -> int:
-    """Bytes of it."""
+    """Return the bytes of the digest and the data."""
     return len(packed.digest) + len(packed.data)
 
 

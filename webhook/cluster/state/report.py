@@ -1,4 +1,4 @@
-"""How the state of a cluster is, for metrics."""
+"""The condition of a cluster's state, for metrics."""
 
 from dataclasses import dataclass
 
@@ -10,30 +10,30 @@ class CacheReport:
     name: str
     objects: int
     bytes: int
-    """That are kept, without those that Python adds."""
+    """The bytes of all values, without those that Python adds."""
     left_out: int
-    """How often a state of an object was not kept, because more is not kept of one kind."""
+    """The number of states of objects that were left out because of the limit of their kind."""
     filled: bool
-    """Whether it was complete once."""
+    """True if the cache has been complete once."""
     confirmed_seconds: float | None
-    """Since the API server was heard last, by a list, an event or a bookmark, of which one comes each minute; None:
-    never."""
+    """The seconds since the API server's last sign: a list, an event or a bookmark, of which one comes each minute;
+    None if there was none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TopologyReport:
-    """Nodes that have GPUs as far as is known: those that an agent published, and those that HAMi annotated."""
+    """The nodes with GPUs, as far as known: those that an agent published, and those that HAMi annotated."""
 
     fresh: int
     old: int
-    """Published, but their agents have not been heard of for too long."""
+    """The published nodes whose agents have been silent for too long."""
     missing: int
-    """Not published."""
+    """The annotated nodes without a publication."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StateReport:
-    """How the state is, for metrics."""
+    """The condition of the state, for metrics."""
 
     caches: tuple[CacheReport, ...]
     topologies: TopologyReport

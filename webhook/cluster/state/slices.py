@@ -1,7 +1,7 @@
-"""What DRA drivers publish, kept from ResourceSlices so that a device is found by the name that an allocation gives it.
+"""The publications of DRA drivers: a mirror of ResourceSlices that finds a device by its name in an allocation.
 
-A driver may publish dozens of devices for each GPU, such as all MIG instances that could be made of it. So what is kept
-of a slice is compressed, and of a pool only the slices that a node reaches are read, when a device of it is asked for.
+A driver may publish dozens of devices for each GPU, such as all possible MIG instances. So the kept part of a slice is
+compressed. Of a pool only the slices that a node reaches are read, when a device of the pool is requested.
 """
 
 import zlib
@@ -19,36 +19,37 @@ from webhook.objects.claims import decode_slice
 from webhook.words.errors import FormatError
 
 SLICES = Limit(objects=40_000, bytes=64 * 1024 * 1024)
-"""Of each driver: eight for each of the 5,000 nodes that Kubernetes supports. A slice has 128 devices at most."""
+"""The limit for each driver: eight slices for each of the 5,000 nodes that Kubernetes supports. A slice has 128 devices
+at most."""
 POOLS_KEPT = 256
-"""Pools that were read and are kept: with 500 devices one takes 300 KB."""
+"""The number of decoded pools that are kept: one with 500 devices takes 300 KB."""
 
 
 class PackedSlice(NamedTuple):
-    """What one ResourceSlice says of GPUs, compressed."""
+    """The facts about GPUs in one ResourceSlice, compressed."""
 
     pool: str
     node: str
-    """On which the devices are; empty if more than one node reaches them."""
+    """The node of the devices; empty if more than one node reaches them."""
     digest: bytes
-    """Of what it says, to see without unpacking that it is the same."""
+    """The digest of the facts, to compare them without unpacking."""
     data: bytes
 
     @property
     def part(self) -> SlicePart:
-        """What it says."""
+        """The unpacked facts."""
         return _PART.decode(zlib.decompress(self.data))
 
 
 class DriverSlices:
-    """The slices of one driver.
+    """The ResourceSlices of one driver.
 
     Args:
-        driver: Its name.
-        settings: Which drivers publish GPUs.
-        tell: Takes a text for the log.
-        clock: Seconds that never go back.
-        limit: How much is kept.
+        driver: The name of the driver.
+        settings: The settings that name the drivers of GPUs.
+        tell: A function that takes a text for the log.
+        clock: A clock in seconds that never goes back.
+        limit: The capacity.
     """
 
     def __init__(
@@ -71,14 +72,14 @@ class DriverSlices:
             changed=self._changed,
         )
         self._names: dict[str, dict[str, set[str]]] = {}
-        """Of slices, by pool and by node."""
+        """The names of slices, by pool and by node."""
         self._read: OrderedDict[tuple[str, tuple[str, ...]], Pools] = OrderedDict()
-        """Pools by the nodes whose slices were read, until a slice of them changes."""
+        """The decoded pools by name and nodes, until one of their slices changes."""
 
     def pool(self, pool: str, node: str) -> Pools:
-        """The devices of a pool that a node reaches; of all nodes if it is empty."""
+        """Return the devices of a pool that a node reaches; those of all nodes if ``node`` is empty."""
         of_nodes = self._names.get(pool, {})
-        # Only what is published is kept: the node of a forged Binding may be any text, of any length.
+        # Only published places are keys, because the node of a forged Binding may be any text, of any length.
         places = tuple(place for place in ("", node) if place in of_nodes) if node else tuple(of_nodes)
         if not places:
             return _NO_POOLS
@@ -116,10 +117,10 @@ class DriverSlices:
 class MirroredPools(Pools):
     """All devices that are in the mirrors now.
 
-    A slice of another node has no say in what a node reaches: not every slice with the name of a pool is of that pool.
+    A slice of another node does not count for a node: not every slice with the name of a pool is of that pool.
 
     Args:
-        drivers: Their slices, by the names of the drivers.
+        drivers: The slices, by the names of the drivers.
     """
 
     def __init__(self, drivers: Mapping[str, DriverSlices]) -> None:
@@ -127,10 +128,10 @@ class MirroredPools(Pools):
         self._drivers = drivers
 
     def device(self, driver: str, pool: str, name: str, *, node: str = "") -> PublishedDevice:
-        """The device of this name; :meth:`Pools.device`.
+        """Return the device of this name; :meth:`Pools.device`.
 
         Raises:
-            MissingDevice: it is not published, or not all of its pool is.
+            MissingDevice: the device is not published, or its pool is not complete.
         """
         slices = self._drivers.get(driver)
         if slices is None:
@@ -140,10 +141,10 @@ class MirroredPools(Pools):
 
 def _reader(driver: str, settings: ClaimSettings) -> Callable[[Document, str, PackedSlice | None], PackedSlice]:
     def read(document: Document, name: str, before: PackedSlice | None) -> PackedSlice:
-        """What a ResourceSlice says; the value from before if it says the same.
+        """Return the facts in a ResourceSlice. Equal ones are the earlier value itself.
 
         Raises:
-            FormatError: it is none of this driver.
+            FormatError: the slice is not one of this driver.
         """
         source = f"ResourceSlice {name}"
         published = decode_slice(bytes(document), source)

@@ -1,4 +1,4 @@
-"""Topologies, parsed when they are first asked for; a bounded number of them is kept."""
+"""Parsed topologies, made on first request; a bounded number of them is kept."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,26 +12,28 @@ from webhook.hardware.topology.readers.hami import read_hami
 from webhook.words.errors import GpuTopologyError
 
 KEPT = 256
-"""A parsed topology of eight GPUs takes 40 KB with what is reckoned from it; to parse it again takes a millisecond."""
+"""The number of parsed topologies. One of eight GPUs takes 40 KB with what is computed from it, and a millisecond to
+parse again."""
 
 
 class Texts(Protocol):
-    """A cache of texts, by the names of the objects that they belong to."""
+    """A cache of texts, by the names of their objects."""
 
     def get(self, name: str) -> Packed | None:
-        """Those of the object of that name."""
+        """Return the texts of the object of that name."""
 
     def doubt(self, name: str, problem: str) -> None:
-        """Say once what is wrong with them."""
+        """Log a problem of the texts once."""
 
 
 class Parsed:
-    """What the texts of a cache say.
+    """The parsed topologies of a cache of texts.
 
     Args:
         cache: The texts.
-        parse: Makes of the texts what is known of the node of that name. It raises :class:`GpuTopologyError`.
-        kept: How many to keep.
+        parse: A function from the texts and the name of a node to the node's topology. It raises
+            :class:`GpuTopologyError`.
+        kept: The number of topologies to keep.
     """
 
     def __init__(self, cache: Texts, parse: Callable[[tuple[str, ...], str], KnownNode], *, kept: int = KEPT) -> None:
@@ -39,11 +41,11 @@ class Parsed:
         self._parse = parse
         self._limit = kept
         self._kept: OrderedDict[str, tuple[bytes, KnownNode | None]] = OrderedDict()
-        """By the name of the object: the digest of what was parsed, and what came of it."""
+        """The digest of the parsed texts and the result, by the name of the object."""
         self._lock = Lock()
 
     def get(self, name: str) -> KnownNode | None:
-        """What the object of that name says; None if there is none, it says nothing, or cannot be read."""
+        """Return the topology of the object of that name; None if there is none, or it cannot be read."""
         packed = self._cache.get(name)
         if packed is None or packed is NO_TEXTS:
             return None
@@ -61,7 +63,7 @@ class Parsed:
         return known
 
     def forget(self, name: str) -> None:
-        """Keep no longer what came of the texts of that object: it is gone, or not asked for any more."""
+        """Drop the parsed topology of an object that is gone, or is not requested any more."""
         with self._lock:
             self._kept.pop(name, None)
 
@@ -74,19 +76,19 @@ class Parsed:
 
 
 def parse_published(texts: tuple[str, ...], name: str) -> KnownNode:
-    """What an agent says of its node, from its ConfigMap of that name.
+    """Parse an agent's topology of its node, from its ConfigMap of that name.
 
     Raises:
-        FormatError: that is no topology, or one of another node.
+        FormatError: the text is no topology, or one of another node.
     """
     return KnownNode(own_topology(texts[0], name, f"ConfigMap {name}"), origin=Origin.AGENT)
 
 
 def parse_annotated(texts: tuple[str, ...], name: str) -> KnownNode:
-    """What HAMi says of the node of that name, from its annotations.
+    """Parse HAMi's topology of the node of that name, from its annotations.
 
     Raises:
-        FormatError: they do not parse.
+        FormatError: the annotations do not parse.
     """
     register, score = texts
     return KnownNode(read_hami(register, score or None, node=name, source=f"Node {name}"), origin=Origin.HAMI)

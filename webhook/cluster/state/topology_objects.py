@@ -16,7 +16,7 @@ from webhook.words.node_names import NAME_LIMIT, config_map_name
 Manifest = Mapping[str, Any]
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Of a text: the 1 MiB that a ConfigMap holds, quoted, and its metadata."""
+"""The most bytes of a text: the 1 MiB that a ConfigMap holds, quoted, and its metadata."""
 
 _VERSION = "v1"
 _CONFIG_MAP, _NODE, _LIST = "ConfigMap", "Node", "List"
@@ -27,17 +27,17 @@ _NAMED = f"kubectl get configmap {names.NODE_CONFIG_MAP_PREFIX}NODE, or kubectl 
 
 
 def read_published(text: str | bytes, *, source: str) -> NodeTopology | None:
-    """The topology in a manifest, as ``kubectl get -o json|yaml`` and ``gpu-topology agent --dry-run`` write it.
+    """Read the topology in a manifest, as ``kubectl get -o json|yaml`` and ``gpu-topology agent --dry-run`` write it.
 
     Args:
-        text: One object; or several documents or a List, of which one is a ConfigMap or a Node.
-        source: How messages call the text, for example ``file node-1.yaml``.
+        text: One object, or several documents or a List with one ConfigMap or Node.
+        source: The name of the text in messages, for example ``file node-1.yaml``.
 
     Returns:
-        None if the text holds no ConfigMap and no Node, so that it may be something else.
+        None if the text has no ConfigMap and no Node, so that it may have another format.
 
     Raises:
-        FormatError: it is larger than 4 MiB, holds several of them, or one that tells no topology.
+        FormatError: it is larger than 4 MiB, has several ConfigMaps or Nodes, or one without a topology.
         ManifestError: it begins like a manifest, and is not YAML.
     """
     if len(text) > MAX_BYTES:
@@ -49,14 +49,14 @@ def read_published(text: str | bytes, *, source: str) -> NodeTopology | None:
 
 
 def topology_of_config_map(manifest: Manifest, source: str) -> NodeTopology:
-    """The topology that the agent published.
+    """Read the topology that the agent published.
 
     Args:
         manifest: The ConfigMap as the API server sends it.
-        source: Where it comes from, such as a file; messages begin with it and go on with the name of the ConfigMap.
+        source: The origin, such as a file. Messages begin with it and go on with the name of the ConfigMap.
 
     Raises:
-        FormatError: it is no ConfigMap, has no topology, has one that does not parse, or has that of another node.
+        FormatError: it is no ConfigMap, has no topology, a malformed one, or that of another node.
     """
     name = _checked_name(manifest, _CONFIG_MAP, source)
     where = f"{source}: {_CONFIG_MAP} {name}"
@@ -70,12 +70,12 @@ def topology_of_config_map(manifest: Manifest, source: str) -> NodeTopology:
 
 
 def own_topology(text: str, name: str, where: str) -> NodeTopology:
-    """The topology that stands in the ConfigMap of that name.
+    """Parse the topology in the ConfigMap of that name.
 
     Args:
-        text: What it says.
-        name: Of the ConfigMap.
-        where: How messages call the text.
+        text: The text of the topology.
+        name: The name of the ConfigMap.
+        where: The name of the text in messages.
 
     Raises:
         FormatError: it does not parse, or is that of another node.
@@ -89,14 +89,14 @@ def own_topology(text: str, name: str, where: str) -> NodeTopology:
 
 
 def topology_of_node(manifest: Manifest, source: str) -> NodeTopology:
-    """The topology that HAMi's annotations of a Node tell.
+    """Read the topology in HAMi's annotations of a Node.
 
     Args:
         manifest: The Node as the API server sends it.
-        source: Where it comes from, such as a file; messages begin with it and go on with the name of the Node.
+        source: The origin, such as a file. Messages begin with it and go on with the name of the Node.
 
     Raises:
-        FormatError: it is no Node, HAMi's device plugin has not annotated it, or an annotation is not in order.
+        FormatError: it is no Node, HAMi's device plugin has not annotated it, or an annotation is malformed.
     """
     name = _checked_name(manifest, _NODE, source)
     where = f"{source}: {_NODE} {name}"
@@ -116,9 +116,9 @@ def topology_of_node(manifest: Manifest, source: str) -> NodeTopology:
 
 
 def is_owned_by(manifest: Manifest, uid: str) -> bool:
-    """Whether the Node of this uid owns a ConfigMap, as it owns those of its agent.
+    """Return whether the Node of this uid owns the ConfigMap, as it owns those of its agent.
 
-    Whoever may create ConfigMaps in some namespace could pose as an agent with others.
+    A tenant who may create ConfigMaps in some namespace could pose as an agent with others.
     """
     owners = manifest["metadata"].get("ownerReferences") or ()
     return any(owner.get("uid") == uid for owner in owners)
@@ -131,7 +131,7 @@ _READERS: dict[str, Callable[[Manifest, str], NodeTopology]] = {
 
 
 def _documents(text: str | bytes, source: str) -> list[Any]:
-    """The documents of a text; none if it is neither JSON nor like a manifest: other readers know what is wrong."""
+    """Return the documents of a text; none if it is neither JSON nor like a manifest, and of use to other readers."""
     try:
         plain = (text if isinstance(text, str) else text.decode()).removeprefix("\ufeff")
         if plain.lstrip().startswith("{"):
@@ -142,7 +142,7 @@ def _documents(text: str | bytes, source: str) -> list[Any]:
 
 
 def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Raises ValueError if a member stands there twice: readers may disagree about it."""
+    """Make a mapping. Raises ValueError if a member occurs twice, because readers may disagree about it."""
     found = dict(members)
     if len(found) < len(members):
         raise ValueError
@@ -150,7 +150,7 @@ def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _objects(document: Any) -> list[Manifest]:
-    """The ConfigMaps and Nodes of a document, which may be a List of them."""
+    """Return the ConfigMaps and Nodes of a document, which may be a List of them."""
     if not isinstance(document, Mapping):
         return []
     items = document.get("items") if document.get("kind") == _LIST else [document]
@@ -160,7 +160,11 @@ def _objects(document: Any) -> list[Manifest]:
 
 
 def _checked_name(manifest: Manifest, kind: str, source: str) -> str:
-    """The name of an object that is of this kind."""
+    """Return the name of an object of this kind.
+
+    Raises:
+        FormatError: the object is of another kind, or has no valid name.
+    """
     found = (manifest.get("apiVersion"), manifest.get("kind"))
     if found != (_VERSION, kind):
         raise FormatError(source, expected=f"a {kind} of {_VERSION}", found=f"{found[1]} of {found[0]}")
