@@ -1,1 +1,1 @@
-"""Discovery: the topology of the machine that we run on, from NVML and sysfs."""
+"""Discovery of the topology of the machine that this program runs on, from NVML and sysfs."""

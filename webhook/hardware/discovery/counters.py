@@ -1,8 +1,8 @@
-"""What NVML says of the traffic of each GPU: bytes over NVLink and PCIe since its driver was loaded, and utilisation.
+"""Traffic counters of each GPU from NVML: bytes over NVLink and PCIe since its driver was loaded, and utilisation.
 
-NVLink's bytes are payload. Drivers have them in two forms, each for one link: in KiB (fields 138 and 139), and from
-NVLink 5 on in bytes (202 and 204); ``nvml.h`` calls the latter unsupported on earlier links. The scope ``UINT_MAX``
-stands for the sum of all links and is never asked for: not every library knows it, and one that does not may answer 0.
+NVLink's bytes are payload. Drivers count them for each link in one of two forms: in KiB (fields 138 and 139), and from
+NVLink 5 on in bytes (202 and 204). ``nvml.h`` calls the latter unsupported on earlier links. The scope ``UINT_MAX``,
+the sum of all links, is never read: some libraries do not know it and may answer 0.
 
 Counters need no privilege: NVIDIA's dcgm-exporter reads them as another user than root, without capabilities.
 """
@@ -31,25 +31,25 @@ _IN_KIB = {
 }
 _PCIE = {pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES: Direction.TX, pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES: Direction.RX}
 _UNITS = {**dict.fromkeys(_IN_BYTES, 1), **dict.fromkeys(_IN_KIB, 1024), **dict.fromkeys(_PCIE, 1)}
-"""Bytes that the number 1 stands for."""
+"""Bytes for each unit of a field."""
 _BITS = {ValueType.UNSIGNED_INT: 32, ValueType.SIGNED_INT: 31, ValueType.UNSIGNED_SHORT: 16}
 _MOST_BITS = 64
 _ASKED_ANEW_AFTER = 40
-"""Readings after which fields are asked for again that had no answer: a link may have come up."""
+"""Readings after which fields without a value are read again: a link may have come up."""
 
 
 class CounterReader:
-    """Reads the counters of all GPUs. It remembers which fields each of them has, and asks for no others."""
+    """Reads the counters of all GPUs. It remembers the fields that each GPU has, and reads only those."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[_Field, ...]] = {}
-        """The fields that have a value, by UUID."""
+        """The fields with a value, by the UUID of the GPU."""
         self._readings = 0
 
     def read(self) -> tuple[CardCounters, ...]:
-        """The counters now, of the GPUs that can be reached; none where NVML does not start.
+        """Returns the present counters of the GPUs that can be reached; none where NVML does not start.
 
-        It never raises an error of NVML. A GPU in MIG mode has no utilisation and no traffic over NVLink.
+        Never raises an error of NVML. A GPU in MIG mode has no utilisation and no traffic over NVLink.
         """
         self._readings += 1
         if self._readings % _ASKED_ANEW_AFTER == 0:
@@ -81,14 +81,14 @@ class CounterReader:
 
 
 def _fields(handle: _Handle) -> tuple[_Field, ...]:
-    """All that a GPU may have, for no more links than it says that it has."""
+    """Returns all fields that a GPU may have, with those of each NVLink that its link count covers."""
     (count,) = _read(handle, (_LINK_COUNT,)) or (FieldValue(field=0),)
     links = range(min(count.unsigned or 0, pynvml.NVML_NVLINK_MAX_LINKS))
     return (*((of, 0) for of in _PCIE), *((of, link) for of in (*_IN_BYTES, *_IN_KIB) for link in links))
 
 
 def _read(handle: _Handle, fields: Sequence[_Field]) -> tuple[FieldValue, ...]:
-    """The values; none from a driver that has no fields.
+    """Returns the values of fields; none from a driver that has no fields.
 
     Raises:
         pynvml.NVMLError: the GPU is lost.
@@ -102,12 +102,12 @@ def _read(handle: _Handle, fields: Sequence[_Field]) -> tuple[FieldValue, ...]:
 
 
 def _counters(values: Iterable[FieldValue]) -> dict[_Field, ByteCounter]:
-    """Those that have a value, in bytes."""
+    """Returns the counters, in bytes, of the fields that have a value."""
     found = {}
     for value in values:
         number = value.unsigned
         bits = _BITS.get(value.type, _MOST_BITS) if value.type else _MOST_BITS
-        # All ones stand for "not available" in NVML, and for no count that is worth a reading.
+        # All ones mean "not available" in NVML.
         if number is not None and number < 2**bits - 1 and value.field in _UNITS:
             unit = _UNITS[value.field]
             found[value.field, value.scope] = ByteCounter(number * unit, 2**bits * unit)
@@ -115,7 +115,7 @@ def _counters(values: Iterable[FieldValue]) -> dict[_Field, ByteCounter]:
 
 
 def _chosen_nvlink(counters: Mapping[_Field, ByteCounter]) -> list[tuple[int, int, Direction]]:
-    """Field, link and direction of the form in which NVLink's bytes are told; bytes rather than KiB."""
+    """Returns field, link and direction of each NVLink counter, in bytes if the driver has that form, else in KiB."""
     for form in (_IN_BYTES, _IN_KIB):
         found = [(of, link, form[of]) for of, link in counters if of in form]
         if found:

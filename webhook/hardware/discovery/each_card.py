@@ -1,4 +1,4 @@
-"""One reading of each GPU. It starts and ends NVML, so that a driver can be unloaded before the next."""
+"""One reading of each GPU. It starts and ends NVML, so that a driver can be unloaded before the next reading."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,10 +10,10 @@ _Read = TypeVar("_Read")
 
 
 def read_each_card(read: Callable[[int, Any], _Read]) -> tuple[_Read, ...]:
-    """What is read of the GPUs that can be reached now; nothing where NVML does not start. It raises no error of NVML.
+    """Reads the GPUs that can be reached now; none where NVML does not start. Raises no error of NVML.
 
     Args:
-        read: Is given the index of a GPU and its handle. GPUs for which it raises an error of NVML are left out.
+        read: Takes the index of a GPU and its handle. GPUs for which it raises an error of NVML are left out.
     """
     try:
         pynvml.nvmlInit()
@@ -23,7 +23,7 @@ def read_each_card(read: Callable[[int, Any], _Read]) -> tuple[_Read, ...]:
     try:
         with suppress(pynvml.NVMLError):
             for index in range(pynvml.nvmlDeviceGetCount()):
-                with suppress(pynvml.NVMLError, UnicodeDecodeError):  # one that is lost says nothing
+                with suppress(pynvml.NVMLError, UnicodeDecodeError):  # a lost GPU gives no answer
                     found.append(read(index, pynvml.nvmlDeviceGetHandleByIndex(index)))
     finally:
         with suppress(pynvml.NVMLError):

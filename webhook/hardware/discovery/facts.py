@@ -1,4 +1,4 @@
-"""Facts about a machine as NVML and sysfs tell them, before anything is concluded from them.
+"""Facts about a machine as NVML and sysfs report them, before anything is concluded from them.
 
 All bus ids are in the form of sysfs, ``0000:1b:00.0``; a domain may have more than four digits.
 """
@@ -11,17 +11,17 @@ from webhook.hardware.topology.model import Fabric
 
 
 class Remote(StrEnum):
-    """What NVML says is at the other end of an NVLink."""
+    """The kind of device at the other end of an NVLink, as NVML reports it."""
 
     GPU = "gpu"
     SWITCH = "switch"
     CPU = "cpu"
-    """Of an IBM POWER machine."""
+    """The CPU of an IBM POWER machine."""
     UNKNOWN = "unknown"
 
 
 class ValueType(StrEnum):
-    """The C type in which NVML gives the value of a field: how wide it is, and so where a counter begins anew."""
+    """The C type of a field's value in NVML. Its width says at what value a counter begins again at 0."""
 
     DOUBLE = "double"
     UNSIGNED_INT = "unsigned int"
@@ -35,13 +35,13 @@ class ValueType(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FieldValue:
-    """What NVML answers for one field of a GPU."""
+    """The answer of NVML for one field of a GPU."""
 
     field: int
     scope: int = 0
-    """Of fields of NVLinks the number of the link."""
+    """The number of the link, for fields of NVLinks."""
     value: int | float | None = None
-    """None with an error, and for a type that these bindings do not know."""
+    """None after an error, and for a type that these bindings do not know."""
     type: ValueType | None = None
     error: int = 0
     """``nvmlReturn_t`` of this field; 0 for success."""
@@ -50,15 +50,15 @@ class FieldValue:
 
     @property
     def unsigned(self) -> int | None:
-        """The value as a whole number from 0 on, such as a count; None if there is none or it is no such number.
+        """The value as a whole number from 0 on, such as a count; None if the value is missing or of another kind.
 
-        An entry that a driver left as it was looks like success with the double 0.0, which is no count.
+        An entry that the driver did not write looks like success with the double 0.0, which is no count.
         """
         return self.value if isinstance(self.value, int) and self.value >= 0 else None
 
 
 class Direction(StrEnum):
-    """As the card sees it."""
+    """The direction of traffic, as the card sees it."""
 
     TX = "tx"
     """Sent."""
@@ -68,37 +68,37 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ByteCounter:
-    """A counter of the driver, as it stands."""
+    """The present value of a byte counter of the driver."""
 
     bytes: int
     begins_anew_at: int
-    """The bytes after which its type has no room and it begins at 0: 2**32, 2**42 or more."""
+    """The bytes at which the counter's type overflows and the counter begins again at 0: 2**32, 2**42 or more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CardCounters:
-    """What one GPU says of its traffic since its driver was loaded. What it does not say is absent."""
+    """The traffic of one GPU since its driver was loaded. Counters that the GPU does not have are absent."""
 
     index: int
     uuid: str
     nvlink: Mapping[tuple[Direction, int], ByteCounter] = field(default_factory=dict)
     """Payload, by direction and the number of the link."""
     pcie: Mapping[Direction, ByteCounter] = field(default_factory=dict)
-    """May begin anew more than once between two readings where the driver counts in 32 bits: 2**32 bytes are less than
-    a tenth of a second of PCIe 5."""
+    """Where the driver counts in 32 bits, a counter may overflow more than once between two readings: 2**32 bytes are
+    less than a tenth of a second of PCIe 5."""
     utilization: float | None = None
     """Share of the driver's last sample period, 1/6 s to 1 s, in which a kernel ran, from 0 to 1: nvml.h."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CardUsage:
-    """What NVML says of the use of one GPU; None is what it does not say."""
+    """The use of one GPU, as NVML reports it; None where NVML has no answer."""
 
     uuid: str
     processes: int | None = None
-    """With a context of CUDA or of graphics, in any container."""
+    """Processes with a CUDA or graphics context, in any container."""
     used_bytes: int | None = None
-    """Of its memory; without what the driver keeps for itself, where the driver tells that apart."""
+    """Used memory; without what the driver reserves for itself, where the driver reports that separately."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,17 +108,17 @@ class LinkFacts:
     up: bool
     remote: Remote = Remote.UNKNOWN
     remote_bus_id: str = ""
-    """Empty if NVML does not tell, as in a virtual machine that does not see the switch."""
+    """Empty if NVML does not report it, as in a virtual machine that does not see the switch."""
 
     @property
     def is_silent(self) -> bool:
-        """Whether all that is known of it is that NVML answers: it is not up and does not say where it leads."""
+        """Whether NVML only answers for this link: the link is not up and NVML does not say where it leads."""
         return not self.up and self.remote is Remote.UNKNOWN and not self.remote_bus_id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GpuFacts:
-    """One GPU that NVML can reach. What NVML does not tell is empty or None."""
+    """One GPU that NVML can reach. Values that NVML does not report are empty or None."""
 
     index: int
     uuid: str = ""
@@ -128,7 +128,7 @@ class GpuFacts:
     capability: tuple[int, int] | None = None
     memory_bytes: int = 0
     numa_node: int | None = None
-    """That the GPU's own memory is, on superchips; not that of the CPUs near it."""
+    """The NUMA node of the GPU's own memory, on superchips; not that of the CPUs near it."""
     cpu_words: tuple[int, ...] = ()
     """CPU mask in words of 64 bits, the least significant first."""
     mig_enabled: bool | None = None
@@ -136,20 +136,20 @@ class GpuFacts:
     pcie_generation: int = 0
     pcie_width: int = 0
     links: tuple[LinkFacts, ...] = ()
-    """By their numbers. NVML may answer for more than there are: see ``link_count``."""
+    """In the order of their numbers. NVML may answer for more links than the GPU has: see ``link_count``."""
     link_count: int | None = None
-    """How many the GPU has, up or down, says the driver; None if it does not."""
+    """Links of the GPU, up or down, as the driver reports them; None if it does not."""
     links_problem: str = ""
-    """The error of NVML for which nothing is known of its links; empty if they can be read."""
+    """The error of NVML because of which the links could not be read; empty if they can be."""
     c2c_mbps: tuple[int, ...] = ()
     """MB/s of each NVLink-C2C that is up."""
     fabric: Fabric | None = None
-    """What this GPU knows of it."""
+    """The state of the NVLink fabric, as this GPU reports it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LostFacts:
-    """A GPU that NVML counts and cannot reach."""
+    """A GPU that NVML counts but cannot reach."""
 
     index: int
     said: str
@@ -160,24 +160,25 @@ class LostFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairFacts:
-    """What NVML says of two GPUs, by their indices, ``one < other``."""
+    """Facts of NVML about two GPUs, by their indices, ``one < other``."""
 
     one: int
     other: int
     refusal: str = ""
-    """Why neither may read the other's memory, ``chipset not supported``; empty if they may, or NVML does not tell."""
+    """Why the GPUs may not read each other's memory, such as ``chipset not supported``; empty if they may, or if NVML
+    does not say."""
     pcie: str = ""
-    """How PCIe joins them, in the words of ``nvidia-smi topo -m``; empty if NVML does not tell."""
+    """The PCIe path between them, in the words of ``nvidia-smi topo -m``; empty if NVML does not say."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NvmlFacts:
-    """What NVML says."""
+    """Facts of NVML about one machine."""
 
     driver_version: str = ""
     cuda_version: str = ""
     problem: str = ""
-    """Why there are no GPUs, and what to do about it."""
+    """Why there are no GPUs, and what to do about it; empty if there are some."""
     gpus: tuple[GpuFacts, ...] = ()
     lost: tuple[LostFacts, ...] = ()
     pairs: tuple[PairFacts, ...] = ()
@@ -185,11 +186,11 @@ class NvmlFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PciFacts:
-    """What sysfs says of one PCI device."""
+    """Facts of sysfs about one PCI device."""
 
     bus_id: str
     device_class: str = ""
-    """Such as ``0x030200``, a GPU without a display."""
+    """PCI class, such as ``0x030200``, a GPU without a display."""
     parent: str = ""
     """Upstream port of the switch above; empty directly below a root port."""
     root: str = ""
@@ -198,13 +199,13 @@ class PciFacts:
     cpus: str = ""
     """CPU list such as ``0-47,96-143``."""
     generation: int = 0
-    """The most that its link can do; 0 if unknown."""
+    """The highest PCIe generation that its link supports; 0 if unknown."""
     width: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CpuFacts:
-    """The type of the first CPU, which is that of all."""
+    """The type of the first CPU, which stands for all CPUs of the machine."""
 
     arch: str = "x86_64"
     """``x86_64``, ``arm64`` or ``ppc64``, as NCCL calls them."""
@@ -226,14 +227,14 @@ class NicFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SysfsFacts:
-    """What sysfs and ``/proc/cpuinfo`` say."""
+    """Facts of sysfs and ``/proc/cpuinfo`` about one machine."""
 
     root: str = "/"
-    """The directory below which they were read."""
+    """The directory below which both were read."""
     pci: Mapping[str, PciFacts] = field(default_factory=dict)
-    """By bus id: the devices asked for, the NICs, and the switches above all of these."""
+    """The requested devices, the NICs, and the switches above all of these, by bus id."""
     numa_nodes: Mapping[int, str] = field(default_factory=dict)
-    """Their CPU lists, by their numbers; empty for a node that has only memory."""
+    """The CPU list of each NUMA node, by its number; empty for a node that has only memory."""
     cpu: CpuFacts = CpuFacts()
     nics: tuple[NicFacts, ...] = ()
-    """By their names, numbers in them as numbers."""
+    """Sorted by name; digits within names are compared as numbers."""

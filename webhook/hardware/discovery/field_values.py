@@ -1,9 +1,9 @@
 """Values of NVML's fields, each read by the type that NVML gives it.
 
-``nvmlDeviceGetFieldValues`` answers for many fields at once and succeeds as a whole: each value has an error of its own
-(``nvmlReturn``) and, without one, a type (``valueType``) that says which member of the union holds it: ``nvml.h``. The
-type of a field is written nowhere and may change with the driver. A counter of 64 bits must not be read as one of 32:
-NVLink's, in KiB, would begin anew after 4 TiB, which is seconds or minutes of traffic.
+``nvmlDeviceGetFieldValues`` answers for many fields at once and succeeds as a whole. Each value has an error of its own
+(``nvmlReturn``) or a type (``valueType``), which says which member of the union holds the value: ``nvml.h``. The type
+of a field is not documented and may change with the driver. A counter of 64 bits must not be read as one of 32 bits:
+NVLink's counter in KiB would begin again after 4 TiB, which is seconds or minutes of traffic.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _MEMBERS = {
 
 
 def read_fields(handle: Any, ids: Sequence[int | tuple[int, int]]) -> tuple[FieldValue, ...]:
-    """What NVML says of fields of one GPU, in the order of the question, one answer for each.
+    """Reads fields of one GPU: one value for each of ``ids``, in the same order.
 
     Args:
         handle: The GPU, while NVML is started.
@@ -35,7 +35,7 @@ def read_fields(handle: Any, ids: Sequence[int | tuple[int, int]]) -> tuple[Fiel
     Raises:
         pynvml.NVMLError: the call as a whole fails, as with a driver that does not have it.
     """
-    if not ids:  # NVML takes an empty list for an invalid argument
+    if not ids:  # NVML rejects an empty list as an invalid argument
         return ()
     return tuple(map(_field_value, pynvml.nvmlDeviceGetFieldValues(handle, ids)))
 

@@ -1,4 +1,4 @@
-"""Where NVLinks lead: single links as NVML lists them become bonds between the devices of a topology."""
+"""The targets of NVLinks. Single links, as NVML lists them, become bonds between the devices of a topology."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -13,28 +13,28 @@ _DISPLAY_CLASS = "0x03"
 
 
 def unexplained_targets(nvml: NvmlFacts) -> list[str]:
-    """Bus ids of devices at the other end of links of which NVML does not say what they are; sysfs may know."""
+    """Returns the bus ids of devices at the far end of links whose kind NVML does not report; sysfs may know it."""
     links = [link for gpu in nvml.gpus for link in gpu.links]
     return sorted({link.remote_bus_id for link in links if link.remote is Remote.UNKNOWN and link.remote_bus_id})
 
 
 def links_of(gpu: GpuFacts) -> tuple[LinkFacts, ...]:
-    """The links that a GPU has, of those for which NVML answers.
+    """Returns the links that a GPU has, of those for which NVML answers.
 
-    NVML may answer with success for numbers of links that are not there: an A100 has 12, and a library that knows 18
-    may call the others down. Where it answers for more links than the driver counts, so many are not there, of those
-    that are not up and do not say where they lead. A link that is up or names its end is there whatever the count says.
+    NVML may answer with success for link numbers that do not exist: an A100 has 12 links, and a library that knows 18
+    may report the other 6 as down. If NVML answers for more links than the driver counts, the surplus is dropped from
+    the silent links (not up and without a known end). A link that is up or names its end exists whatever the count is.
     """
     surplus = len(gpu.links) - gpu.link_count if gpu.link_count is not None else 0
     if surplus <= 0:
         return gpu.links
     silent = [place for place, link in enumerate(gpu.links) if link.is_silent]
-    absent = set(silent[-surplus:])  # the numbers of links begin with those that are there
+    absent = set(silent[-surplus:])  # existing links have the lowest numbers
     return tuple(link for place, link in enumerate(gpu.links) if place not in absent)
 
 
 class Targets:
-    """Where NVLinks lead."""
+    """The targets of the NVLinks of one machine."""
 
     def __init__(self, nvml: NvmlFacts, sysfs: SysfsFacts) -> None:
         self._labels = {gpu.bus_id: f"GPU{gpu.index}" for gpu in nvml.gpus if gpu.bus_id}
@@ -44,10 +44,10 @@ class Targets:
         }
 
     def of(self, gpu: GpuFacts) -> tuple[NvLink, ...]:
-        """The links of one GPU, bonded by target: GPUs first, in their order."""
+        """Returns the links of one GPU, bonded by target: GPUs first, in their order."""
         targets = [(link, self.target(gpu, link)) for link in links_of(gpu) if link.remote is not Remote.CPU]
         up = {target for link, target in targets if link.up}
-        # A link that is down may not name its end. Where all others go to switches, so does this one.
+        # A link that is down may not name its end. If all links that are up lead to switches, this one does too.
         silent = NVSWITCH if up == {NVSWITCH} else UNKNOWN
         bonded: dict[str, list[LinkFacts]] = defaultdict(list)
         for link, target in targets:
@@ -63,9 +63,10 @@ class Targets:
         )
 
     def target(self, gpu: GpuFacts, link: LinkFacts) -> str:
-        """Label of a GPU, a switch, or unknown; empty if the link does not tell.
+        """Returns the target of a link: the label of a GPU, a switch, or unknown; empty if the link does not say.
 
-        An end without a name is a switch that a virtual machine hides, as in NCCL src/graph/xml.cc.
+        A link that is up and does not name its end leads to a switch that a virtual machine hides, as in NCCL
+        src/graph/xml.cc.
         """
         label = self._labels.get(link.remote_bus_id)
         if label:
@@ -76,10 +77,10 @@ class Targets:
 
 
 def with_links_back(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """A link has two ends. One whose other end says nothing gets that end, which carries nothing.
+    """Returns the GPUs with a link back for each link that only one of its two GPUs reports.
 
-    Where that GPU has links of which it does not tell where they lead, these are the ones. Where its links cannot be
-    read, they are as the peers say.
+    An added link is down, and replaces links of its GPU to an unknown target. If the links of that GPU cannot be read,
+    the added link is as active as the peer reports.
     """
     unread = {gpu.label for gpu in gpus if gpu.links_problem}
     links = {gpu.label: {link.target: link for link in gpu.nvlinks} for gpu in gpus}
@@ -97,13 +98,13 @@ def with_links_back(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
 
 
 def _take_off_unknown(links: dict[str, NvLink], count: int) -> None:
-    """Links whose end became known are no longer among those without one."""
+    """Takes ``count`` links, whose end became known, off the links to an unknown target."""
     unknown = links.pop(UNKNOWN, None)
     if unknown and unknown.count > count:
         links[UNKNOWN] = replace(unknown, count=unknown.count - count)
 
 
 def nvswitches(nvml: NvmlFacts, targets: Targets) -> tuple[str, ...]:
-    """Bus ids of the switches that links name."""
+    """Returns the bus ids of the NVSwitches that links name."""
     links = [(gpu, link) for gpu in nvml.gpus for link in gpu.links if BUS_ID.fullmatch(link.remote_bus_id)]
     return tuple(sorted({link.remote_bus_id for gpu, link in links if targets.target(gpu, link) == NVSWITCH}))

@@ -1,4 +1,4 @@
-"""Reads the machine that we run on: the one place where NVML and sysfs meet."""
+"""Discovery of the machine that this program runs on: the only module that reads both NVML and sysfs."""
 
 from pathlib import Path
 
@@ -10,13 +10,13 @@ from webhook.hardware.topology.model import NodeTopology
 
 
 def discover(*, node: str, root: Path = Path("/")) -> NodeTopology:
-    """The topology of this machine, as it is now.
+    """Returns the present topology of this machine.
 
-    It raises nothing for odd, broken or missing hardware: the topology's ``problem`` and ``lost`` say what is wrong.
+    Odd, broken or missing hardware raises nothing: the topology's ``problem`` and ``lost`` say what is wrong.
 
     Args:
         node: Name of the node.
-        root: Where ``/sys`` and ``/proc`` are: in a container perhaps a mount of the host's root.
+        root: The directory that holds ``/sys`` and ``/proc``; in a container perhaps a mount of the host's root.
     """
     nvml = read_nvml()
     bus_ids = [gpu.bus_id for gpu in nvml.gpus]

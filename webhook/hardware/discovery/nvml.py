@@ -1,7 +1,7 @@
-"""What NVML says of the GPUs, as facts.
+"""Facts about the GPUs, read from NVML.
 
-Meanings of functions, fields and errors are those of ``nvml.h``; the Python bindings raise an error of NVML as
-``pynvml.NVMLError``. Each reading starts and ends NVML, so that a driver can be unloaded in between.
+Functions, fields and errors have the meanings of ``nvml.h``. The Python bindings raise an error of NVML as
+``pynvml.NVMLError``. Each reading starts and ends NVML, so that a driver can be unloaded between two readings.
 """
 
 import re
@@ -25,7 +25,7 @@ _NO_SUCH_FEATURE = (
     pynvml.NVML_ERROR_INVALID_ARGUMENT,
     pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
 )
-"""The GPU, the link or the driver does not have it."""
+"""Errors which say that the GPU, the link or the driver does not have a feature."""
 
 _NO_START = {
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: "libnvidia-ml.so.1 is not here: install the NVIDIA driver or, in a container, "
@@ -45,7 +45,7 @@ _CPU_WORDS = 128
 _UP = (pynvml.NVML_NVLINK_STATE_ACTIVE, pynvml.NVML_NVLINK_STATE_SLEEP)
 """A link that sleeps to save power wakes up with the first transfer."""
 _FIELDS_SINCE = (9, 0)
-"""NCCL reads link states and C2C from field values from this compute capability on: src/graph/xml.cc."""
+"""Compute capability from which on NCCL reads link states and C2C from field values: src/graph/xml.cc."""
 _REMOTES = {
     pynvml.NVML_NVLINK_DEVICE_TYPE_GPU: Remote.GPU,
     pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH: Remote.SWITCH,
@@ -73,10 +73,10 @@ _AILMENTS = {
     "unhealthy routes": pynvml.NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ROUTE_UNHEALTHY,
     "a recovery from an access timeout": pynvml.NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_ACCESS_TIMEOUT_RECOVERY,
 }
-"""Where each stands in the mask of the fabric's health, with two bits."""
+"""Position of the two bits of each ailment in the health mask of the fabric."""
 _TWO_BITS, _FOUR_BITS = 0x3, 0xF
 _TRUE = pynvml.NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW_TRUE
-"""The same number for all of them."""
+"""The two bits of an ailment that is present; NVML has the same number for all ailments."""
 _MISCONFIGURED = {
     pynvml.NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_SYSGUID: "system GUID",
     pynvml.NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_INCORRECT_CHASSIS_SN: "serial number of the chassis",
@@ -94,7 +94,10 @@ _PATHS = {
 
 
 def read_nvml() -> NvmlFacts:
-    """What NVML says now. It never raises an error of NVML: what is missing is absent, and ``problem`` says why."""
+    """Reads the present facts from NVML.
+
+    Never raises an error of NVML: facts that cannot be read are absent, and ``problem`` says why there are none.
+    """
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
@@ -122,10 +125,10 @@ def _read_all() -> NvmlFacts:
 
 
 def _ask(call: Callable[..., Any], *arguments: object) -> Any:
-    """What NVML answers; None if it has no answer.
+    """Returns the answer of NVML to a call; None if it has none.
 
     Raises:
-        pynvml.NVMLError: the GPU is lost, whatever was asked.
+        pynvml.NVMLError: the GPU is lost.
     """
     try:
         return call(*arguments)
@@ -133,15 +136,15 @@ def _ask(call: Callable[..., Any], *arguments: object) -> Any:
         if error.value == pynvml.NVML_ERROR_GPU_IS_LOST:
             raise
         return None
-    except UnicodeDecodeError:  # in a virtual machine, names of devices that it does not see
+    except UnicodeDecodeError:  # names of devices that a virtual machine does not see
         return None
 
 
 def _ask_strictly(call: Callable[..., Any], *arguments: object) -> Any:
-    """What NVML answers; None if the GPU, the link or the driver has no such thing.
+    """Returns the answer of NVML to a call; None if the GPU, the link or the driver does not have the feature.
 
     Raises:
-        pynvml.NVMLError: any other error: there may be such a thing, and nothing is known of it.
+        pynvml.NVMLError: any other error: the feature may exist, but nothing is known of it.
     """
     try:
         return call(*arguments)
@@ -176,7 +179,7 @@ def _read_bus_id(handle: _Handle) -> str:
 
 
 def _as_in_sysfs(bus_id: str) -> str:
-    """``0000:1b:00.0`` for NVML's ``00000000:1B:00.0``; empty for what is no bus id."""
+    """Returns the bus id in the form of sysfs, ``0000:1b:00.0`` for ``00000000:1B:00.0``; empty if it is no bus id."""
     parts = _BUS_ID.fullmatch(bus_id)
     if not parts:
         return ""
@@ -217,13 +220,13 @@ def _read_numa_node(handle: _Handle) -> int | None:
 
 
 def _read_link_count(handle: _Handle) -> int | None:
-    """Links that the GPU has; None from a driver that does not know this field, or has no fields."""
+    """Returns the number of links of the GPU; None from a driver that does not know this field, or has no fields."""
     (count,) = _read_numbers(handle, [(pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT, 0)])
     return count
 
 
 def _read_links_or_error(handle: _Handle, *, has_fields: bool) -> tuple[tuple[LinkFacts, ...], str]:
-    """The links, or the error for which nothing can be said of them: half of them would look like a GPU with few."""
+    """Returns all links, or none and the error of NVML: a part of the links would look like a GPU with few links."""
     try:
         return _read_links(handle, has_fields=has_fields), ""
     except pynvml.NVMLError as error:
@@ -233,8 +236,8 @@ def _read_links_or_error(handle: _Handle, *, has_fields: bool) -> tuple[tuple[Li
 
 
 def _read_links(handle: _Handle, *, has_fields: bool) -> tuple[LinkFacts, ...]:
-    # A link in the middle may be missing, so no error ends the search. To ask for P2P comes first because it trains the
-    # link: NCCL src/graph/xml.cc.
+    # A link in the middle may be missing, so no error ends the search. The P2P capability is read first because this
+    # call trains the link: NCCL src/graph/xml.cc.
     can_p2p = {number: _read_link_p2p(handle, number) for number in range(pynvml.NVML_NVLINK_MAX_LINKS)}
     present = [
         number
@@ -251,13 +254,13 @@ def _read_links(handle: _Handle, *, has_fields: bool) -> tuple[LinkFacts, ...]:
 
 def _read_link(handle: _Handle, number: int, *, up: bool) -> LinkFacts:
     remote = _REMOTES.get(_ask(pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, number), Remote.UNKNOWN)
-    # Which switch it is does not matter, nor where a link leads that carries nothing.
+    # The bus id of a switch, or of the end of a link that is down, does not matter: there an error is ignored.
     ask = _ask_strictly if up and remote in (Remote.GPU, Remote.UNKNOWN) else _ask
     return LinkFacts(up=up, remote=remote, remote_bus_id=ask(_read_remote_bus_id, handle, number) or "")
 
 
 def _read_link_p2p(handle: _Handle, number: int) -> bool | None:
-    """Whether GPUs may use a link to reach each other, as NCCL asks too; None if there is no such link."""
+    """Returns whether GPUs may use a link to reach each other, as NCCL reads it too; None if there is no such link."""
     try:
         return bool(pynvml.nvmlDeviceGetNvLinkCapability(handle, number, pynvml.NVML_NVLINK_CAP_P2P_SUPPORTED))
     except pynvml.NVMLError as error:
@@ -267,10 +270,10 @@ def _read_link_p2p(handle: _Handle, number: int) -> bool | None:
 
 
 def _read_link_states(handle: _Handle, numbers: list[int], *, has_fields: bool) -> dict[int, int]:
-    """States by the numbers of the links. Drivers before the field values know only up and down, on every GPU.
+    """Returns the states of links, by their numbers. Drivers without the field values know only up and down.
 
     Raises:
-        pynvml.NVMLError: a link is there and its state cannot be read.
+        pynvml.NVMLError: a link exists and its state cannot be read.
     """
     answers: dict[int, int | None] = dict.fromkeys(numbers)
     if has_fields and numbers:
@@ -286,7 +289,7 @@ def _read_remote_bus_id(handle: _Handle, number: int) -> str:
 
 
 def _read_numbers(handle: _Handle, fields: Sequence[tuple[int, int]]) -> list[int | None]:
-    """Numbers in fields, each given with its scope; None where there is none."""
+    """Reads the numbers in fields, each given with its scope; None for a field without a number."""
     values = _ask(read_fields, handle, fields)
     return [None] * len(fields) if values is None else [value.unsigned for value in values]
 
@@ -321,7 +324,7 @@ def _read_fabric_status(status: int) -> str:
 
 
 def _read_ailments(mask: int) -> tuple[str, ...]:
-    """What the mask says is wrong; a driver that does not know something writes 0 for it (nvml.h)."""
+    """Returns the ailments in the health mask. A driver writes 0 for an ailment that it does not know (nvml.h)."""
     found = [word for word, shift in _AILMENTS.items() if mask >> shift & _TWO_BITS == _TRUE]
     configuration = mask >> pynvml.NVML_GPU_FABRIC_HEALTH_MASK_SHIFT_INCORRECT_CONFIGURATION & _FOUR_BITS
     if configuration > pynvml.NVML_GPU_FABRIC_HEALTH_MASK_INCORRECT_CONFIGURATION_NONE:
@@ -331,14 +334,14 @@ def _read_ailments(mask: int) -> tuple[str, ...]:
 
 
 def _as_uuid(digits: str) -> str:
-    """Empty for zeros: a node that belongs to no cluster."""
+    """Returns the UUID that 32 hexadecimal digits stand for; empty for zeros, of a node that belongs to no cluster."""
     if not digits.strip("0"):
         return ""
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _read_pairs(gpus: tuple[GpuFacts, ...]) -> tuple[PairFacts, ...]:
-    with suppress(pynvml.NVMLError):  # a GPU that is lost right now will be missing from the next reading
+    with suppress(pynvml.NVMLError):  # a GPU that was lost meanwhile will be missing from the next reading
         handles = [(gpu.index, pynvml.nvmlDeviceGetHandleByIndex(gpu.index)) for gpu in gpus]
         return tuple(_read_pair(*one, *other) for one, other in combinations(handles, 2))
     return ()

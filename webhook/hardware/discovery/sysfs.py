@@ -1,7 +1,7 @@
-"""What sysfs and ``/proc/cpuinfo`` say of PCI devices, NUMA nodes, CPUs and NICs, as facts.
+"""Facts about PCI devices, NUMA nodes, CPUs and NICs, read from sysfs and ``/proc/cpuinfo``.
 
-Everything is read below a root directory, which in a container may be a mount of the host's. What is not there is
-unknown, never an error: virtual machines, Arm and containers each leave something out.
+All files are read below a root directory, which in a container may be a mount of the host's root. A missing file means
+an unknown value and never an error: virtual machines, Arm and containers each lack some files.
 """
 
 import os
@@ -18,17 +18,17 @@ _HOST_BRIDGE = re.compile(r"pci([0-9a-f]{4}:[0-9a-f]{2})")
 _NUMA_NODE = re.compile(r"node(\d+)")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
-"""From GT/s of one lane: PCI Express Base Specification."""
+"""PCIe generation by the GT/s of one lane: PCI Express Base Specification."""
 _MOST_TEXT = 4096
-"""Bytes; a file of sysfs has no more."""
+"""The most bytes that a file of sysfs has."""
 
 
 def read_sysfs(root: Path, bus_ids: Iterable[str]) -> SysfsFacts:
-    """What the files below ``root`` say.
+    """Reads the facts from the files below ``root``.
 
     Args:
-        root: ``/``, or where the host's root is mounted.
-        bus_ids: PCI devices to look at, besides those of the NICs.
+        root: ``/``, or the directory at which the host's root is mounted.
+        bus_ids: PCI devices to read, besides those of the NICs.
     """
     nics = tuple(_read_nics(root))
     wanted = dict.fromkeys([*bus_ids, *(nic.bus_id for nic in nics)])
@@ -42,7 +42,7 @@ def read_sysfs(root: Path, bus_ids: Iterable[str]) -> SysfsFacts:
 
 
 def _read_devices(root: Path, bus_ids: Iterable[str]) -> dict[str, PciFacts]:
-    """The devices that are there, and the switches above them."""
+    """Reads those of the devices that exist, and the switches above them."""
     found: dict[str, PciFacts] = {}
     for bus_id in bus_ids:
         path = _real_path(root / "sys/bus/pci/devices" / bus_id)
@@ -54,7 +54,7 @@ def _read_devices(root: Path, bus_ids: Iterable[str]) -> dict[str, PciFacts]:
 
 
 def _real_path(path: Path) -> Path:
-    return Path(os.path.realpath(path))  # unlike Path.resolve it raises nothing where links form a circle
+    return Path(os.path.realpath(path))  # unlike Path.resolve, raises nothing where links form a circle
 
 
 def _read_device(path: Path) -> PciFacts:
@@ -64,7 +64,7 @@ def _read_device(path: Path) -> PciFacts:
     return PciFacts(
         bus_id=path.name,
         device_class=_read(path / "class"),
-        # Right above is a root port or a downstream port, and above the latter is its switch: NCCL src/graph/xml.cc.
+        # The nearest bridge is a root port or a downstream port; above the latter is its switch: NCCL src/graph/xml.cc.
         parent=bridges[1] if len(bridges) > 1 else "",
         root=host_bridge[1] if host_bridge else "",
         numa_node=numa_node if numa_node >= 0 else None,
@@ -75,7 +75,7 @@ def _read_device(path: Path) -> PciFacts:
 
 
 def _above(path: Path) -> tuple[list[str], str]:
-    """Bus ids of the bridges above a device, nearest first, and the name of the directory above them all."""
+    """Returns the bus ids of the bridges above a device, nearest first, and the name of the directory above them."""
     names = [above.name for above in path.parents]
     bridges = list(takewhile(_BUS_ID.fullmatch, names))
     return bridges, names[len(bridges)]
@@ -87,7 +87,7 @@ def _read_generation(path: Path) -> int:
 
 
 def _least(own: int, ports: int) -> int:
-    """A link is as good as the worse of its ends; 0 is an end that does not tell."""
+    """Returns the lesser value of a link's two ends, which limits the link; 0 is an end with an unknown value."""
     return min(own, ports) if own and ports else own or ports
 
 
@@ -113,7 +113,7 @@ def _read_cpu(root: Path) -> CpuFacts:
 
 
 def _read_first_cpu(path: Path) -> dict[str, str]:
-    """The first block of cpuinfo. The blocks of many CPUs take the kernel long to write, so the rest stays unread."""
+    """Reads the first block of cpuinfo only: with many CPUs the kernel takes long to write all blocks."""
     lines: dict[str, str] = {}
     with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
@@ -128,7 +128,7 @@ def _read_nics(root: Path) -> Iterator[NicFacts]:
     directory = root / "sys/class/infiniband"
     for name in sorted(_names(directory), key=_natural):
         device = _pci_device(directory / name / "device")
-        # Virtual functions come and go with the pods that they are handed to, and share the link of their NIC.
+        # Virtual functions come and go with the pods that get them, and share the link of their NIC.
         if device is None or "physfn" in _names(device):
             continue
         port = directory / name / "ports" / "1"
@@ -141,7 +141,7 @@ def _read_nics(root: Path) -> Iterator[NicFacts]:
 
 
 def _pci_device(link: Path) -> Path | None:
-    """The PCI device that another device is, or is a part of; None for one of software."""
+    """Returns the PCI device that a device is, or is a part of; None for a software device."""
     path = _real_path(link)
     return next((above for above in (path, *path.parents) if _BUS_ID.fullmatch(above.name)), None)
 
@@ -171,6 +171,6 @@ def _read_integer(path: Path, default: int = 0) -> int:
 
 
 def _integer(text: str, default: int = 0) -> int:
-    """The number that a text begins with, cut to an integer."""
+    """Returns the number at the start of a text, cut to an integer, or ``default`` if there is none."""
     number = re.match(r"-?\d+", text.strip())
     return int(number[0]) if number else default

@@ -1,4 +1,4 @@
-"""From facts to the topology of a node: pure, so that every odd machine can be put to it as a value."""
+"""The topology of a node, built from facts. Pure, so that a test can describe any odd machine as a value."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,17 +27,17 @@ from webhook.words.errors import FormatError
 SOURCE = "nvml"
 _WORST_FIRST = ("not-started", "in-progress", "unsupported", "completed")
 _NAMED_PAIRS = 3
-"""A sentence does not name more."""
+"""The most pairs that a sentence names."""
 
 
 def build_topology(nvml: NvmlFacts, sysfs: SysfsFacts, *, node: str) -> NodeTopology:
-    """The topology that the facts describe.
+    """Builds the topology that the facts describe.
 
-    Facts that cannot all be true give a topology without devices, whose ``problem`` says what contradicts what.
+    Facts that contradict each other give a topology without devices, whose ``problem`` names the contradiction.
 
     Args:
-        nvml: What NVML says.
-        sysfs: What sysfs says of the GPUs that NVML names.
+        nvml: The facts of NVML.
+        sysfs: The facts of sysfs about the GPUs that NVML names.
         node: Name of the node.
     """
     tree = _Tree(sysfs.pci)
@@ -77,12 +77,12 @@ def build_topology(nvml: NvmlFacts, sysfs: SysfsFacts, *, node: str) -> NodeTopo
 
 
 def _printable(text: str) -> str:
-    """Readers of a topology refuse control characters."""
+    """Returns the text without control characters, which readers of a topology refuse."""
     return "".join(character for character in text if character.isprintable())
 
 
 def _short(bus_id: str) -> str:
-    """The bus id, if its domain has four digits; a topology has no room for more."""
+    """Returns the bus id if its domain has four digits, else nothing: a topology cannot hold a longer one."""
     return bus_id if BUS_ID.fullmatch(bus_id) else ""
 
 
@@ -93,12 +93,12 @@ class _Tree:
         self._devices = devices
 
     def device(self, bus_id: str) -> PciFacts:
-        """What is known of a device. A switch above it that the topology cannot name is none."""
+        """Returns the facts of a device, without a parent if the topology cannot name the switch above it."""
         found = self._devices.get(bus_id, PciFacts(bus_id=bus_id))
         return found if _short(found.parent) and found.parent in self._devices else replace(found, parent="")
 
     def switches(self, below: Iterable[str]) -> tuple[PciSwitch, ...]:
-        """All switches above these devices, in the order of their bus ids."""
+        """Returns all switches above these devices, in the order of their bus ids."""
         found: dict[str, PciSwitch] = {}
         for bus_id in below:
             above = self.device(bus_id).parent
@@ -148,7 +148,7 @@ def _gpu(gpu: GpuFacts, device: PciFacts, links: tuple[NvLink, ...], nodes: Mapp
 
 
 def _links_problem(gpu: GpuFacts) -> str:
-    """In MIG mode there are no links to be read."""
+    """Returns why the links of a GPU cannot be read; empty in MIG mode, which has no links."""
     return "" if gpu.mig_enabled else _printable(gpu.links_problem)
 
 
@@ -159,14 +159,14 @@ def _mig_mode(enabled: bool | None) -> MigMode:
 
 
 def _cpu_list(words: Sequence[int]) -> str:
-    """``0-47,96-143`` for a mask in words of 64 bits, the least significant first."""
+    """Returns a CPU list such as ``0-47,96-143`` for a mask in words of 64 bits, the least significant first."""
     numbers = [64 * place + bit for place, word in enumerate(words) for bit in range(64) if word >> bit & 1]
     ranges = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in ranges)
 
 
 def _fabric(said: Sequence[Fabric]) -> Fabric | None:
-    """The worst of what the GPUs say."""
+    """Returns the worst state of the fabric that a GPU reports, with the ailments that any GPU reports."""
     worst = min(said, key=_fabric_rank, default=None)
     if worst is None:
         return None
@@ -210,7 +210,7 @@ def _nic(nic: NicFacts, tree: _Tree) -> Nic:
 
 
 def _with_distances(topology: NodeTopology, pairs: Sequence[PairFacts]) -> NodeTopology:
-    """PCIe paths of the NICs, from the tree; those of GPUs that the tree does not hold, from NVML."""
+    """Adds the PCIe paths of NICs, from the tree, and of GPUs that the tree does not hold, from NVML."""
     topology = replace(topology, gpus=tuple(_with_paths(gpu, topology.gpus, pairs) for gpu in topology.gpus))
     tree = PcieTree(topology)
     return replace(topology, nics=tuple(replace(nic, distance=_paths(nic, topology, tree)) for nic in topology.nics))
@@ -230,12 +230,12 @@ def _paths(nic: Nic, topology: NodeTopology, tree: PcieTree) -> tuple[tuple[str,
 
 
 def _comparable(one: Gpu | Nic, other: Gpu | Nic) -> bool:
-    """Whether anything is known of the way between two devices."""
+    """Returns whether anything is known of the way between two devices."""
     return bool(one.root and other.root) or None not in (one.numa_node, other.numa_node)
 
 
 def _problems(nvml: NvmlFacts, sysfs: SysfsFacts) -> list[str]:
-    """Why the topology is empty or incomplete, a sentence each."""
+    """Returns the reasons why the topology is empty or incomplete, one sentence for each."""
     wide = [
         f"GPU{gpu.index} has the bus id {gpu.bus_id}, whose domain has more than four digits: "
         "its place among the PCIe devices is unknown"
@@ -247,7 +247,7 @@ def _problems(nvml: NvmlFacts, sysfs: SysfsFacts) -> list[str]:
 
 
 def _without_device(nvml: NvmlFacts, sysfs: SysfsFacts) -> str:
-    """GPUs that sysfs does not know, as in a container without the host's ``/sys``."""
+    """Returns a sentence about GPUs that sysfs does not know, as in a container without the host's ``/sys``."""
     missing = [f"GPU{gpu.index}" for gpu in nvml.gpus if _short(gpu.bus_id) and gpu.bus_id not in sysfs.pci]
     if not missing:
         return ""
@@ -263,7 +263,7 @@ def _unread_links(nvml: NvmlFacts) -> list[str]:
 
 
 def _refusals(nvml: NvmlFacts) -> list[str]:
-    """Pairs that may not read each other's memory. Instances of MIG never may, so there it is no problem."""
+    """Returns sentences about pairs that may not read each other's memory, without MIG instances, which never may."""
     instances = {gpu.index for gpu in nvml.gpus if gpu.mig_enabled}
     pairs = [pair for pair in nvml.pairs if not instances & {pair.one, pair.other}]
     refused: dict[str, list[str]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Who uses the GPUs: how many processes, and how much memory is taken."""
+"""The use of each GPU: its number of processes and its used memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from webhook.hardware.discovery.facts import CardUsage
 
 
 def read_usage() -> tuple[CardUsage, ...]:
-    """The use of the GPUs that can be reached now; nothing where NVML does not start. It raises no error of NVML."""
+    """Reads the use of the GPUs that can be reached now; none where NVML does not start. Raises no error of NVML."""
     return read_each_card(_read_card)
 
 

@@ -1,1 +1,1 @@
-"""What a measurement of a machine says, as values: the report, what was expected, and the verdict."""
+"""The measurement of a machine, as values: the report, the expectations and the verdicts."""

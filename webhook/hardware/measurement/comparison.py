@@ -1,4 +1,4 @@
-"""Two reports of the same cards: what became slower."""
+"""The comparison of two reports of the same cards: pairs and sets that became slower."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from webhook.hardware.measurement.report import BandwidthReport, CardSet, Pair, Verdict
 
 _LEAST = 0.02
-"""Share of the earlier rate within which nothing became slower, however steady the samples are."""
+"""Share of the earlier rate up to which a loss is ignored, however steady the samples are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A pair, or a set, that became slower."""
+    """A pair or a set that became slower."""
 
     cards: tuple[str, ...]
-    """UUIDs; of a pair its source and its target."""
+    """UUIDs of the cards; of a pair its source and its target."""
     before_gbps: float
     now_gbps: float
     verdict_before: Verdict
@@ -22,23 +22,23 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """Of now to before."""
+        """The ratio of the present rate to the earlier one."""
         return self.now_gbps / self.before_gbps
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What both reports say together."""
+    """The result of the comparison of two reports."""
 
     compared: int
-    """Pairs and sets that stand in both."""
+    """Number of pairs and sets that are in both reports."""
     missing: tuple[tuple[str, ...], ...]
-    """Those that stand in the earlier one alone."""
+    """Pairs and sets that are only in the earlier report."""
     slower: tuple[Change, ...]
 
 
 def compare(before: BandwidthReport, now: BandwidthReport) -> Comparison:
-    """What became slower by more than the samples of either run differ among themselves."""
+    """Compares two reports. A loss counts if it is greater than the spread of the samples of either run."""
     earlier, later = _rates(before), _rates(now)
     both = [cards for cards in earlier if cards in later]
     slower = tuple(_slower(cards, earlier[cards], later[cards]) for cards in both)

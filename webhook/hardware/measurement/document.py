@@ -1,4 +1,4 @@
-"""A BandwidthReport, written and read."""
+"""The written form of a BandwidthReport: JSON, ``gpu.topology/v1``."""
 
 from typing import Any
 
@@ -14,25 +14,25 @@ API_VERSION = names.PREFIX + "v1"
 KIND = "BandwidthReport"
 MAX_BYTES = 16 * 1024 * 1024
 _DIGITS = 3
-"""Of numbers that are no whole ones: what is beyond them is noise."""
+"""Decimals of numbers that are not whole; further digits are noise."""
 
 
 def format_report(report: BandwidthReport) -> str:
-    """The JSON form; ``parse_report`` reads it back."""
+    """Writes the JSON form, which ``parse_report`` reads."""
     document = {"apiVersion": API_VERSION, "kind": KIND} | _rounded(msgspec.to_builtins(report))
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
 def parse_report(data: bytes, *, source: str) -> BandwidthReport:
-    """Read the JSON form.
+    """Reads the JSON form.
 
     Args:
-        data: UTF-8.
-        source: How messages call it.
+        data: The report in UTF-8.
+        source: Its name in messages.
 
     Raises:
-        ManifestError: it is no JSON, or of another shape.
-        FormatError: it is no BandwidthReport of v1, has more than 16 MiB, or contradicts itself.
+        ManifestError: the data are no JSON, or of another shape.
+        FormatError: the data are no BandwidthReport of v1, have more than 16 MiB, or contradict themselves.
     """
     if len(data) > MAX_BYTES:
         raise FormatError(source, expected=f"at most {MAX_BYTES} bytes", found=f"{len(data)} bytes")
@@ -65,10 +65,10 @@ def _rounded(value: Any) -> Any:
 
 
 def _consistent(report: BandwidthReport, source: str) -> BandwidthReport:
-    """What names cards names those of the report, each pair and each card once.
+    """Checks that pairs and sets name only cards of the report, and that each card and each pair is listed once.
 
     Raises:
-        FormatError: it does not.
+        FormatError: one of these is not so.
     """
     known = {card.uuid for card in report.cards}
     if len(known) < len(report.cards):

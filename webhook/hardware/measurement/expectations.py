@@ -1,4 +1,4 @@
-"""What the topology of a machine lets expect of its cards."""
+"""The expected bandwidths of the cards of a machine, from its topology."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,24 +11,24 @@ from webhook.hardware.topology.sets import LinkClass, assess
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Of a pair, or of a set."""
+    """The expected bandwidth of a pair or of a set."""
 
     link: str
-    """In the words of ``nvidia-smi topo -m`` for a pair, of ``gpu.topology/link`` for a set."""
+    """The link, in the words of ``nvidia-smi topo -m`` for a pair, of ``gpu.topology/link`` for a set."""
     gbps: float
     """GB/s per direction of a pair; busbw of a set."""
     over_nvlink: bool
     pcie_gbps: float | None
-    """What the slowest slot lets through; None if nothing is known of it."""
+    """GB/s of the slowest PCIe slot; None if a slot is unknown."""
     partly_nvlink: bool = False
-    """Whether a ring of a set needs PCIe, and goes over NVLink where it can."""
+    """Whether a ring of a set needs PCIe for some hops and uses NVLink for the others."""
 
 
 class Expectations:
-    """What to expect of the cards of a machine, by their UUIDs.
+    """The expected bandwidths of the cards of a machine, by their UUIDs.
 
     Args:
-        topology: Of the machine.
+        topology: The topology of the machine.
     """
 
     def __init__(self, topology: NodeTopology) -> None:
@@ -37,7 +37,10 @@ class Expectations:
         self._gpus = {gpu.uuid: gpu for gpu in topology.gpus if gpu.uuid}
 
     def pair(self, source: str, target: str) -> Expected | None:
-        """From one card to another, without a third one: copies are not routed. None if it is not known."""
+        """Returns what to expect of copies from one card to another; None if that is unknown.
+
+        No third card counts, because copies are not routed.
+        """
         ends = self._of((source, target))
         if ends is None:
             return None
@@ -47,7 +50,7 @@ class Expectations:
         return Expected(found.word, found.bandwidth, over_nvlink, _pcie(ends)) if found.bandwidth else None
 
     def set(self, cards: Sequence[str]) -> Expected | None:
-        """Of several cards together."""
+        """Returns what to expect of an all-reduce of several cards; None if that is unknown."""
         members = self._of(cards)
         if members is None:
             return None

@@ -1,4 +1,4 @@
-"""Measurements with what was expected of them, as parts of a report."""
+"""Judged measurements: results with expectations and verdicts, as parts of a report."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from webhook.hardware.topology.sets import LinkClass
 
 
 def judged_pair(source: str, target: str, found: PairMeasured, expected: Expected | None) -> Pair:
-    """A pair, with its verdict."""
+    """Returns the measured pair with its verdict."""
     samples = found.gbps if found.peer_access else found.staged_gbps
     seen = Evidence(
         gbps=middle(samples),
@@ -45,7 +45,7 @@ def judged_pair(source: str, target: str, found: PairMeasured, expected: Expecte
 
 
 def judged_set(cards: Sequence[str], found: SetMeasured, expected: Expected | None) -> CardSet:
-    """An all-reduce, with its verdict."""
+    """Returns the measured all-reduce with its verdict."""
     factor = ring_factor(len(cards))
     algbw = rates(found.reduced_bytes, found.milliseconds)
     busbw = [rate * factor for rate in algbw]
@@ -77,7 +77,7 @@ def judged_set(cards: Sequence[str], found: SetMeasured, expected: Expected | No
 
 
 def ring_factor(count: int) -> float:
-    """What a card of so many sends for each byte that is reduced: 2(n-1)/n, as nccl-tests reckons it."""
+    """Returns the bytes that each of ``count`` cards sends per reduced byte: 2(n-1)/n, as in nccl-tests."""
     return 2 * (count - 1) / count
 
 

@@ -1,14 +1,14 @@
-"""What a report says of pairs, as part of a topology."""
+"""The measured pairs of a report, in the form that a topology takes."""
 
 from webhook.hardware.measurement.report import BandwidthReport, Pair, Verdict
 from webhook.hardware.topology.measured_pairs import MeasuredPair, Measurements
 
 _MOST = 1.5
-"""Times what is expected: no link is faster, so such a figure is no measurement."""
+"""The greatest ratio to the expected bandwidth. No link is faster, so a higher figure is no valid measurement."""
 
 
 def measurements(report: BandwidthReport) -> Measurements:
-    """The pairs whose verdict is proven. What nothing proves changes no figure."""
+    """Returns the pairs of a report whose verdict is proven. Pairs with the verdict ``unknown`` are left out."""
     pairs = {
         (pair.source, pair.target): MeasuredPair(
             word=pair.link, mbps=max(1, round(pair.measured_gbps * 1000)), is_slower=_is_slower(pair)

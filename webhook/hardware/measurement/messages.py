@@ -1,4 +1,4 @@
-"""What the command asks of the process that measures, and what it is answered."""
+"""Messages between the command and the process that measures: requests and answers."""
 
 from enum import StrEnum
 
@@ -8,47 +8,47 @@ from webhook.hardware.discovery.facts import CardUsage
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag=lambda name: name):
-    """One step; the process does one at a time."""
+    """A request for one step. The process does one step at a time."""
 
 
 class LookAtMachine(Request, frozen=True, kw_only=True):
-    """The topology of the machine, and who uses its cards."""
+    """A request for the topology of the machine and the use of its cards."""
 
     node: str
     root: str = "/"
-    """Where ``/sys`` and ``/proc`` are."""
+    """The directory that holds ``/sys`` and ``/proc``."""
 
 
 class LookAtCuda(Request, frozen=True, kw_only=True):
-    """The version of CUDA, and its devices."""
+    """A request for the version of CUDA and its devices."""
 
 
 class LookAtNccl(Request, frozen=True, kw_only=True):
-    """The version of NCCL."""
+    """A request for the version of NCCL."""
 
 
 class Method(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How long and how often is measured."""
+    """The sizes and numbers of copies and samples of a measurement."""
 
     copy_bytes: int = 256 * 1024 * 1024
     copies: int = 16
-    """In each sample."""
+    """Copies in each sample."""
     staged_copies: int = 4
-    """In each sample without peer access, which is slower by far."""
+    """Copies in each sample without peer access, which is much slower."""
     samples: int = 5
     warm_ups: int = 2
-    """Samples that are thrown away."""
+    """First samples, which are discarded."""
     latency_copies: int = 100
-    """Of one word."""
+    """Copies of one word."""
 
     @property
     def rounds(self) -> int:
-        """How often is measured, samples that are thrown away among them."""
+        """The number of samples, with the discarded ones."""
         return self.warm_ups + self.samples
 
 
 class MeasurePair(Request, frozen=True, kw_only=True):
-    """Copies from one card to another."""
+    """A request to measure copies from one card to another."""
 
     source: str
     target: str
@@ -56,25 +56,25 @@ class MeasurePair(Request, frozen=True, kw_only=True):
 
 
 class MeasureSet(Request, frozen=True, kw_only=True):
-    """An all-reduce of several cards."""
+    """A request to measure an all-reduce of several cards."""
 
     cards: list[str]
     method: Method
 
 
 class HandleKind(StrEnum):
-    """How one process lets another use memory of a card."""
+    """The kind of handle by which one process shares memory of a card with another."""
 
     IPC = "cuda-ipc"
     """``cuIpcGetMemHandle``: 64 bytes."""
     POSIX_FD = "posix-fd"
     """``cuMemExportToShareableHandle``: a file descriptor, which only a UNIX socket carries."""
     FABRIC = "fabric"
-    """The same: 64 bytes."""
+    """``cuMemExportToShareableHandle``: 64 bytes."""
 
 
 class Offer(Request, frozen=True, kw_only=True):
-    """Allocate memory that another process may use, and make a handle of it."""
+    """A request to allocate memory that another process may use, and to export a handle of it."""
 
     card: str
     kind: HandleKind
@@ -82,7 +82,10 @@ class Offer(Request, frozen=True, kw_only=True):
 
 
 class Take(Request, frozen=True, kw_only=True):
-    """Use the memory of another process: copy from it to one's own card. A file descriptor comes beside it."""
+    """A request to use the memory of another process: to copy from it to the own card.
+
+    A file descriptor is sent beside the message.
+    """
 
     card: str
     kind: HandleKind
@@ -92,35 +95,35 @@ class Take(Request, frozen=True, kw_only=True):
 
 
 class TellPid(Request, frozen=True, kw_only=True):
-    """Which PID the process has, as it sees itself."""
+    """A request for the PID of the process, in its own namespace."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="told", tag=lambda name: name):
-    """What came of a step."""
+    """The answer to a request."""
 
 
 class Failed(Answer, frozen=True, kw_only=True):
-    """A function refused it."""
+    """The failure of a called function."""
 
     function: str
     code: int
 
 
 class NoLibrary(Answer, frozen=True, kw_only=True):
-    """A library cannot be loaded."""
+    """A library that cannot be loaded."""
 
     library: str
     problem: str = ""
-    """What the dynamic linker says of one that is there; empty if there is none."""
+    """The error of the dynamic linker about a library that exists; empty if the library is missing."""
 
     @property
     def sentence(self) -> str:
-        """Why, in a sentence."""
+        """The reason why the library cannot be loaded, in a sentence."""
         return f"{self.library} cannot be loaded: {self.problem}" if self.problem else f"{self.library} is not here"
 
 
 class Machine(Answer, frozen=True, kw_only=True):
-    """What NVML and sysfs say."""
+    """The machine, as NVML and sysfs report it."""
 
     topology: str
     """NodeTopology in JSON."""
@@ -128,63 +131,63 @@ class Machine(Answer, frozen=True, kw_only=True):
 
 
 class CudaDevices(Answer, frozen=True, kw_only=True):
-    """What CUDA sees."""
+    """The version of CUDA and the devices that it sees."""
 
     version: str
     uuids: list[str]
 
 
 class NcclVersion(Answer, frozen=True, kw_only=True):
-    """That can be loaded."""
+    """The version of the NCCL that can be loaded."""
 
     version: str
 
 
 class PairMeasured(Answer, frozen=True, kw_only=True):
-    """What was measured from one card to another."""
+    """The measurement of copies from one card to another."""
 
     peer_access: bool
     rank: int | None
     staged_gbps: list[float]
     """GB/s of each sample without peer access."""
     gbps: list[float]
-    """GB/s of each sample with peer access; empty if there is none."""
+    """GB/s of each sample with peer access; empty without peer access."""
     latency_us: list[float]
     copied_bytes: int
-    """With peer access, or without it if there is none, while the counters were watched."""
+    """Bytes copied between the two readings of the counters; without peer access only if there is none."""
     sent_bytes: int | None
-    """That the NVLinks of the source say to have sent meanwhile; None if they have no counters."""
+    """Bytes that the NVLinks of the source counted as sent meanwhile; None if they have no counters."""
     received_bytes: int | None
     intact: bool
-    """Whether the target had what the source sent."""
+    """Whether the target received the data of the source unchanged."""
 
 
 class SetMeasured(Answer, frozen=True, kw_only=True):
-    """What was measured of an all-reduce."""
+    """The measurement of an all-reduce."""
 
     milliseconds: list[float]
-    """Of one all-reduce, for each sample."""
+    """Time of one all-reduce, for each sample."""
     reduced_bytes: int
-    """Of one all-reduce."""
+    """Bytes of one all-reduce."""
     reductions: int
-    """While the counters were watched."""
+    """Number of all-reduces between the two readings of the counters."""
     sent_bytes: list[int | None]
-    """Over NVLink, in the order of the cards."""
+    """Bytes that each card sent over NVLink meanwhile, in the order of the cards; None without counters."""
 
 
 class Offered(Answer, frozen=True, kw_only=True):
-    """Memory that another process may use, until this one ends."""
+    """The handle of memory that another process may use until this process ends."""
 
     handle: str
-    """In hexadecimal digits; empty for a file descriptor, which comes beside it."""
+    """The handle in hexadecimal digits; empty for a file descriptor, which is sent beside the message."""
 
 
 class Taken(Answer, frozen=True, kw_only=True):
-    """Memory of another process was used."""
+    """The result of a copy from the memory of another process."""
 
     gbps: list[float]
     intact: bool
-    """Whether it held what its owner wrote."""
+    """Whether the memory held the data that its owner wrote."""
 
 
 class PidTold(Answer, frozen=True, kw_only=True):
@@ -196,4 +199,4 @@ class PidTold(Answer, frozen=True, kw_only=True):
 ASK = LookAtMachine | LookAtCuda | LookAtNccl | MeasurePair | MeasureSet | Offer | Take | TellPid
 TOLD = Failed | NoLibrary | Machine | CudaDevices | NcclVersion | PairMeasured | SetMeasured | Offered | Taken | PidTold
 MAX_BYTES = 192 * 1024
-"""Of one message: Linux lets a socket have 208 KiB under way."""
+"""Size limit of one message. Linux buffers 208 KiB of a socket."""

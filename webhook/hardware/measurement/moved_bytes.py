@@ -6,9 +6,9 @@ from webhook.hardware.discovery.facts import CardCounters, Direction
 
 
 def moved(before: Iterable[CardCounters], after: Iterable[CardCounters], uuid: str, way: Direction) -> int | None:
-    """The sum over all links that both readings know; None where no link says anything.
+    """Returns the bytes of one card in one direction, summed over all links in both readings; None if there are none.
 
-    A counter that begins anew in between is taken to do so once.
+    A counter with a lower value in the later reading is assumed to have overflowed once.
     """
     first, last = (_of(uuid, reading) for reading in (before, after))
     if first is None or last is None:

@@ -1,4 +1,4 @@
-"""What is measured: which cards, in which pairs, and together."""
+"""The plan of a measurement: its cards, their pairs, and the cards that are skipped."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from webhook.hardware.measurement.report import Omission, Skipped
 from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology
 
 IDLE_BYTES = 512 * 1024 * 1024
-"""Of memory in use, up to which a card counts as free: drivers keep some for themselves, and older ones do not tell it
-apart."""
+"""Used bytes of memory up to which a card counts as free. Drivers reserve some memory for themselves, and older ones do
+not report that separately."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """Cards by their UUIDs."""
+    """The cards of a measurement, by their UUIDs."""
 
     cards: tuple[str, ...]
-    """That are measured, in the order of their indices."""
+    """The cards to measure, in the order of their indices."""
     skipped: tuple[Omission, ...] = ()
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Each in both directions."""
+        """The pairs of cards, each in both directions."""
         return list(permutations(self.cards, 2))
 
 
@@ -35,14 +35,14 @@ def plan(
     asked: Collection[int] = (),
     force: bool = False,
 ) -> Plan:
-    """Choose the cards.
+    """Chooses the cards to measure.
 
     Args:
-        topology: Of the machine.
-        usage: Who uses the cards, by UUID.
+        topology: The topology of the machine.
+        usage: The use of the cards, by UUID.
         visible: UUIDs of the devices that CUDA sees.
-        asked: Indices of the cards that shall be measured; all if empty.
-        force: Measure cards too that others use.
+        asked: Indices of the requested cards; all if empty.
+        force: Measure also cards that other processes use.
     """
     cards, skipped = [], []
     for gpu in topology.gpus:
@@ -67,14 +67,14 @@ def _refusal(
 
 
 def is_free(usage: CardUsage | None) -> bool:
-    """Whether no process uses a card, as far as the driver tells. Where it tells nothing, the card is not free."""
+    """Returns whether no process uses a card, by what the driver reports. Without a report the card is not free."""
     if usage is None or (usage.processes is None and usage.used_bytes is None):
         return False
     return not usage.processes and (usage.used_bytes or 0) <= IDLE_BYTES
 
 
 def nothing_to_measure(topology: NodeTopology, found: Plan) -> str:
-    """Why there is no pair, in one sentence; empty if there is one."""
+    """Returns why a plan has no pair, in one sentence; empty if it has one."""
     if len(found.cards) > 1:
         return ""
     if not topology.gpus:

@@ -1,7 +1,7 @@
-"""``gpu.topology/v1 BandwidthReport``: what was measured, what was expected, and the verdict on each.
+"""The report ``gpu.topology/v1 BandwidthReport``: measurements, expectations and verdicts.
 
-Numbers are numbers, what is not known is null, and units stand in the names. Every sample is kept. Of variables only
-the names are written.
+An unknown value is null. The names of members have the units. All samples are in the report. Environment variables are
+listed by name, without their values.
 """
 
 from enum import StrEnum
@@ -22,43 +22,42 @@ Cards = Annotated[list[Uuid], Meta(min_length=2, max_length=MAX_CARDS)]
 
 
 class Verdict(StrEnum):
-    """On a pair, and on a set."""
+    """The verdict on a pair or on a set."""
 
     AS_EXPECTED = "as-expected"
     SLOWER = "slower"
     NOT_NVLINK = "not-nvlink"
-    """NVLink should have carried it and did not."""
+    """NVLink should have carried the bytes and did not."""
     UNKNOWN = "unknown"
-    """Nothing proves which way the bytes took, or nothing is known of what to expect."""
+    """The way of the bytes is not proven, or the expected bandwidth is unknown."""
 
 
 class Warn(StrEnum):
-    """What to know besides."""
+    """A warning that is added to a verdict or to a report."""
 
     NO_COUNTERS = "no-nvlink-counters"
-    """The driver does not count bytes over NVLink, so that only the rate says which way they took."""
+    """The driver does not count bytes over NVLink, so only the rate indicates the way of the bytes."""
     COUNTERS_DISAGREE = "counters-disagree"
-    """NVLink carried some of the bytes: more than a tenth, less than nine tenths, or one card says so and not the
-    other."""
+    """NVLink carried some of the bytes: more than a tenth and less than nine tenths, or only one card counted them."""
     NO_PEER_ACCESS = "no-peer-access"
-    """The driver lets neither card reach the other, so copies go through the memory of the host."""
+    """The driver gives the cards no access to each other, so copies go through the memory of the host."""
     UNEXPECTED_NVLINK = "unexpected-nvlink"
-    """NVLink carried it, and the topology knows of none."""
+    """NVLink carried the bytes, but the topology has no NVLink there."""
     WRONG_DATA = "wrong-data"
-    """The target had not what the source sent."""
+    """The data on the target differ from those of the source."""
     NO_EXPECTATION = "no-expectation"
     WAY_UNPROVEN = "way-unproven"
-    """Without counters, PCIe could have carried it as fast."""
+    """There are no counters, and PCIe could have been as fast."""
     UNSTEADY = "unsteady"
     """The samples differ by more than a tenth of their median."""
     PRELOADED_HAMI = "preloaded-hami"
-    """HAMi's library stands in /etc/ld.so.preload; NCCL hangs with it in some versions."""
+    """HAMi's library is in /etc/ld.so.preload. With some of its versions NCCL hangs."""
     NO_NCCL = "no-nccl"
     """There is no libnccl.so.2, so no all-reduce was measured."""
 
 
 class Skipped(StrEnum):
-    """Why something was not measured."""
+    """The reason why something was not measured."""
 
     BUSY = "busy"
     """Other processes use the card."""
@@ -67,7 +66,7 @@ class Skipped(StrEnum):
     TIMED_OUT = "step-timed-out"
     ENDED = "process-ended"
     GIVEN_UP = "given-up"
-    """Too many steps were lost before."""
+    """Too many earlier steps were lost."""
     FAILED = "call-failed"
     NO_MEMORY = "no-memory"
     NO_NCCL = "no-nccl"
@@ -75,16 +74,16 @@ class Skipped(StrEnum):
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Members that a newer program wrote are ignored."""
+    """A part of the report. Unknown members, which a newer program may write, are ignored."""
 
 
 class Versions(_Part, frozen=True, kw_only=True):
-    """Null is what is not known."""
+    """The versions of the programs and libraries; null if unknown."""
 
     tool: Text
     driver: Text | None = None
     cuda: Text | None = None
-    """That the driver knows."""
+    """The version of CUDA that the driver supports."""
     nccl: Text | None = None
 
 
@@ -93,16 +92,16 @@ class Card(_Part, frozen=True, kw_only=True):
 
     uuid: Uuid
     index: Count
-    """NVML's."""
+    """NVML index."""
     name: Text | None = None
     pci_bus_id: Text | None = None
     processes: Count | None = None
-    """That used it before anything was measured."""
+    """Processes that used the card before the measurement."""
     used_bytes: Count | None = None
 
 
 class How(_Part, frozen=True, kw_only=True):
-    """How was measured."""
+    """The method of the measurement."""
 
     copy_bytes: Count
     copies: Count
@@ -131,31 +130,31 @@ class Pair(
         "pcie_gbps": "pcieGBps",
     },
 ):
-    """From one card to another, in GB/s (1e9 bytes) in that direction."""
+    """Copies from one card to another, in GB/s (1e9 bytes) in that direction."""
 
     source: Uuid
     target: Uuid
     link: Text | None
-    """What the topology says, in the words of nvidia-smi topo -m."""
+    """The link in the topology, in the words of nvidia-smi topo -m."""
     peer_access: bool
     rank: int | None
-    """How the driver ranks the link."""
+    """The driver's rank of the link."""
     measured_gbps: Amount | None
-    """The median; with peer access, or without it where there is none."""
+    """The median of the samples with peer access, or without it if there is none."""
     spread_gbps: Amount | None
-    """Between the fastest and the slowest sample; null for one sample."""
+    """Difference between the fastest and the slowest sample; null for one sample."""
     samples_gbps: Samples
     staged_gbps: Amount | None
     staged_samples_gbps: Samples
     latency_us: Amount | None
     copied_bytes: Count
-    """While the counters were watched."""
+    """Bytes copied between the two readings of the counters."""
     sent_bytes: Count | None
-    """Over the NVLinks of the source, as its counters say."""
+    """Bytes sent over the NVLinks of the source, by its counters."""
     received_bytes: Count | None
     expected_gbps: Amount | None
     pcie_gbps: Amount | None
-    """What the slot of the slower card lets through."""
+    """Bandwidth of the slower of the two PCIe slots."""
     ratio: Amount | None
     verdict: Verdict
     warnings: list[Warn]
@@ -176,22 +175,22 @@ class CardSet(
         "sent_bytes": "nvlinkSentBytes",
     },
 ):
-    """An all-reduce of several cards, in GB/s. busbw is algbw x 2(n-1)/n, as nccl-tests reckons it."""
+    """An all-reduce of several cards, in GB/s. busbw is algbw x 2(n-1)/n, as in nccl-tests."""
 
     cards: Cards
     link: Text | None
     algbw_gbps: Amount | None
     busbw_gbps: Amount | None
-    """The median."""
+    """The median of the samples."""
     spread_gbps: Amount | None
-    """Of busbw."""
+    """Spread of busbw."""
     samples_gbps: Samples
-    """Of busbw."""
+    """Samples of busbw."""
     reduced_bytes: Count
     reductions: Count
     sent_bytes: Annotated[list[Count | None], Meta(max_length=MAX_CARDS)]
     expected_gbps: Amount | None
-    """Busbw of the best ring that the topology has."""
+    """Busbw of the best ring of the topology."""
     pcie_gbps: Amount | None
     ratio: Amount | None
     verdict: Verdict
@@ -199,19 +198,19 @@ class CardSet(
 
 
 class Omission(_Part, frozen=True, kw_only=True):
-    """What was not measured."""
+    """Cards that were not measured, with the reason."""
 
     cards: Annotated[list[Uuid], Meta(max_length=MAX_CARDS)]
     reason: Skipped
     function: Text | None = None
-    """That refused."""
+    """The function that failed."""
     code: int | None = None
     problem: Text | None = None
-    """Why a library that is there cannot be loaded."""
+    """Why a library that exists cannot be loaded."""
 
 
 class BandwidthReport(_Part, frozen=True, kw_only=True):
-    """One run on one machine."""
+    """The report of one run on one machine."""
 
     node: Text
     time: Text
@@ -219,7 +218,7 @@ class BandwidthReport(_Part, frozen=True, kw_only=True):
     versions: Versions
     how: How
     environment: Annotated[list[Text], Meta(max_length=512)]
-    """Names of variables that change what CUDA and NCCL do."""
+    """Names of the variables that influence CUDA and NCCL."""
     preloaded: Annotated[list[Text], Meta(max_length=64)]
     """File names in /etc/ld.so.preload."""
     cards: Annotated[list[Card], Meta(max_length=MAX_CARDS)]
@@ -230,12 +229,12 @@ class BandwidthReport(_Part, frozen=True, kw_only=True):
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """All of them."""
+        """The verdicts on all pairs and sets."""
         return [*(pair.verdict for pair in self.pairs), *(one.verdict for one in self.sets)]
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether something was measured, all of it as expected, and nothing failed."""
+        """Whether something was measured, every verdict is as expected, and nothing failed."""
         lost = {Skipped.TIMED_OUT, Skipped.ENDED, Skipped.GIVEN_UP, Skipped.FAILED, Skipped.NO_MEMORY}
         failed = any(omission.reason in lost for omission in self.skipped)
         return bool(self.verdicts) and set(self.verdicts) == {Verdict.AS_EXPECTED} and not failed

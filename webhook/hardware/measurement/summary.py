@@ -1,7 +1,7 @@
-"""What a run says of the GPUs of one pod, as an annotation of the pod: compact JSON, bounded.
+"""The summary of a run for the GPUs of one pod, an annotation of the pod: compact JSON of limited length.
 
-Whoever may change a pod can write anything there, so a text is believed only if nothing in it contradicts itself, and
-no more than for the pod itself.
+Everyone who may change a pod can write any text there. So a text is accepted only if it does not contradict itself, and
+only for the pod itself.
 """
 
 from collections.abc import Collection, Iterable
@@ -27,7 +27,7 @@ from webhook.words.shape import shape_problem
 from webhook.words.timestamp import parse_timestamp
 
 MOST_CHARACTERS = 8 * 1024
-"""With 64 cards there are 3 KiB."""
+"""The most characters of a summary. A summary of 64 cards has 3 KiB."""
 _WORST_FIRST = (Verdict.NOT_NVLINK, Verdict.SLOWER, Verdict.UNKNOWN, Verdict.AS_EXPECTED)
 _MOST_PAIRS = MAX_CARDS * (MAX_CARDS - 1)
 
@@ -39,7 +39,7 @@ class SlowestPair(
     omit_defaults=True,
     rename={"measured_gbps": "measuredGBps", "expected_gbps": "expectedGBps"},
 ):
-    """The pair that has least of what is expected of it, in GB/s per direction."""
+    """The pair with the lowest share of its expected bandwidth, in GB/s per direction."""
 
     source: Uuid
     target: Uuid
@@ -54,7 +54,7 @@ class AllReduce(
     omit_defaults=True,
     rename={"busbw_gbps": "busbwGBps", "expected_gbps": "expectedGBps"},
 ):
-    """Of all the cards together, in GB/s."""
+    """The all-reduce of all cards together, in GB/s."""
 
     busbw_gbps: Amount
     expected_gbps: Amount | None = None
@@ -68,17 +68,17 @@ class Summary(
     omit_defaults=True,
     rename={"all_reduce": "allReduce", "worse": "notAsExpected"},
 ):
-    """What was measured between the cards of a pod."""
+    """The measurement between the cards of a pod."""
 
     at: Text
     """RFC 3339."""
     cards: Cards
     verdict: Verdict
-    """The worst."""
+    """The worst verdict of all pairs and of the all-reduce."""
     pairs: Annotated[int, Meta(ge=1, le=_MOST_PAIRS)]
-    """Each in one direction."""
+    """Number of measured pairs, each in one direction."""
     worse: Annotated[int, Meta(ge=0, le=_MOST_PAIRS)] = 0
-    """Pairs whose verdict is another than ``as-expected``."""
+    """Number of pairs with another verdict than ``as-expected``."""
     slowest: SlowestPair | None = None
     all_reduce: AllReduce | None = None
 
@@ -87,10 +87,10 @@ _DECODER = msgspec.json.Decoder(Summary)
 
 
 def summary(report: BandwidthReport, own: Collection[str] | None = None) -> Summary | None:
-    """What a report says of some cards; ``None`` if no pair of them was measured.
+    """Returns the summary of a report for some cards; ``None`` if no pair of them was measured.
 
     Args:
-        report: Of a machine.
+        report: The report of a machine.
         own: UUIDs of the cards; all if ``None``.
     """
     pairs = [pair for pair in report.pairs if own is None or {pair.source, pair.target} <= set(own)]
@@ -112,19 +112,19 @@ def summary(report: BandwidthReport, own: Collection[str] | None = None) -> Summ
 
 
 def format_summary(found: Summary) -> str:
-    """One line; ``parse_summary`` reads it back."""
+    """Writes the summary as one line, which ``parse_summary`` reads."""
     return msgspec.json.encode(found).decode()
 
 
 def parse_summary(text: str, source: str) -> Summary:
-    """The value that was written.
+    """Reads a written summary.
 
     Args:
-        text: The annotation.
-        source: Where it stands, for errors.
+        text: The value of the annotation.
+        source: Its place, for errors.
 
     Raises:
-        FormatError: it is none, it is too long, or it contradicts itself.
+        FormatError: the text is no summary, is too long, or contradicts itself.
     """
     if len(text) > MOST_CHARACTERS:
         raise FormatError(source, expected=f"at most {MOST_CHARACTERS} characters", found=f"{len(text)}")

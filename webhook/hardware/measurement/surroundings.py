@@ -1,4 +1,4 @@
-"""What surrounds the measurement and changes it: variables, by their names, and preloaded libraries."""
+"""Surroundings that influence a measurement: variables, by their names, and preloaded libraries."""
 
 from collections.abc import Iterable
 
@@ -12,17 +12,17 @@ _MOST_PRELOADED = 64
 
 
 def telling_names(variables: Iterable[str]) -> list[str]:
-    """Of the names of variables those that change what CUDA and NCCL do, sorted."""
+    """Returns the names of the variables that influence CUDA and NCCL, sorted."""
     told = [name[:_NAME_LENGTH] for name in variables if name.startswith(_PREFIXES) or name in _NAMES]
     return sorted(told)[:_MOST]
 
 
 def preloaded_libraries(text: str) -> list[str]:
-    """File names in the text of ``/etc/ld.so.preload``, whose entries stand between blanks and colons."""
+    """Returns the file names in the text of ``/etc/ld.so.preload``, whose entries are separated by blanks or colons."""
     entries = text.replace(":", " ").split()
     return [entry.rsplit("/", 1)[-1][:_NAME_LENGTH] for entry in entries][:_MOST_PRELOADED]
 
 
 def warnings_of(preloaded: Iterable[str]) -> list[Warn]:
-    """What preloaded libraries mean for NCCL: HAMi issue 2641."""
+    """Returns the warnings about preloaded libraries with which NCCL may hang: HAMi issue 2641."""
     return [Warn.PRELOADED_HAMI] if _HAMI in preloaded else []

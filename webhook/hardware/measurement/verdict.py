@@ -1,8 +1,8 @@
-"""The verdicts: which way the bytes took, and whether they were as fast as the topology lets expect.
+"""The verdicts on measurements: the way of the bytes, and their rate compared with that of the topology.
 
-Success of a copy proves nothing: CUDA copies through the memory of the host where cards cannot reach each other, and
-PCIe can be as fast as one old NVLink. What proves a way are the counters of NVLink, before and after; a rate alone does
-so only well above what PCIe can.
+A successful copy proves nothing: CUDA copies through the memory of the host if cards cannot reach each other, and PCIe
+can be as fast as one old NVLink. The counters of NVLink, read before and after, prove the way. A rate alone proves it
+only if it is well above that of PCIe.
 """
 
 from collections.abc import Sequence
@@ -13,23 +13,26 @@ from webhook.hardware.measurement.expectations import Expected
 from webhook.hardware.measurement.report import Verdict, Warn
 
 CARRIED, NOT_CARRIED = 0.9, 0.1
-"""Shares of the bytes that NVLink must have moved, and may have moved without having carried them: it also carries what
-cards tell each other besides."""
+"""Share of the bytes from which on NVLink has carried the copies, and share up to which it has not. The latter is not 0
+because NVLink also carries other communication of the cards."""
 CARRIED_OF_SET = 0.4
-"""Share of what a ring sends. In a reduction by the NVSwitches (NVLS) a card sends about half as much."""
+"""``CARRIED`` for an all-reduce, as a share of the bytes that a ring sends. In a reduction by the NVSwitches (NVLS) a
+card sends about half as much."""
 ABOVE_PCIE = 1.3
-"""Times the figure of PCIe. A slot of generation 4 has 24 GB/s by NCCL's reckoning, and 26.3 were measured."""
+"""Multiple of the PCIe figure from which on a rate proves NVLink. A slot of generation 4 has 24 GB/s as NCCL computes
+it, and 26.3 were measured."""
 PAIR_SHARE, SWITCHED_SHARE, MESH_SHARE, PCIE_SHARE = 0.9, 0.85, 0.6, 0.6
-"""Of what is expected, which must be reached. For pairs over NVLink it is the share that Azure's health checks ask of
-H100 (335 of 370.8 GB/s); of A100 they ask more (235 of 240). The share for sets is our choice and has no source: those
-checks ask 228 of 240 of A100, with other sizes, so that less is asked here. Over direct links still less is asked: NCCL
-finds 40 of 60 GB/s in a tenth of the sets of a DGX-1 (webhook/hardware/topology/ring.py), and those checks ask 193 of
-240 of two A100 with bridges. NCCL's figures for PCIe are the most that slots and sockets can, and what a chipset does
-with copies between cards differs by far."""
+"""Shares of the expected bandwidth that must be reached, for pairs over NVLink, sets over NVSwitches, sets over direct
+links, and PCIe. The share for pairs is the one that Azure's health checks require of H100 (335 of 370.8 GB/s); of A100
+they require more (235 of 240). The shares for sets are our choice and have no source. Over NVSwitches those checks
+require 228 of 240 of A100, with other sizes, so less is required here. Over direct links still less is required: NCCL
+finds 40 of 60 GB/s in a tenth of the sets of a DGX-1 (webhook/hardware/topology/ring.py), and those checks require 193
+of 240 of two A100 with bridges. NCCL's figures for PCIe are the maximum of slots and sockets, and chipsets differ
+widely in copies between cards."""
 
 
 class Way(Enum):
-    """Which way the bytes took."""
+    """The way of the bytes."""
 
     NVLINK = auto()
     OTHER = auto()
@@ -38,14 +41,14 @@ class Way(Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
-    """What was seen of a pair or a set."""
+    """The measured values of a pair or a set on which the verdict is based."""
 
     gbps: float | None
-    """The median."""
+    """The median of the samples."""
     due_bytes: float
-    """That each counter should have risen by, had NVLink carried all."""
+    """Bytes by which each counter would rise if NVLink carried all of them."""
     moved: Sequence[int | None]
-    """By which counters rose; None for those that are not there."""
+    """Bytes by which each counter rose; None for a missing counter."""
     peer_access: bool
     intact: bool = True
     carried: float = CARRIED
@@ -53,7 +56,7 @@ class Evidence:
 
 
 def judge(seen: Evidence, expected: Expected | None) -> tuple[Verdict, list[Warn]]:
-    """The verdict, and what to know besides."""
+    """Returns the verdict and the warnings about it."""
     way, warnings = _way(seen, expected)
     if not seen.intact:
         return Verdict.UNKNOWN, [Warn.WRONG_DATA, *warnings]
@@ -75,7 +78,10 @@ def _by_rate(gbps: float, needed: float) -> Verdict:
 
 
 def _besides(warnings: Sequence[Warn], expected: Expected) -> list[Warn]:
-    """Without what matters only where NVLink is expected; where it carries a part, counters cannot agree."""
+    """Returns the warnings that matter without a ring over NVLink alone.
+
+    If NVLink carries a part of the bytes, the counters are expected to disagree.
+    """
     telling = (Warn.NO_PEER_ACCESS,) if expected.partly_nvlink else (Warn.NO_PEER_ACCESS, Warn.COUNTERS_DISAGREE)
     return [warning for warning in warnings if warning in telling]
 

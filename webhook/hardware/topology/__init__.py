@@ -1,1 +1,1 @@
-"""The topology of a node: values, what follows from them, and the written forms. Pure; standard library only."""
+"""The topology of a node: its values, conclusions from them, and written forms. Pure; standard library only."""

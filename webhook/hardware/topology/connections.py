@@ -1,4 +1,4 @@
-"""How fast two GPUs of a node reach each other, as NCCL reckons it."""
+"""Connections between two GPUs of a node and their bandwidths, as NCCL computes them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,29 +10,29 @@ from webhook.hardware.topology.pcie import DOWN, INTEL, UP, PciePath, PcieTree, 
 
 
 class PathType(StrEnum):
-    """NCCL's words for the path between two GPUs, best first: src/graph/topo.cc, topoPathTypeStr."""
+    """NCCL's words for the paths between two GPUs, best first: src/graph/topo.cc, topoPathTypeStr."""
 
     NVL = "NVL"
     """NVLink, direct or through NVSwitches."""
     NVB = "NVB"
-    """NVLink through one other GPU, which must take part in the job."""
+    """NVLink through a third GPU, which must take part in the job."""
     C2C = "C2C"
-    """NVLink-C2C through the CPU of both."""
+    """NVLink-C2C through the CPU that both GPUs share."""
     PIX = "PIX"
     PXB = "PXB"
     PHB = "PHB"
-    """Through the CPU, host bridges of one NUMA node included."""
+    """Through the CPU, also between host bridges of one NUMA node."""
     SYS = "SYS"
 
     @property
     def rank(self) -> int:
-        """0 for the best."""
+        """The rank of the type; 0 for the best."""
         return list(PathType).index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """From one GPU to another."""
+    """The connection from one GPU to another."""
 
     type: PathType
     bandwidth: float
@@ -40,26 +40,26 @@ class Connection:
     links: int
     """NVLinks that are up; 0 unless the type is ``NVL``."""
     pcie: PciePath
-    """What would remain without NVLink."""
+    """The path that would remain without NVLink."""
     share: float = 1.0
-    """Of the bandwidth that is reckoned: below 1 where less was measured."""
+    """Share of the computed bandwidth that the connection has: below 1 where less was measured."""
 
     @property
     def word(self) -> str:
-        """In the words of ``nvidia-smi topo -m``."""
+        """The connection in the words of ``nvidia-smi topo -m``."""
         return f"NV{self.links}" if self.links else self.pcie.value
 
 
 # GB/s per NVLink and direction, from this sm on: NCCL src/graph/topo.h, ncclTopoNVLinkBw.
 _RATES = ((100, 40.1), (90, 20.6), (87, 20.0), (86, 12.0), (70, 20.0), (60, 18.0))
-# The slowest generation that has more links than this, for GPUs whose compute capability is not known.
+# For GPUs of unknown compute capability: the slowest generation that has more than this number of links.
 _ASSUMED = ((12, 20.6, "9.0"), (4, 20.0, "7.0 or 8.0"), (0, 12.0, "8.6"))
 
 
 def nvlink_rate(gpu: Gpu) -> float:
-    """GB/s per direction of one NVLink.
+    """Returns the GB/s per direction of one NVLink.
 
-    Without a compute capability it is a lower bound: the slowest generation that has so many links.
+    Without a compute capability this is a lower bound: the rate of the slowest generation with that many links.
     """
     if gpu.sm:
         return next((rate for sm, rate in _RATES if gpu.sm >= sm), 0.0)
@@ -67,7 +67,7 @@ def nvlink_rate(gpu: Gpu) -> float:
 
 
 def assumed_generation(gpu: Gpu) -> str:
-    """The compute capability assumed for the NVLinks of a GPU that does not tell its own, else empty."""
+    """Returns the compute capability assumed for a GPU that does not report one; empty if the GPU reports it."""
     return "" if gpu.sm else _assumed(gpu)[1]
 
 
@@ -77,31 +77,34 @@ def _assumed(gpu: Gpu) -> tuple[float, str]:
 
 
 def nvlink_bandwidth(gpu: Gpu, links: int) -> float:
-    """GB/s per direction of so many NVLinks of a GPU."""
+    """Returns the GB/s per direction of ``links`` NVLinks of a GPU."""
     return round(links * nvlink_rate(gpu), 3)
 
 
 def c2c_bandwidth(gpu: Gpu) -> float:
-    """GB/s per direction between a GPU and its CPU; 0 without C2C. NCCL src/graph/topo.cc: bw x count / 1000."""
+    """Returns the GB/s per direction between a GPU and its CPU; 0 without C2C.
+
+    NCCL src/graph/topo.cc: bw x count / 1000.
+    """
     return round(gpu.c2c.bandwidth_mbps * gpu.c2c.links / 1000, 3) if gpu.c2c else 0.0
 
 
 class Load(NamedTuple):
-    """What a way between two GPUs takes of one of its links."""
+    """The load that a way between two GPUs puts on one of its links."""
 
     link: tuple[str, str]
-    """Which link, and in which direction."""
+    """The link and its direction."""
     capacity: float
     """GB/s of the link in that direction."""
     share: float = 1.0
-    """GB/s of the link for each GB/s that goes the way."""
+    """GB/s on the link for each GB/s on the way."""
 
 
 class Connections:
     """The connections between the GPUs of a node. GPUs are named by their index.
 
     Args:
-        topology: The node; a pair of its GPUs is reckoned once, when it is first asked for.
+        topology: The node. The connection of each pair is computed once, at its first use.
     """
 
     def __init__(self, topology: NodeTopology) -> None:
@@ -111,7 +114,7 @@ class Connections:
         self._neighbours: dict[int, frozenset[int]] = {}
 
     def direct(self, one: int, other: int) -> Connection:
-        """From ``one`` to ``other`` without the help of a third GPU."""
+        """Returns the connection from ``one`` to ``other`` without a third GPU."""
         connection = self._direct.get((one, other))
         if connection is None:
             connection = _as_measured(_connect(self.gpus[one], self.gpus[other], self.tree), *self._ends(one, other))
@@ -119,10 +122,10 @@ class Connections:
         return connection
 
     def within(self, one: int, other: int, members: Sequence[int]) -> Connection:
-        """From ``one`` to ``other`` in a job that uses ``members``.
+        """Returns the connection from ``one`` to ``other`` in a job that uses ``members``.
 
-        Without NVLink of their own they may use that of a third member: type ``NVB``, the lesser of both hops, which
-        NCCL prefers to any PCIe path (src/graph/paths.cc, ncclTopoSetPaths).
+        Two GPUs without NVLink to each other may go through a third member: type ``NVB``, with the bandwidth of the
+        slower hop. NCCL prefers that to any PCIe path (src/graph/paths.cc, ncclTopoSetPaths).
         """
         direct = self.direct(one, other)
         if direct.type is PathType.NVL or len(members) <= 2:
@@ -132,7 +135,7 @@ class Connections:
         return Connection(PathType.NVB, bridged, 0, direct.pcie) if bridged else direct
 
     def loads(self, one: int, other: int, members: Sequence[int]) -> Sequence[Load]:
-        """What the way from ``one`` to ``other`` takes of the links below it, in a job that uses ``members``."""
+        """Returns the loads on the links of the way from ``one`` to ``other``, in a job that uses ``members``."""
         way = self.within(one, other, members)
         if way.type is PathType.NVB:
             middle = max(sorted(self._between(one, other, members)), key=lambda middle: self._hop(one, middle, other))
@@ -140,7 +143,10 @@ class Connections:
         return [load._replace(share=load.share / way.share) for load in self._loads(way, *self._ends(one, other))]
 
     def into_switches(self, one: int, members: Sequence[int]) -> float:
-        """GB/s that a GPU sends to ``members`` through NVSwitches: less than its links have if every way is slower."""
+        """Returns the GB/s that a GPU can send to ``members`` through NVSwitches.
+
+        This is less than its links carry if less was measured to every member.
+        """
         gpu = self.gpus[one]
         ways = (self.direct(one, other).share for other in members if other != one)
         return nvlink_bandwidth(gpu, gpu.switch_links) * max(ways, default=1.0)
@@ -156,11 +162,11 @@ class Connections:
         return _over_pcie(gpu, peer, self.tree, way.type)
 
     def _between(self, one: int, other: int, members: Sequence[int]) -> frozenset[int]:
-        """The members to which both have NVLink."""
+        """Returns the members to which both GPUs have NVLink."""
         return (self._linked_to(one) & self._linked_to(other)).intersection(members)
 
     def _linked_to(self, gpu: int) -> frozenset[int]:
-        """The GPUs to which ``gpu`` has NVLink of its own; they have it back."""
+        """Returns the GPUs to which ``gpu`` has NVLink without a third GPU; the relation is symmetric."""
         found = self._neighbours.get(gpu)
         if found is None:
             found = frozenset(
@@ -174,7 +180,7 @@ class Connections:
 
 
 def _as_measured(reckoned: Connection, gpu: Gpu, peer: Gpu) -> Connection:
-    """The same with the bandwidth that was measured, where that is less."""
+    """Returns the connection with the measured bandwidth where that is less than the computed one."""
     for label, mbps in gpu.slower:
         if label == peer.label and mbps / 1000 < reckoned.bandwidth:
             return replace(reckoned, bandwidth=mbps / 1000, share=mbps / 1000 / reckoned.bandwidth)
@@ -196,7 +202,7 @@ def _connect(one: Gpu, other: Gpu, tree: PcieTree) -> Connection:
 
 
 def _connect_c2c(one: Gpu, other: Gpu, pcie: PciePath, tree: PcieTree) -> Connection:
-    """Both GPUs reach their CPU over C2C."""
+    """Returns the connection of two GPUs that both reach their CPU over C2C."""
     bandwidths = [c2c_bandwidth(gpu) for gpu in (one, other)]
     if pcie is PciePath.SYS:
         return Connection(PathType.SYS, min(*bandwidths, tree.between_sockets), 0, pcie)
@@ -204,9 +210,9 @@ def _connect_c2c(one: Gpu, other: Gpu, pcie: PciePath, tree: PcieTree) -> Connec
 
 
 _INTEL_OVERHEAD = 6 / 5
-"""PCIe that peer-to-peer through an Intel CPU takes for each byte: NCCL src/graph/topo.h, INTEL_P2P_OVERHEAD."""
+"""PCIe bytes for each byte of peer-to-peer through an Intel CPU: NCCL src/graph/topo.h, INTEL_P2P_OVERHEAD."""
 _ANSWERS, _ANSWERS_BELOW = 1 / 8, 80
-"""What data that arrives over PCIe takes of the way back, below this sm: NCCL src/graph/search.cc, followPath."""
+"""Load on the way back for each byte that arrives over PCIe, below this sm: NCCL src/graph/search.cc, followPath."""
 
 
 def _over_nvlink(one: Gpu, other: Gpu) -> tuple[Load, ...]:

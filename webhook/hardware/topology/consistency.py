@@ -1,4 +1,4 @@
-"""Whether a topology can be true: what contradicts itself is refused before anything is decided from it."""
+"""The consistency of a topology. One that contradicts itself is refused before anything is decided from it."""
 
 import re
 from collections import Counter
@@ -26,37 +26,39 @@ _CAPABILITY = re.compile(r"[0-9]{1,2}\.[0-9]")
 _HOST_BRIDGE = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}")
 _CPU_LIST = re.compile(r"[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*")
 _CPU_VENDOR = re.compile(r"[A-Za-z0-9 !]{0,12}")
-"""Twelve characters of CPUID. They go into the NCCL file, which knows no escapes."""
+"""The at most twelve characters of CPUID. They go into the NCCL file, which has no escapes."""
 _PATHS = frozenset(PciePath)
 _CPU_ARCHITECTURES = ("x86_64", "arm64", "ppc64")
 
 MAX_GPUS = 64
-"""More than any machine has: the work grows with the square, and a topology may come from a hostile writer."""
+"""More GPUs than any machine has. The limit is needed because the work grows with the square of the GPUs, and because a
+topology may come from a hostile writer."""
 MAX_NICS = 128
 MAX_GENERATION, MAX_WIDTH = 8, 32
-"""PCIe: no device is of a later generation than 6, and none has more lanes (PCI Express Base Specification)."""
+"""Limits of a PCIe link: no device has a generation above 6 or more than 32 lanes (PCI Express Base Specification)."""
 MAX_SWITCHES = 512
 MAX_DEPTH = 32
-"""PCIe switches above each other: a machine has three or four, and each pair of devices asks for all of them."""
+"""PCIe switches above each other. A machine has three or four; the path of each pair of devices needs all of them."""
 MAX_NAME = 128
-"""Characters of a UUID or of a device's name: NVML's names have less than 96 (``NVML_DEVICE_NAME_V2_BUFFER_SIZE``,
-nvml.h), those of InfiniBand devices less than 64 (``IB_DEVICE_NAME_MAX``, Linux include/rdma/ib_verbs.h)."""
+"""Characters of a UUID or of a device's name. Names of NVML have less than 96 (``NVML_DEVICE_NAME_V2_BUFFER_SIZE``,
+nvml.h), names of InfiniBand devices less than 64 (``IB_DEVICE_NAME_MAX``, Linux include/rdma/ib_verbs.h)."""
 MAX_AILMENTS = 64
 MAX_MEASURED_MBPS = 10_000_000
-"""Ten times what the NVLinks of any GPU carry."""
+"""Ten times the bandwidth of the NVLinks of any GPU."""
 MAX_LINKS = 72
 """Twice the 36 links of a GPU that NVML counts (``NVML_NVLINK_MAX_LINKS``, nvml.h): newer drivers may count more."""
 
 
 def checked(topology: NodeTopology, *, source: str) -> NodeTopology:
-    """``topology`` with its GPUs in the order of their indices, if it does not contradict itself.
+    """Checks a topology, and returns it with its GPUs in the order of their indices.
 
     Args:
-        topology: As read or discovered.
-        source: How messages call it.
+        topology: The topology as read or discovered.
+        source: Its name in messages.
 
     Raises:
-        FormatError: two devices share an index, UUID, bus id or name; a bus id, link, parent or path cannot be.
+        FormatError: the topology contradicts itself: two devices share an index, UUID, bus id or name; or a bus id,
+            link, parent or path is impossible.
     """
     _check_sizes(topology, source)
     _check_names(topology, source)
@@ -83,13 +85,13 @@ def _check_sizes(topology: NodeTopology, source: str) -> None:
         if found > most:
             raise FormatError(source, expected=f"at most {most} {what}", found=found)
     for gpu in topology.gpus:
-        if len(gpu.nvlinks) > MAX_GPUS + 1:  # all others, NVSwitches, and what is not known
+        if len(gpu.nvlinks) > MAX_GPUS + 1:  # all other GPUs, NVSwitches, and unknown
             where, expected = f"{source}: links of {gpu.label}", f"at most {MAX_GPUS + 1} targets"
             raise FormatError(where, expected=expected, found=len(gpu.nvlinks))
 
 
 def _check_names(topology: NodeTopology, source: str) -> None:
-    """Messages list devices by what they are called."""
+    """Raises if a name or UUID is too long for messages, which list devices by name."""
     gpus: tuple[Gpu | LostGpu, ...] = (*topology.gpus, *topology.lost)
     called = [gpu.name for gpu in topology.gpus] + [nic.name for nic in topology.nics]
     for name in (*called, *(gpu.uuid for gpu in gpus)):
@@ -126,7 +128,7 @@ def _check_unique(source: str, what: str, values: Iterable[object]) -> None:
 
 
 def is_pcie_link(generation: int, width: int) -> bool:
-    """Whether a slot can have such a link. Devices without a PCIe link of their own report other things."""
+    """Returns whether a PCIe link can have these values. Devices without a PCIe link of their own report others."""
     return 1 <= generation <= MAX_GENERATION and 1 <= width <= MAX_WIDTH
 
 
@@ -171,7 +173,7 @@ def _check_links(topology: NodeTopology, source: str) -> None:
 
 
 def _check_link(gpu: Gpu, link: NvLink, targets: Mapping[str, Set[str]], where: str) -> None:
-    """``targets`` are those of each GPU, by its label."""
+    """Raises if a link is impossible. ``targets`` are the targets of each GPU's links, by its label."""
     if not (0 <= link.active <= link.count and 1 <= link.count <= MAX_LINKS):
         raise FormatError(
             where, expected="1 or more links, active ones among them", found=f"{link.active}/{link.count}"

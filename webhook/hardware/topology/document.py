@@ -1,7 +1,8 @@
 """The written form of a topology: JSON, ``gpu.topology/v1 NodeTopology``.
 
-Within v1 members are only added, each with a default, and a reader ignores what it does not know. So an older webhook
-reads what a newer agent published, and the other way round. A change that old readers would misread is a v2.
+Within v1 members are only added, each with a default, and a reader ignores members that it does not know. So an older
+webhook can read the document of a newer agent, and the other way round. A change that old readers would misread needs
+a v2.
 """
 
 import json
@@ -29,24 +30,24 @@ from webhook.words.errors import FormatError
 API_VERSION = names.PREFIX + "v1"
 KIND = "NodeTopology"
 MAX_BYTES = 1024 * 1024
-"""A ConfigMap holds no more."""
+"""The size limit of a ConfigMap."""
 
 
 def format_topology(topology: NodeTopology, *, indent: int | None = None) -> str:
-    """The JSON form; ``parse_topology`` reads it back to an equal value. Members with their default are left out."""
+    """Writes the JSON form without members that have their default; ``parse_topology`` reads it to an equal value."""
     document = {"apiVersion": API_VERSION, "kind": KIND} | _written(topology)
     return json.dumps(document, indent=indent, separators=None if indent else (",", ":"))
 
 
 def parse_topology(text: str | bytes, *, source: str) -> NodeTopology:
-    """Read the JSON form.
+    """Reads the JSON form.
 
     Args:
-        text: What was published.
-        source: How messages call it, for example ``ConfigMap gpu-topology-node-1``.
+        text: The published document.
+        source: Its name in messages, for example ``ConfigMap gpu-topology-node-1``.
 
     Raises:
-        FormatError: it is no NodeTopology of v1, is larger than 1 MiB, or contradicts itself. Nothing is half-read.
+        FormatError: the text is no NodeTopology of v1, is larger than 1 MiB, or contradicts itself.
     """
     size = len(text.encode(errors="surrogatepass") if isinstance(text, str) else text)
     if size > MAX_BYTES:
@@ -70,7 +71,7 @@ def parse_topology(text: str | bytes, *, source: str) -> NodeTopology:
 
 
 def _fault(error: ValueError | RecursionError) -> str:
-    """Why it is no JSON, with the place first: messages cut what is long."""
+    """Returns why a text is no JSON. The place comes first, because messages cut long texts."""
     if isinstance(error, json.JSONDecodeError):
         return f"line {error.lineno}, column {error.colno}: {error.msg}"
     if isinstance(error, RecursionError):
@@ -79,7 +80,7 @@ def _fault(error: ValueError | RecursionError) -> str:
 
 
 class _DuplicateMemberError(ValueError):
-    """A member of a JSON object stands there twice, so readers may disagree about it."""
+    """A JSON object with the same member twice, which readers may understand differently."""
 
 
 def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -103,7 +104,7 @@ def _member(field: str) -> str:
 
 
 def _written(part: Any) -> dict[str, Any]:
-    """The members of a part that differ from their defaults."""
+    """Returns the members of a part that differ from their defaults."""
     members = {}
     for field in fields(part):
         value = getattr(part, field.name)

@@ -1,4 +1,4 @@
-"""Reads members of a JSON object; a message names the path to what is wrong."""
+"""Typed reading of the members of a JSON object, with errors that name the path of a wrong member."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
@@ -8,16 +8,16 @@ from webhook.words.errors import FormatError
 T = TypeVar("T")
 
 MAX_INTEGER = 2**53
-"""Beyond it JSON readers of other languages lose digits."""
+"""The largest integer that JSON readers of other languages read without losing digits."""
 
 MAX_TEXT = 4096
-"""Characters of a text. A sentence about a node has a few hundred; messages repeat such texts, and have to end."""
+"""Characters of a text. A sentence about a node has a few hundred. Messages repeat such texts, so they need a limit."""
 
 _TEXT = f"a text of printable characters, at most {MAX_TEXT} of them"
 
 
 def _is_text(value: Any) -> bool:
-    """Control characters would reach a terminal when the topology is shown."""
+    """Returns whether a value is a text without control characters, which would reach a terminal when it is shown."""
     return isinstance(value, str) and len(value) <= MAX_TEXT and value.isprintable()
 
 
@@ -26,15 +26,15 @@ def _is_amount(value: Any) -> bool:
 
 
 class Fields:
-    """One JSON object. Members that are not asked for are ignored: a newer writer may know more than we do.
+    """The members of one JSON object. Members that are never read are ignored: a newer writer may add some.
 
     Args:
-        source: How messages call the document, for example ``ConfigMap gpu-topology-node-1``.
-        path: Where in the document the object is, ``gpus[3]``; empty for the document itself.
-        value: What stands there.
+        source: The name of the document in messages, for example ``ConfigMap gpu-topology-node-1``.
+        path: The place of the object in the document, ``gpus[3]``; empty for the document itself.
+        value: The decoded JSON value at that place.
 
     Raises:
-        FormatError: ``value`` is no object. All methods raise it for a member that is not what they promise.
+        FormatError: ``value`` is no object. All methods raise it for a member of another type than they return.
     """
 
     def __init__(self, source: str, path: str, value: Any) -> None:
@@ -44,12 +44,12 @@ class Fields:
         self._members: Mapping[str, Any] = value
 
     def fail(self, name: str, expected: str, found: object) -> NoReturn:
-        """Refuse the member ``name``."""
+        """Raises the error about the member ``name``."""
         where = ".".join(part for part in (self._path, name) if part)
         raise FormatError(f"{self._source}: {where}" if where else self._source, expected=expected, found=found)
 
     def text(self, name: str, default: str | None = "") -> str:
-        """A string; without a default it must be there and not empty."""
+        """Reads a string. With the default None the member is required and not empty."""
         value = self._members.get(name)
         if value is None and default is not None:
             return default
@@ -58,7 +58,7 @@ class Fields:
         return str(value)
 
     def number(self, name: str, default: int | None = None) -> int:
-        """A whole number from 0; without a default it must be there."""
+        """Reads a whole number from 0. Without a default the member is required."""
         value = self.optional_number(name)
         if value is not None:
             return value
@@ -67,7 +67,7 @@ class Fields:
         return default
 
     def optional_number(self, name: str) -> int | None:
-        """A whole number from 0, or nothing."""
+        """Reads a whole number from 0; None if the member is missing."""
         value = self._members.get(name)
         if value is None:
             return None
@@ -76,16 +76,16 @@ class Fields:
         return value
 
     def part(self, name: str, read: "Callable[[Fields], T]") -> T | None:
-        """An object, or nothing."""
+        """Reads an object; None if the member is missing."""
         value = self._members.get(name)
         return None if value is None else read(Fields(self._source, self._join(name), value))
 
     def parts(self, name: str, read: "Callable[[Fields], T]") -> tuple[T, ...]:
-        """A list of objects; nothing is an empty one."""
+        """Reads a list of objects; empty if the member is missing."""
         return tuple(read(Fields(self._source, path, value)) for path, value in self._entries(name))
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of strings; nothing is an empty one."""
+        """Reads a list of strings; empty if the member is missing."""
         values = []
         for path, value in self._entries(name):
             if not _is_text(value):
@@ -94,7 +94,7 @@ class Fields:
         return tuple(values)
 
     def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
-        """An object of strings as pairs in the order written; nothing is an empty one."""
+        """Reads an object of strings as pairs in the written order; empty if the member is missing."""
         value = self._members.get(name)
         if value is None:
             return ()
@@ -103,7 +103,7 @@ class Fields:
         return tuple(value.items())
 
     def amounts(self, name: str) -> tuple[tuple[str, int], ...]:
-        """An object of whole numbers from 1 as pairs in the order written; nothing is an empty one."""
+        """Reads an object of whole numbers from 1 as pairs in the written order; empty if the member is missing."""
         value = self._members.get(name)
         if value is None:
             return ()

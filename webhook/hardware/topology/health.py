@@ -1,4 +1,4 @@
-"""Whether the NVLinks of a node do what they should."""
+"""The health of the NVLinks of a node."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,28 +16,29 @@ class HealthState(StrEnum):
     HEALTHY = "healthy"
     DEGRADED = "degraded"
     ABSENT = "absent"
-    """There is none: no GPU has links, all are in MIG mode, or there is no GPU or no driver."""
+    """The node has no NVLink: no GPU has links, all GPUs are in MIG mode, or there is no GPU or no driver."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeHealth:
-    """The state of a node's NVLinks, and why."""
+    """The state of a node's NVLinks, with the reasons."""
 
     state: HealthState
     findings: tuple[str, ...]
-    """A sentence for each thing that is not as it should be."""
+    """One sentence for each fault."""
     ailing: tuple[int, ...]
     """Indices of the GPUs that have fewer links than they should, lost ones included."""
     slower: tuple[str, ...] = ()
-    """The pairs that were measured with less than their NVLinks carry, each with its slower direction."""
+    """The pairs whose measured bandwidth is less than that of their NVLinks, each with its slower direction."""
 
 
 def node_health(topology: NodeTopology) -> NodeHealth:
-    """Judge the links of a node by themselves and by each other.
+    """Judges the links of a node, each GPU by itself and in comparison with the others.
 
-    NVML cannot tell a broken link from one that was never wired: an H100 NVL uses 12 of its 18. So a link counts as
-    down if its other end is known, or if GPUs of the same product have more. Direct links to GPUs that are lost or in
-    MIG mode are down through no fault of the other end. Links that cannot be read are not known to be down.
+    NVML cannot distinguish a broken link from one that was never wired: an H100 NVL uses 12 of its 18 links. So a link
+    that is not up counts as down only if its other end is known, or if GPUs of the same product have more links up.
+    Direct links to GPUs that are lost or in MIG mode are down without a fault. Links that cannot be read are not
+    counted as down.
     """
     ailing = {gpu.index: finding for gpu in topology.gpus if (finding := _finding(gpu, topology))}
     lost = {gpu.index: f"{gpu.label} cannot be reached: {gpu.problem}" for gpu in topology.lost}
@@ -47,7 +48,7 @@ def node_health(topology: NodeTopology) -> NodeHealth:
 
 
 def has_absent_peers(topology: NodeTopology) -> bool:
-    """Whether GPUs are lost or in MIG mode, so that direct links to them are down at the other end too."""
+    """Returns whether any GPU is lost or in MIG mode, so that direct links to it are down at the other end too."""
     return bool(topology.lost or any(gpu.mig_mode is MigMode.ENABLED for gpu in topology.gpus))
 
 
@@ -80,9 +81,9 @@ def _finding(gpu: Gpu, topology: NodeTopology) -> str:
 
 
 def _usual_links(gpu: Gpu, topology: NodeTopology) -> int:
-    """Links that most GPUs of the same product have up.
+    """Returns the number of links that most GPUs of the same product have up.
 
-    Where as many have fewer, they are no fault: of four cards two may share a bridge and two have none.
+    Of two equally frequent numbers the lesser one counts: of four cards two may share a bridge and two have none.
     """
     peers = [peer for peer in topology.gpus if peer.name == gpu.name and not peer.links_problem]
     same = [peer.active_links for peer in peers if peer.mig_mode is gpu.mig_mode]

@@ -1,7 +1,7 @@
-"""The matrix of a node, in the words and in the layout of ``nvidia-smi topo -m``.
+"""The matrix of a node, in the words and the layout of ``nvidia-smi topo -m``.
 
-Both cells of a pair have the same word, as ``nvidia-smi`` prints it. Where links are down at one end only, the ends
-count differently; then it is the lesser count.
+Both cells of a pair have the same word, as ``nvidia-smi`` prints it. If the ends report different numbers of links,
+because links are down at one end only, both cells have the lesser number.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from webhook.hardware.topology.model import Gpu, Nic, NodeTopology
 
 SELF = "X"
 UNKNOWN = "N/A"
-"""Stands where the source does not tell; ``nvidia-smi`` writes it too."""
+"""The word for an unknown value, as ``nvidia-smi`` writes it."""
 NIC_LEGEND = "NIC Legend:"
 AFFINITY_COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
@@ -35,14 +35,14 @@ class Row:
 
     label: str
     words: tuple[str, ...]
-    """One for each column: ``X``, ``NV18``, ``PIX``, ``PXB``, ``PHB``, ``NODE``, ``SYS``; ``N/A`` if unknown."""
+    """One word for each column: ``X``, ``NV18``, ``PIX``, ``PXB``, ``PHB``, ``NODE``, ``SYS``; ``N/A`` if unknown."""
     affinity: tuple[str, ...] = ()
-    """CPU list, NUMA node, and the NUMA node that the GPU itself is; a NIC has none of them."""
+    """CPU list, NUMA node, and NUMA node of the GPU's own memory; empty for a NIC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """GPUs first, then NICs, in rows and columns alike."""
+    """The paths between all devices of a node. Rows and columns list GPUs first, then NICs."""
 
     rows: tuple[Row, ...]
     nics: tuple[tuple[str, str], ...]
@@ -50,12 +50,12 @@ class Matrix:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The columns."""
+        """The labels of the columns."""
         return tuple(row.label for row in self.rows)
 
 
 def matrix(topology: NodeTopology) -> Matrix:
-    """The matrix of the GPUs that can be reached, and of the NICs; it reads the same by rows and by columns."""
+    """Returns the symmetric matrix of the NICs and of the GPUs that can be reached."""
     words = _words(topology)
     labels = [*(gpu.label for gpu in topology.gpus), *topology.nic_labels]
     affinities = {gpu.label: _affinity(gpu, topology) for gpu in topology.gpus}
@@ -67,7 +67,7 @@ def matrix(topology: NodeTopology) -> Matrix:
 
 
 def format_matrix(found: Matrix) -> str:
-    """The matrix as ``nvidia-smi topo -m`` prints it, the same words separated by the same tabs, and a legend."""
+    """Formats the matrix as ``nvidia-smi topo -m`` prints it, with the same words and tabs, and a legend."""
     lines = ["\t".join(("", *found.labels, *AFFINITY_COLUMNS))]
     for row in found.rows:
         words = [f" {word} " if word == SELF else word for word in row.words]
@@ -80,7 +80,7 @@ def format_matrix(found: Matrix) -> str:
 
 
 def _words(topology: NodeTopology) -> dict[tuple[str, str], str]:
-    """The word of each pair of different devices, by their labels."""
+    """Returns the word of each pair of different devices, by their labels."""
     connections = Connections(topology)
     tree = connections.tree
     devices: list[Gpu | Nic] = [*topology.gpus, *topology.nics]
@@ -97,7 +97,7 @@ def _words(topology: NodeTopology) -> dict[tuple[str, str], str]:
 
 
 def _is_known(device: Gpu | Nic, other: Gpu | Nic, label: str, other_label: str) -> bool:
-    """Whether anything tells the path: the PCIe tree, the source, or at least both NUMA nodes."""
+    """Returns whether the path is known from the PCIe tree, from the source, or at least from both NUMA nodes."""
     return bool(
         (device.root and other.root)
         or other_label in dict(device.distance)
@@ -107,7 +107,7 @@ def _is_known(device: Gpu | Nic, other: Gpu | Nic, label: str, other_label: str)
 
 
 def _affinity(gpu: Gpu, topology: NodeTopology) -> tuple[str, str, str]:
-    """Its three last columns; those of the CPUs are blank where nothing is known of them, as under WSL."""
+    """Returns the last three columns of a GPU; the first two are blank if its CPUs are unknown, as under WSL."""
     of_node = (cpu.affinity for cpu in topology.cpus if cpu.numa_node == gpu.numa_node)
     cpus = gpu.cpu_affinity or next(of_node, "")
     known = bool(cpus) or gpu.numa_node is not None

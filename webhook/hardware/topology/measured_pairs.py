@@ -1,7 +1,7 @@
-"""What was measured between the GPUs of a node: how it becomes part of a topology, and is kept from look to look.
+"""Measured bandwidths between the GPUs of a node, and their way into a topology and from one topology to the next.
 
-A figure is that of two GPUs, by their UUIDs, and holds as long as the driver and the links between them are those with
-which it was measured.
+A figure belongs to two GPUs, by their UUIDs. It is valid as long as the driver and the links between the two GPUs are
+those with which it was measured.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,35 +14,38 @@ from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredPair:
-    """From one GPU to another."""
+    """The measured bandwidth from one GPU to another."""
 
     word: str
-    """How they are linked, in the words of ``nvidia-smi topo -m``."""
+    """The link between them, in the words of ``nvidia-smi topo -m``."""
     mbps: int
     """MB/s (1e6 bytes) in that direction."""
     is_slower: bool
-    """Than it should be."""
+    """Whether the pair is slower than expected."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measurements:
-    """Of one machine."""
+    """The measured pairs of one machine."""
 
     at: str
-    """When the last one began, RFC 3339; empty: nothing was ever measured."""
+    """When the last measurement began, RFC 3339; empty if nothing was ever measured."""
     driver: str
     """Version of NVIDIA's driver."""
     pairs: Mapping[tuple[str, str], MeasuredPair] = field(default_factory=dict)
-    """By the UUIDs of source and target."""
+    """The measured pairs, by the UUIDs of source and target."""
 
     def with_newer(self, newer: "Measurements") -> "Measurements":
-        """Both; of a pair that stands in both, the newer figure."""
+        """Returns the pairs of both, with the newer figure of a pair that is in both.
+
+        Pairs of another driver version than that of ``newer`` are dropped.
+        """
         kept = self.pairs if self.driver == newer.driver else {}
         return replace(newer, pairs={**kept, **newer.pairs})
 
 
 def measurements_of(topology: NodeTopology) -> Measurements:
-    """Those that are part of a topology."""
+    """Returns the measurements that are part of a topology."""
     connections = Connections(topology)
     uuids = {gpu.label: gpu.uuid for gpu in topology.gpus}
     indices = {gpu.label: gpu.index for gpu in topology.gpus}
@@ -59,7 +62,10 @@ def measurements_of(topology: NodeTopology) -> Measurements:
 
 
 def with_measurements(topology: NodeTopology, found: Measurements) -> NodeTopology:
-    """The topology with what was measured of it, as far as it holds; what it had before is replaced."""
+    """Returns the topology with those measurements that are valid for it, in place of the ones that it had.
+
+    With measurements of another driver version the topology is returned unchanged.
+    """
     if found.driver != topology.driver_version:
         return topology
     connections = Connections(topology)
@@ -76,12 +82,12 @@ def with_measurements(topology: NodeTopology, found: Measurements) -> NodeTopolo
 
 
 def has_unmeasured_pair(topology: NodeTopology) -> bool:
-    """Whether there are two GPUs that could be measured and were not."""
+    """Returns whether a pair of GPUs that can be measured was not measured."""
     told = {(gpu.label, label) for gpu in topology.gpus for label, _ in (*gpu.measured, *gpu.slower)}
     return any((one.label, other.label) not in told for one, other in _measurable(topology))
 
 
 def _measurable(topology: NodeTopology) -> Iterator[tuple[Gpu, Gpu]]:
-    """Pairs in both directions: GPUs in MIG mode reach no other."""
+    """Returns the pairs that can be measured, in both directions, without GPUs in MIG mode, which reach no other."""
     whole = [gpu for gpu in topology.gpus if gpu.uuid and gpu.mig_mode is not MigMode.ENABLED]
     return permutations(whole, 2)

@@ -1,25 +1,26 @@
-"""What is known of one node: ``NodeTopology`` and its parts.
+"""The topology of one node: ``NodeTopology`` and its parts.
 
 Bus ids have a four-digit domain and are lower case (``0000:1b:00.0``), as in sysfs; NVML's own form is longer and upper
 case. Within a topology devices have the names of ``nvidia-smi topo -m``: ``GPU0`` is the GPU with the NVML index 0,
-``NIC0`` the first NIC. Beyond it a GPU is known by its UUID: indices may change when the driver starts again.
+``NIC0`` the first NIC. Outside of a topology a GPU is identified by its UUID, because indices may change when the
+driver starts again.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 NVSWITCH = "nvswitch"
-"""Target of links that end at a switch: which one does not matter, and virtual machines hide it."""
+"""Target of links that end at any NVSwitch. The switch does not matter, and virtual machines hide it."""
 UNKNOWN = "unknown"
-"""Target of links that are down and whose other end is not known."""
+"""Target of links that are down and whose other end is unknown."""
 HAMI = "hami"
-"""Source of topologies that HAMi's annotations tell, which know less than the driver."""
+"""Source of topologies that are read from HAMi's annotations, which hold less than the driver knows."""
 NO_INDICES = "HAMi registered GPUs without indices; they are numbered in the order of its annotation."
-"""A problem of those."""
+"""A problem of topologies from HAMi's annotations."""
 
 
 class MigMode(StrEnum):
-    """Whether a GPU is cut into instances; between instances no NVLink exists."""
+    """The MIG mode of a GPU: whether it is divided into instances. Between instances there is no NVLink."""
 
     DISABLED = "disabled"
     ENABLED = "enabled"
@@ -33,14 +34,14 @@ class NvLink:
     target: str
     """Label of the peer GPU such as ``GPU3``, ``nvswitch`` or ``unknown``."""
     count: int
-    """Links, up or not."""
+    """Number of links, up or not."""
     active: int
-    """Links that are up; only these carry anything."""
+    """Number of links that are up; only these carry data."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class C2c:
-    """NVLink-C2C, which joins a GPU to the CPU of its superchip."""
+    """NVLink-C2C, the connection of a GPU to the CPU of its superchip."""
 
     links: int
     bandwidth_mbps: int
@@ -49,7 +50,7 @@ class C2c:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pcie:
-    """The most that a PCIe link can do; its present state depends on what the device is doing."""
+    """The highest generation and width of a PCIe link. Its present state depends on what the device is doing."""
 
     generation: int
     width: int
@@ -64,7 +65,7 @@ class Gpu:
     """NVML index on the host."""
     uuid: str = ""
     pci_bus_id: str = ""
-    """Empty, like the UUID, where the source does not tell."""
+    """Empty, like the UUID, if the source does not have it."""
     name: str = ""
     minor: int | None = None
     """N of ``/dev/nvidiaN``."""
@@ -72,16 +73,16 @@ class Gpu:
     """Such as ``9.0``; empty if unknown."""
     memory_mib: int = 0
     numa_node: int | None = None
-    """Of the CPUs that are nearest."""
+    """NUMA node of the nearest CPUs."""
     own_numa_node: int | None = None
-    """The NUMA node that its own memory is, on superchips."""
+    """NUMA node of its own memory, on superchips."""
     cpu_affinity: str = ""
     """CPU list such as ``0-47,96-143``."""
     mig_mode: MigMode = MigMode.UNSUPPORTED
     nvlinks: tuple[NvLink, ...] = ()
     links_problem: str = ""
-    """Why its NVLinks cannot be read, in the words of NVML; empty if they can. Those of ``nvlinks`` are what peers
-    tell."""
+    """Why its NVLinks cannot be read, in the words of NVML; empty if they can be. If they cannot, ``nvlinks`` has the
+    links that its peers report."""
     c2c: C2c | None = None
     pcie: Pcie | None = None
     parent: str = ""
@@ -89,15 +90,15 @@ class Gpu:
     root: str = ""
     """Host bridge at the top of its PCIe path, such as ``0000:15``; empty if unknown."""
     distance: tuple[tuple[str, str], ...] = ()
-    """PCIe path to other devices, by their labels in the matrix, where the tree is unknown: ``("GPU1", "PIX")``."""
+    """PCIe paths to other devices, by their labels in the matrix, if the tree is unknown: ``("GPU1", "PIX")``."""
     measured: tuple[tuple[str, int], ...] = ()
-    """MB/s of copies to other GPUs, by their labels, where they were measured and as fast as expected."""
+    """Measured MB/s of copies to other GPUs, by their labels, for copies that were as fast as expected."""
     slower: tuple[tuple[str, int], ...] = ()
-    """The same where they were slower: these figures count in place of what is reckoned."""
+    """Measured MB/s of copies that were slower than expected. They replace the computed figures."""
 
     @property
     def label(self) -> str:
-        """Its name in the matrix, as in ``nvidia-smi topo -m``."""
+        """The name of the GPU in the matrix, as in ``nvidia-smi topo -m``."""
         return f"GPU{self.index}"
 
     @property
@@ -108,16 +109,16 @@ class Gpu:
 
     @property
     def active_links(self) -> int:
-        """Links that are up, wherever they lead."""
+        """Number of links that are up, to any target."""
         return sum(link.active for link in self.nvlinks)
 
     @property
     def switch_links(self) -> int:
-        """Active links to NVSwitches."""
+        """Number of active links to NVSwitches."""
         return self.links_to(NVSWITCH)
 
     def links_to(self, target: str) -> int:
-        """Active links to a target, a label or ``nvswitch``. In MIG mode there are none."""
+        """Returns the number of active links to a target, a label or ``nvswitch``; 0 in MIG mode."""
         if self.mig_mode is MigMode.ENABLED:
             return 0
         return sum(link.active for link in self.nvlinks if link.target == target)
@@ -125,17 +126,17 @@ class Gpu:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LostGpu:
-    """A GPU that the driver lists and cannot reach."""
+    """A GPU that the driver lists but cannot reach."""
 
     index: int
     problem: str
-    """What NVML said."""
+    """The error of NVML."""
     uuid: str = ""
     pci_bus_id: str = ""
 
     @property
     def label(self) -> str:
-        """Its name, as that of a GPU that can be reached."""
+        """The name of the GPU, in the form of ``Gpu.label``."""
         return f"GPU{self.index}"
 
 
@@ -161,7 +162,7 @@ class Cpu:
     arch: str = "x86_64"
     """``x86_64``, ``arm64`` or ``ppc64``, as NCCL calls them."""
     vendor: str = ""
-    """Such as ``GenuineIntel`` or ``AuthenticAMD``, from CPUID."""
+    """Vendor from CPUID, such as ``GenuineIntel`` or ``AuthenticAMD``."""
     family: int = 0
     model: int = 0
 
@@ -171,7 +172,7 @@ class Nic:
     """A network interface that can do RDMA."""
 
     name: str
-    """Of the RDMA device, such as ``mlx5_0``."""
+    """Name of the RDMA device, such as ``mlx5_0``."""
     pci_bus_id: str = ""
     numa_node: int | None = None
     link_layer: str = ""
@@ -182,12 +183,12 @@ class Nic:
     parent: str = ""
     root: str = ""
     distance: tuple[tuple[str, str], ...] = ()
-    """PCIe path to other devices by their labels in the matrix: ``("GPU0", "PIX")``, ``("NIC1", "NODE")``."""
+    """PCIe paths to other devices by their labels in the matrix: ``("GPU0", "PIX")``, ``("NIC1", "NODE")``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fabric:
-    """State of the NVLink fabric, which the fabric manager configures."""
+    """The state of the NVLink fabric, which the fabric manager configures."""
 
     state: str
     """``completed``, ``in-progress``, ``not-started`` or ``unsupported``."""
@@ -196,7 +197,7 @@ class Fabric:
     cluster_uuid: str = ""
     clique_id: int = 0
     ailments: tuple[str, ...] = ()
-    """What NVML's mask of its health has, such as ``degraded bandwidth``. Links may be up all the same."""
+    """Faults in NVML's health mask of the fabric, such as ``degraded bandwidth``. Links may be up all the same."""
 
     @property
     def is_supported(self) -> bool:
@@ -205,23 +206,23 @@ class Fabric:
 
     @property
     def is_settled(self) -> bool:
-        """Whether its state is one that stays."""
+        """Whether the state of the fabric is final."""
         return self.state in ("completed", "unsupported")
 
     @property
     def is_faulty(self) -> bool:
-        """Whether GPUs that need it have no NVLink, for now or for good."""
+        """Whether GPUs that need the fabric have no NVLink, temporarily or permanently."""
         return not self.is_settled or self.status not in ("", "success")
 
     @property
     def is_well(self) -> bool:
-        """Whether it is as it should be."""
+        """Whether the fabric has neither a fault nor an ailment."""
         return not self.is_faulty and not self.ailments
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeTopology:
-    """What is known of one node."""
+    """The topology of one node."""
 
     node: str
     source: str
@@ -229,7 +230,7 @@ class NodeTopology:
     driver_version: str = ""
     cuda_version: str = ""
     problem: str = ""
-    """Why the picture is empty or incomplete, in a sentence."""
+    """Why the topology is empty or incomplete, in a sentence; else empty."""
     gpus: tuple[Gpu, ...] = ()
     """In the order of their indices."""
     lost: tuple[LostGpu, ...] = ()
@@ -241,7 +242,7 @@ class NodeTopology:
     nics: tuple[Nic, ...] = ()
     """In the order of their labels in the matrix, NIC0 first."""
     measured_at: str = ""
-    """When something was last measured, RFC 3339; empty if nothing is known that was."""
+    """When the last known measurement began, RFC 3339; empty if there is none."""
 
     @property
     def nic_labels(self) -> tuple[str, ...]:
@@ -249,5 +250,5 @@ class NodeTopology:
         return tuple(f"NIC{position}" for position in range(len(self.nics)))
 
     def gpu(self, uuid: str) -> Gpu | None:
-        """The GPU with that UUID."""
+        """Returns the GPU with that UUID; None if there is none."""
         return next((gpu for gpu in self.gpus if gpu.uuid == uuid), None)

@@ -1,9 +1,9 @@
 """The file that NCCL reads from ``NCCL_TOPO_FILE``, written from a node's topology.
 
-NCCL's parser is no XML parser: it stops at a declaration, a tab or a 256th element (src/graph/xml.cc), and takes what
-it does not know for something else. Hence the narrow form: blanks, double quotes, one tag on each line, bus ids as in
-sysfs, and for each GPU either all of its links or none. All ranks of a node must read the same bytes, so nothing in the
-file depends on who reads it; NCCL leaves out the GPUs that are not part of the job.
+NCCL's parser is no XML parser: it stops at a declaration, a tab or a 256th element (src/graph/xml.cc), and misreads
+what it does not know. Hence the narrow form: blanks, double quotes, one tag on each line, bus ids as in sysfs, and for
+each GPU either all of its links or none. All ranks of a node must read the same bytes, so the file does not depend on
+its reader; NCCL leaves out the GPUs that are not part of the job.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,13 @@ from webhook.hardware.topology.pcie import UNKNOWN_LINK
 from webhook.words.errors import FormatError
 
 ADVISED_ELEMENTS = 200
-"""NCCL has room for 255 (src/graph/topo.h, NCCL_TOPO_XML_MAX_NODES) and adds what it detects: NICs, and devices that
-the file does not have."""
+"""The most elements that are written. NCCL has room for 255 (src/graph/topo.h, NCCL_TOPO_XML_MAX_NODES) and adds the
+devices that it detects: NICs, and devices that the file does not have."""
 
 MAX_TEXT = 253
 """Bytes of a name or value, without the character that ends it: MAX_STR_LEN, src/graph/xml.h."""
 MAX_DEVICES = 32
-"""GPUs in NCCL's table of NVML's P2P states: ncclNvmlDevicePairs in src/include/nvmlwrap.h."""
+"""Number of GPUs in NCCL's table of NVML's P2P states: ncclNvmlDevicePairs in src/include/nvmlwrap.h."""
 HIDDEN_SWITCH = "fffffff:ffff:ff"
 """Target of links to a switch that a virtual machine hides: src/graph/xml.cc, ncclTopoGetXmlFromGpu."""
 
@@ -29,7 +29,7 @@ _GPU_CLASS, _SWITCH_CLASS, _NVSWITCH_CLASS = "0x030200", "0x060400", "0x068000"
 _NIC_CLASS = {"InfiniBand": "0x020700"}
 _ETHERNET_CLASS = "0x020000"
 _SPEEDS = ("2.5", "5.0", "8.0", "16.0", "32.0", "64.0")
-"""GT/s by PCIe generation. Only with the word ``PCIe`` behind it does NCCL know 16.0 and 32.0: src/graph/topo.cc."""
+"""GT/s by PCIe generation. NCCL knows 16.0 and 32.0 only if the word ``PCIe`` follows: src/graph/topo.cc."""
 _NUMA_UNKNOWN = -1
 _NO_CPUS = "00000000"
 
@@ -55,18 +55,20 @@ class _Element:
 
 
 def format_nccl_topology(topology: NodeTopology, *, host_indices: bool = False) -> str:
-    """The file for all ranks of this node.
+    """Writes the file for all ranks of a node.
 
-    GPUs in MIG mode are left out, and those at a PCI function that NCCL takes for a partition: neither has NVLink.
+    GPUs in MIG mode are left out, and so are GPUs at a PCI function that NCCL takes for a partition: neither have
+    NVLink.
 
     Args:
         topology: A node whose GPUs have bus ids.
         host_indices: Write ``dev``, the NVML index on the host. NCCL takes it for an index within the container of the
-            rank: needed where ranks in different containers would else share one, wrong within a single container.
+            rank. It is needed if ranks in different containers would otherwise share an index, and wrong within a
+            single container.
 
     Raises:
-        FormatError: no GPU can be written; a bus id, the vendor of the CPUs, the NVLinks of a GPU or the PCIe tree
-            between two without NVLink are unknown; an index is none that NCCL takes; or the machine is too large for
+        FormatError: no GPU can be written; a bus id, the vendor of the CPUs, the NVLinks of a GPU, or the PCIe tree
+            between two GPUs without NVLink are unknown; NCCL does not take an index; or the machine is too large for
             NCCL's parser.
     """
     where = f"NCCL topology of node {topology.node}"
@@ -95,21 +97,27 @@ def _usable(topology: NodeTopology, where: str) -> tuple[Gpu, ...]:
 
 
 def _check_indices(gpus: Sequence[Gpu], where: str) -> None:
-    """NCCL keeps a table of P2P states by index, and reads outside of it: src/include/nvmlwrap.h."""
+    """Raises if an index is beyond NCCL's table of P2P states, which NCCL does not check: src/include/nvmlwrap.h."""
     found = next((gpu.index for gpu in gpus if gpu.index >= MAX_DEVICES), None)
     if found is not None:
         raise FormatError(where, expected=f"GPUs with an index below {MAX_DEVICES}", found=found)
 
 
 def _check_cpus(topology: NodeTopology, where: str) -> None:
-    """NCCL completes a CPU by itself only if its own GPU is there, and stops at another one: src/graph/topo.cc."""
+    """Raises if the vendor of a CPU is unknown.
+
+    NCCL adds a missing vendor only to the CPU of its own GPU, and stops at another CPU without one: src/graph/topo.cc.
+    """
     if any(cpu.arch == "x86_64" and not cpu.vendor for cpu in topology.cpus or (Cpu(numa_node=0),)):
         fix = "The agent reads it from /proc/cpuinfo: is it mounted?"
         raise FormatError(where, expected="the vendor of the CPUs", found="none", fix=fix)
 
 
 def _check_ways(gpus: Sequence[Gpu], topology: NodeTopology, where: str) -> None:
-    """What the file leaves out NCCL takes for absent, and what it puts below one CPU for near."""
+    """Raises if NVLinks are unreadable, or the place of a GPU in the PCIe tree is needed but unknown.
+
+    NCCL takes links that are missing from the file for absent, and GPUs below one CPU for near each other.
+    """
     unread = [gpu for gpu in gpus if gpu.links_problem]
     if unread:
         found = f"those of {unread[0].label} cannot be read: {unread[0].links_problem}"
@@ -128,7 +136,10 @@ def _has_nvlink(gpu: Gpu, other: Gpu) -> bool:
 
 
 def _is_whole(bus_id: str) -> bool:
-    """NCCL 2.30 reads the low two bits of the PCI function as a partition: src/graph/topo.cc."""
+    """Returns whether NCCL takes the bus id for a whole GPU.
+
+    NCCL 2.30 reads the low two bits of the PCI function as a partition: src/graph/topo.cc.
+    """
     return int(bus_id[-1]) % 4 == 0
 
 
@@ -168,7 +179,7 @@ def _system(topology: NodeTopology, *, host_indices: bool) -> _Element:
 
 
 def _like(cpus: Sequence[Cpu], numa_node: int) -> Cpu:
-    """A NUMA node of which sysfs told nothing has the CPUs of all the others, and is of their kind."""
+    """Returns the assumed CPUs of a NUMA node unknown to sysfs: those of all other nodes, of the first one's kind."""
     affinity = ",".join(cpu.affinity for cpu in cpus if cpu.affinity)
     kind = cpus[0] if cpus else Cpu(numa_node=0)
     return replace(kind, numa_node=max(numa_node, 0), affinity=affinity)
@@ -176,7 +187,8 @@ def _like(cpus: Sequence[Cpu], numa_node: int) -> Cpu:
 
 def _cpu(node: int, cpu: Cpu) -> _Element:
     mask = cpu_mask(cpu.affinity)
-    # NCCL completes only the CPU of its own GPU and then sees two of one node; an empty mask pins nothing and stays.
+    # NCCL adds a missing mask only to the CPU of its own GPU, and then sees two CPUs of one node. With a mask of zeros
+    # it pins nothing and leaves the mask as it is.
     affinity = mask if mask and len(mask) <= MAX_TEXT else _NO_CPUS
     attributes = [("numaid", str(node)), ("affinity", affinity), ("arch", cpu.arch)]
     if cpu.vendor:
@@ -185,9 +197,10 @@ def _cpu(node: int, cpu: Cpu) -> _Element:
 
 
 def cpu_mask(cpus: str) -> str:
-    """A CPU list as the mask of ``/sys/devices/system/node/node*/cpumap``: 32-bit words in hexadecimal, highest first.
+    """Returns a CPU list as a mask in the form of ``/sys/devices/system/node/node*/cpumap``.
 
-    Leading words without a CPU are left out. ``0-3,32`` gives ``00000001,0000000f``.
+    The mask has 32-bit words in hexadecimal, highest first, without leading words that have no CPU: ``0-3,32`` gives
+    ``00000001,0000000f``.
     """
     mask = 0
     for part in filter(None, cpus.split(",")):
@@ -202,7 +215,7 @@ def cpu_mask(cpus: str) -> str:
 
 
 def _pci(bus_id: str, pci_class: str, pcie: Pcie | None) -> _Element:
-    # An unknown link is written as NCCL would read it: without a width it stops where sysfs is not mounted.
+    # An unknown link is written with NCCL's default: without a width NCCL stops where sysfs is not mounted.
     link = pcie or UNKNOWN_LINK
     speed = _SPEEDS[min(link.generation, len(_SPEEDS)) - 1]
     return _Element(
@@ -233,7 +246,7 @@ def _nvlinks(gpu: Gpu, topology: NodeTopology) -> Iterator[_Element]:
         target = next(iter(topology.nvswitches), HIDDEN_SWITCH)
         yield _nvlink(target, gpu.switch_links, _NVSWITCH_CLASS)
     for peer in topology.gpus:
-        # A link that one side calls down is written by neither: NCCL fails on a link without its way back.
+        # A link that one side reports as down is left out on both sides: NCCL fails on a link without its way back.
         if gpu.links_to(peer.label) and peer.links_to(gpu.label):
             yield _nvlink(peer.pci_bus_id, gpu.links_to(peer.label), _GPU_CLASS)
 

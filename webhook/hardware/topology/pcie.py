@@ -1,4 +1,4 @@
-"""PCIe: the path between two devices of a node, and what goes through it."""
+"""PCIe paths between two devices of a node, and their bandwidths."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -7,7 +7,7 @@ from webhook.hardware.topology.model import Cpu, Gpu, Nic, NodeTopology, Pcie, P
 
 
 class PciePath(StrEnum):
-    """The words of ``nvidia-smi topo -m``, nearest first."""
+    """The words of ``nvidia-smi topo -m`` for PCIe paths, nearest first."""
 
     PIX = "PIX"
     """Through one switch."""
@@ -22,15 +22,15 @@ class PciePath(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the nearest."""
+        """The rank of the path; 0 for the nearest."""
         return list(PciePath).index(self)
 
 
 # 100 Mbit/s of each lane and direction, after encoding and protocol: NCCL src/graph/topo.cc, kvDictPciGen.
-# A generation that NCCL does not know counts as the last one that it knows.
+# A later generation counts as the last one that NCCL knows.
 _LANE_SPEED = {1: 15, 2: 30, 3: 60, 4: 120, 5: 240, 6: 480}
 UNKNOWN_LINK = Pcie(generation=3, width=16)
-"""What NCCL takes for a link that it cannot read: src/graph/topo.cc, ncclTopoAddPci."""
+"""The link that NCCL assumes if it cannot read one: src/graph/topo.cc, ncclTopoAddPci."""
 
 AMD, INTEL = "AuthenticAMD", "GenuineIntel"
 """Vendors of CPUs, as CPUID and NCCL's file name them."""
@@ -41,13 +41,13 @@ DirectedLink = tuple[str, str]
 
 _AMD, _ARM, _POWER, _ZHAOXIN = 16.0, 6.0, 32.0, 6.0
 _INTEL = ((0xCF, 40.0), (0x8F, 22.0), (0x55, 10.0), (0, 6.0))
-"""From which model on, GB/s."""
+"""GB/s of Intel CPUs, each from this model on."""
 _UNKNOWN_CPU = 6.0
-"""The least of all: promise nothing about an unnamed CPU."""
+"""GB/s of an unknown CPU: the least of all vendors, so that nothing is promised."""
 
 
 def link_bandwidth(pcie: Pcie | None) -> float:
-    """GB/s per direction of a PCIe link; an unknown one counts as generation 3 with 16 lanes, as in NCCL.
+    """Returns the GB/s per direction of a PCIe link; an unknown link has generation 3 and 16 lanes, as in NCCL.
 
     NCCL src/graph/topo.cc: width x speed / 80.
     """
@@ -57,7 +57,10 @@ def link_bandwidth(pcie: Pcie | None) -> float:
 
 
 def socket_bandwidth(topology: NodeTopology) -> float:
-    """GB/s per direction between NUMA nodes, from the type of the first CPU: NCCL src/graph/topo.h and topo.cc."""
+    """Returns the GB/s per direction between NUMA nodes, by the type of the first CPU.
+
+    The figures are those of NCCL: src/graph/topo.h and topo.cc.
+    """
     return _socket_bandwidth(topology.cpus[0]) if topology.cpus else _UNKNOWN_CPU
 
 
@@ -72,7 +75,7 @@ def _socket_bandwidth(cpu: Cpu) -> float:
 
 
 class PcieTree:
-    """The PCIe devices of a node; answers for a pair of GPUs or NICs."""
+    """The PCIe devices of a node, with the paths between its GPUs and NICs."""
 
     def __init__(self, topology: NodeTopology) -> None:
         self._switches = {switch.pci_bus_id: switch for switch in topology.switches}
@@ -80,14 +83,14 @@ class PcieTree:
         devices: tuple[Gpu | Nic, ...] = (*topology.gpus, *topology.nics)
         self._said = {self.label(device): dict(device.distance) for device in devices}
         self._chains: dict[str, dict[str, PciSwitch]] = {}
-        """The switches above a device, by the switch that it is attached to."""
+        """The switches above a device, by the switch that the device is attached to."""
         self.between_sockets = socket_bandwidth(topology)
-        """GB/s per direction."""
+        """GB/s per direction between NUMA nodes."""
         self.cpu_vendor = topology.cpus[0].vendor if topology.cpus else ""
-        """Of the first CPU, by which NCCL judges them all; empty if unknown."""
+        """Vendor of the first CPU, which NCCL takes for that of all CPUs; empty if unknown."""
 
     def path(self, device: Gpu | Nic, other: Gpu | Nic) -> PciePath:
-        """How two devices are joined. Where the tree is not known, what the source said; else their NUMA nodes."""
+        """Returns the path between two devices: from the tree, else from the source, else from their NUMA nodes."""
         if device.root and other.root:
             return self._path_in_tree(device, other)
         label, other_label = self.label(device), self.label(other)
@@ -97,11 +100,11 @@ class PcieTree:
         return PciePath.NODE if device.numa_node == other.numa_node is not None else PciePath.SYS
 
     def bandwidth(self, device: Gpu | Nic, other: Gpu | Nic) -> float:
-        """GB/s per direction: the least of the links on the way, and of what joins the sockets."""
+        """Returns the GB/s per direction between two devices: the least of all links on the way, sockets included."""
         return min(bandwidth for _, bandwidth in self.links(device, other))
 
     def links(self, one: Gpu | Nic, other: Gpu | Nic) -> Iterator[tuple[DirectedLink, float]]:
-        """What the way from ``one`` to ``other`` leads over, and the GB/s of each part."""
+        """Yields the links on the way from ``one`` to ``other``, each with its GB/s."""
         above, below = self._above(one), self._above(other)
         yield (self.label(one), UP), link_bandwidth(one.pcie)
         for name, switch in above.items():
@@ -115,11 +118,11 @@ class PcieTree:
         yield (self.label(other), DOWN), link_bandwidth(other.pcie)
 
     def between_numa_nodes(self, one: Gpu | Nic, other: Gpu | Nic) -> tuple[DirectedLink, float]:
-        """What joins the NUMA nodes of two devices, and its GB/s."""
+        """Returns the link between the NUMA nodes of two devices, and its GB/s."""
         return (f"NUMA {one.numa_node}", f"NUMA {other.numa_node}"), self.between_sockets
 
     def label(self, device: Gpu | Nic) -> str:
-        """Its name in the matrix."""
+        """Returns the name of a device in the matrix."""
         return device.label if isinstance(device, Gpu) else self._labels[device.name]
 
     def _path_in_tree(self, device: Gpu | Nic, other: Gpu | Nic) -> PciePath:
@@ -132,7 +135,7 @@ class PcieTree:
         return PciePath.NODE if device.numa_node == other.numa_node else PciePath.SYS
 
     def _above(self, device: Gpu | Nic) -> Mapping[str, PciSwitch]:
-        """The switches above a device by their bus ids, the nearest first."""
+        """Returns the switches above a device by their bus ids, the nearest first."""
         chain = self._chains.get(device.parent)
         if chain is None:
             chain = {switch.pci_bus_id: switch for switch in self._climb(device.parent)}
@@ -147,6 +150,9 @@ class PcieTree:
 
 
 def _is_one_card(device: Gpu | Nic, other: Gpu | Nic) -> bool:
-    """Whether two NICs are functions of one PCI device, as both ports of a card are: no host bridge is between them."""
+    """Returns whether two NICs are functions of one PCI device, as two ports of a card are.
+
+    No host bridge is between them.
+    """
     both_nics = isinstance(device, Nic) and isinstance(other, Nic)
     return both_nics and bool(device.pci_bus_id) and device.pci_bus_id[:-1] == other.pci_bus_id[:-1]

@@ -1,7 +1,7 @@
-"""Rings: the order in which the GPUs of a set pass data on, and how much of it.
+"""Rings: the order in which the GPUs of a set pass data on, and the bandwidth of it.
 
-Bandwidths are GB/s per direction. A matrix of them holds at ``[i][j]`` what goes from member i to member j of a set;
-orders are positions in that set.
+Bandwidths are GB/s per direction. A matrix holds at ``[i][j]`` the bandwidth from member i to member j of a set. Orders
+consist of positions in that set.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -12,17 +12,17 @@ from webhook.hardware.topology.connections import Load
 Matrix = Sequence[Sequence[float]]
 
 EXACT_UP_TO = 8
-"""Members of a set whose best ring is found for certain; beyond, 2-opt improves a greedy one."""
+"""The largest set whose best ring is found exactly. For larger sets 2-opt improves a greedy ring."""
 
 
 def ring_order(bandwidth: Matrix, bridged: Collection[tuple[int, int]] = ()) -> tuple[int, ...]:
-    """The ring whose weakest hop is best; it begins with member 0.
+    """Returns the ring whose weakest hop is fastest; it begins with member 0.
 
-    Among those it is the one with the fewest hops through a third GPU, which would take links away from other hops;
-    then the one whose hops are best together.
+    Among equal rings the one with the fewest hops through a third GPU wins, because such hops take links away from
+    other hops; then the one with the greatest sum of its hops.
 
     Args:
-        bandwidth: A square of n x n. A hop counts as its slower direction, because neighbours exchange data both ways.
+        bandwidth: A matrix of n x n. The slower direction of a hop counts, because neighbours exchange data both ways.
         bridged: Pairs, the lower position first, that reach each other only through a third member.
     """
     count = len(bandwidth)
@@ -37,35 +37,35 @@ def ring_order(bandwidth: Matrix, bridged: Collection[tuple[int, int]] = ()) -> 
 
 
 def neighbours(order: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Each member of a ring with the one behind it; the last with the first."""
+    """Returns each member of a ring with the next one; the last with the first."""
     return zip(order, (*order[1:], order[0]), strict=True)
 
 
 def weakest_hop(order: Sequence[int], bandwidth: Matrix) -> float:
-    """GB/s of the slowest hop of a ring, either way round."""
+    """Returns the GB/s of the slowest hop of a ring, in either direction."""
     return min(min(bandwidth[one][other], bandwidth[other][one]) for one, other in neighbours(order))
 
 
 def all_reduce_bandwidth(ring_bandwidth: float, count: int) -> float:
-    """GB/s of reduced data: each byte crosses a ring of n GPUs 2 (n - 1) / n times. 0 for one GPU."""
+    """Returns the GB/s of reduced data; 0 for one GPU. Each byte crosses a ring of n GPUs 2 (n - 1) / n times."""
     return ring_bandwidth * count / (2 * (count - 1)) if count > 1 else 0.0
 
 
 def cut_bandwidth(direct: Matrix, switched: Sequence[float], order: Sequence[int]) -> float:
-    """What rings over NVLink alone can carry together at most: the least that leaves any part of the set.
+    """Returns the most GB/s that all rings over NVLink alone can carry together: those of the narrowest cut of the set.
 
     Each ring enters and leaves every part of the set at least once, so all rings together carry no more than the links
     across the narrowest cut. NCCL 2.30 stays below that by the steps of its bandwidth table (src/graph/search.cc,
-    speedArrayIntra), 360 of 370.8 GB/s on HGX H100; and once it has a ring over direct links it makes no use of hops
-    through a third GPU, so that on 24 of the 247 sets of a DGX-1 it finds 40 of 60.
+    speedArrayIntra): 360 of 370.8 GB/s on HGX H100. Once it has a ring over direct links it does not use hops through a
+    third GPU, so on 24 of the 247 sets of a DGX-1 it finds 40 of 60.
 
     Args:
-        direct: Direct links from member to member.
-        switched: What each member can send through NVSwitches.
-        order: A good ring. Up to eight members all cuts are tried, beyond only those that part an arc of it.
+        direct: Bandwidths of direct links from member to member.
+        switched: The bandwidth of each member through NVSwitches.
+        order: A good ring. Up to eight members all cuts are tried; beyond, only those that cut off an arc of the ring.
     """
     if not any(map(any, direct)):
-        return min(switched)  # the narrowest cut parts one member from the others
+        return min(switched)  # the narrowest cut separates one member from the others
     members = frozenset(range(len(switched)))
     return min(
         min(_across(inside, outside, direct, switched), _across(outside, inside, direct, switched))
@@ -75,13 +75,13 @@ def cut_bandwidth(direct: Matrix, switched: Sequence[float], order: Sequence[int
 
 
 def both_ways(loads: Iterable[Load]) -> float:
-    """What a ring carries if half of its channels run the other way round: a link may be full in one direction only.
+    """Returns the GB/s of a ring of which half of the channels run in the opposite direction.
 
-    NCCL finds such channels by itself, because its search (src/graph/search.cc, ncclTopoSearchRec) tries every next
-    GPU for each channel.
+    This is more than with one direction if a link is full in one direction only. NCCL finds such channels by itself,
+    because its search (src/graph/search.cc, ncclTopoSearchRec) tries every next GPU for each channel.
 
     Args:
-        loads: What each hop takes of the links below it, in both directions.
+        loads: The loads of each hop on its links, in both directions.
     """
     taken: dict[tuple[str, str], float] = {}
     capacities: dict[tuple[str, str], float] = {}
@@ -109,20 +109,21 @@ def _parts(order: Sequence[int]) -> Iterator[frozenset[int]]:
 
 
 _Paths = dict[tuple[int, int], tuple[float, tuple[int, ...]]]
-"""By the members visited, as bits, and the last one: what the hops are worth together, and the path."""
+"""Sum of the hops and path, by the visited members, as bits, and the last member."""
 
 
 def _without_bridges(hops: Matrix, bridged: Collection[tuple[int, int]]) -> Matrix:
-    """What each hop is worth in a sum: one through a third member costs more than all others together can gain."""
+    """Returns the worth of each hop in a sum. A hop through a third member costs more than all others can gain."""
     size = range(len(hops))
     cost = 1 + len(hops) * max(map(max, hops))
     return [[hops[i][j] - cost * ((min(i, j), max(i, j)) in bridged) for j in size] for i in size]
 
 
 def _best_ring(hops: Matrix, worths: Matrix, weakest: float) -> tuple[int, ...]:
-    """The ring whose hops are worth most together, none of them below ``weakest`` GB/s; empty if there is none.
+    """Returns the ring with the greatest sum of worths and no hop below ``weakest`` GB/s; empty if there is none.
 
-    Held and Karp: for each set of members and each last one of them, the best path from member 0 through them all.
+    The algorithm is that of Held and Karp: for each set of members and each last member of it, the best path from
+    member 0 through all of them.
     """
     others = range(1, len(hops))
     paths: _Paths = {(1 << last, last): (worths[0][last], (0, last)) for last in others if hops[0][last] >= weakest}
@@ -151,7 +152,7 @@ def _greedy(hops: Matrix, worths: Matrix) -> list[int]:
 
 
 def _improved(order: list[int], hops: Matrix, worths: Matrix) -> tuple[int, ...]:
-    """2-opt: turns stretches of the ring round for as long as that helps, and at most once over it per member."""
+    """Improves a ring by 2-opt: reverses stretches of it as long as that helps, in at most one pass per member."""
     best, worth = order, _worth(order, hops, worths)
     for _ in order:
         improved = False

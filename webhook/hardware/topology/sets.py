@@ -1,4 +1,4 @@
-"""What a set of GPUs is worth to a job that uses all of them together."""
+"""The quality of a set of GPUs for a job that uses all of them together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ from webhook.hardware.topology.ring import (
 from webhook.words.errors import FormatError
 
 SLOWEST_STEP, STEPS_END_FROM = 18.0, 100
-"""GB/s below which NCCL looks for no ring, and the sm from which on that holds (NCCL 2.30 src/graph/search.cc,
-sm100SpeedArrayIntra)."""
+"""GB/s below which NCCL does not search for a ring, and the sm from which on this limit applies (NCCL 2.30
+src/graph/search.cc, sm100SpeedArrayIntra)."""
 
 
 class LinkClass(StrEnum):
-    """How the GPUs of a set are linked: the values of the annotation ``gpu.topology/link``, best first."""
+    """The link class of a set of GPUs: the values of the annotation ``gpu.topology/link``, best first."""
 
     SINGLE = "single"
     NVSWITCH = "NVSwitch"
     NVLINK = "NVLink"
     """Every pair has direct links."""
     PARTIAL = "NVLink-partial"
-    """Some pairs have links, the others have not."""
+    """Some pairs have links, others do not."""
     PIX = "PIX"
     PXB = "PXB"
     PHB = "PHB"
@@ -49,7 +49,7 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NicAffinity:
-    """A NIC and the GPUs of a set that have no nearer one."""
+    """A NIC and the GPUs of a set that have no nearer NIC."""
 
     name: str
     path: PciePath
@@ -59,30 +59,30 @@ class NicAffinity:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuSet:
-    """A set of GPUs, judged. GPUs are named by their index."""
+    """A set of GPUs with its quality. GPUs are named by their index."""
 
     gpus: tuple[int, ...]
     """Ascending."""
     link: LinkClass
     weakest: Pair | None
-    """The pair with the least bandwidth; none in a set of one."""
+    """The pair with the least bandwidth; None in a set of one."""
     unlinked: Pair | None
-    """The pair with the least bandwidth among those without NVLink of their own; none if every pair has it."""
+    """The pair with the least bandwidth among those without direct NVLink; None if every pair has it."""
     mean_bandwidth: float
     """GB/s per direction, over all pairs; 0 for a set of one."""
     ring: tuple[int, ...]
     """The order of the best ring."""
     ring_bandwidth: float
-    """GB/s that the links let each GPU pass on in rings, all of them together; 0 for a set of one.
+    """GB/s that each GPU can pass on in all rings together; 0 for a set of one.
 
-    It is an estimate of what NCCL's search finds, which goes by the steps of a table and so mostly stays below.
+    It is an estimate of the result of NCCL's search, which goes by the steps of a table and so is mostly lower.
     """
     ring_over_nvlink: bool
-    """Whether rings over NVLink alone have it: in a set with ``PARTIAL`` links too, if they close a ring."""
+    """Whether rings over NVLink alone have that bandwidth, also in a ``PARTIAL`` set whose NVLinks close a ring."""
     nccl_finds_ring: bool
-    """Whether NCCL's search finds a ring at all; if not, it goes in the order of the ranks (``SLOWEST_STEP``)."""
+    """Whether NCCL's search finds a ring; if not, NCCL uses the order of the ranks (``SLOWEST_STEP``)."""
     numa_nodes: tuple[int, ...]
-    """Those that are known, ascending."""
+    """Known NUMA nodes of the GPUs, ascending."""
     nics: tuple[NicAffinity, ...]
     """Nearest first."""
 
@@ -93,22 +93,22 @@ class GpuSet:
 
     @property
     def all_reduce(self) -> float:
-        """GB/s of reduced data; 0 for a set of one."""
+        """GB/s of data reduced by an all-reduce; 0 for a set of one."""
         return all_reduce_bandwidth(self.ring_bandwidth, len(self.gpus))
 
     @cached_property
     def bandwidth_text(self) -> str:
-        """The same with at most one decimal: the annotation ``gpu.topology/bandwidth``."""
+        """The bandwidth with at most one decimal: the annotation ``gpu.topology/bandwidth``."""
         return f"{self.bandwidth:.1f}".removesuffix(".0")
 
     @cached_property
     def ring_text(self) -> str:
-        """The ring with commas: the annotation ``gpu.topology/ring-order`` where there is one set."""
+        """The ring with commas: the annotation ``gpu.topology/ring-order`` of a pod with one set."""
         return ",".join(map(str, self.ring))
 
     @property
     def ring_sentence(self) -> str:
-        """The order of the ring and its bandwidth, and what that figure is."""
+        """The order of the ring and its bandwidth, with the origin of that figure."""
         said = f"{self.ring_bandwidth:.1f} GB/s ({'-'.join(map(str, (*self.ring, self.ring[0])))}), estimated"
         if self.nccl_finds_ring:
             return said
@@ -119,20 +119,20 @@ class GpuSet:
 
     @cached_property
     def every_pair_has_nvlink(self) -> bool:
-        """Whether ``require-nvlink`` is met; a single GPU needs none."""
+        """Whether ``require-nvlink`` is met; always by a single GPU."""
         return self.link in (LinkClass.SINGLE, LinkClass.NVSWITCH, LinkClass.NVLINK)
 
 
 def assess(topology: NodeTopology, gpus: Sequence[int], connections: Connections | None = None) -> GpuSet:
-    """Judge a set.
+    """Returns a set of GPUs with its quality.
 
     Args:
         topology: The node.
         gpus: Indices of its GPUs, in any order; at least one.
-        connections: Of the node, if the caller has them already.
+        connections: The connections of the node, if the caller has them already.
 
     Raises:
-        FormatError: the node has no such GPU, or one stands there twice.
+        FormatError: the node does not have one of the GPUs, a GPU is listed twice, or none is given.
     """
     members = _members(topology, gpus)
     between = connections or Connections(topology)
@@ -179,7 +179,7 @@ def _weakest(pairs: Sequence[Pair]) -> Pair | None:
 
 
 _Paths = Mapping[tuple[int, int], Connection]
-"""By the indices of its ends, once for each direction."""
+"""Connections by the indices of both ends, once for each direction."""
 
 
 def _pair(paths: _Paths, one: int, other: int) -> Pair:
@@ -188,9 +188,9 @@ def _pair(paths: _Paths, one: int, other: int) -> Pair:
 
 
 def _for_ring(paths: _Paths, indices: Sequence[int]) -> list[list[float]]:
-    """GB/s of each hop, through a third GPU no more than the slowest NVLinks between two members have.
+    """Returns the GB/s of each hop. A hop through a third GPU counts no more than the slowest direct NVLink of the set.
 
-    So a ring over NVLinks alone is never behind one through third GPUs. NCCL takes no other if it finds one.
+    So a ring over direct NVLinks never loses to a ring through third GPUs. NCCL uses such a ring if it finds one.
     """
     slowest = min((path.bandwidth for path in paths.values() if path.type is PathType.NVL), default=0.0)
 
@@ -201,7 +201,7 @@ def _for_ring(paths: _Paths, indices: Sequence[int]) -> list[list[float]]:
 
 
 def _bridged(paths: _Paths, indices: Sequence[int]) -> frozenset[tuple[int, int]]:
-    """Positions of the pairs with NVLinks through a third GPU alone."""
+    """Returns the positions of the pairs that have NVLink only through a third GPU."""
     numbered = combinations(enumerate(indices), 2)
     return frozenset((i, j) for (i, one), (j, other) in numbered if paths[one, other].type is PathType.NVB)
 
@@ -227,7 +227,7 @@ def _link_class(members: Sequence[Gpu], pairs: Sequence[Pair]) -> LinkClass:
 
 
 def _over_nvlink(members: Sequence[Gpu], between: Connections, order: Sequence[int]) -> float:
-    """GB/s of rings over NVLink alone; 0 if there is none."""
+    """Returns the GB/s of rings over NVLink alone; 0 if there is none."""
     direct = [[_direct_bandwidth(between, one, other) for other in members] for one in members]
     indices = [gpu.index for gpu in members]
     switched = [between.into_switches(index, indices) for index in indices]
@@ -235,7 +235,7 @@ def _over_nvlink(members: Sequence[Gpu], between: Connections, order: Sequence[i
 
 
 def _both_ways(paths: _Paths, ring: Sequence[int], between: Connections) -> float:
-    """GB/s of a ring with channels either way round; 0 where that is no more than its slowest hop has."""
+    """Returns the GB/s of a ring with channels in both directions; 0 if that is no more than its slowest hop."""
     hops = list(neighbours(ring))
     types = {paths[hop].type for hop in hops if hop in paths}
     if len(types) < 2 and PathType.SYS not in types:

@@ -1,1 +1,1 @@
-"""What GPUs moved in the last minutes and hours: values, their written form, and what follows from them."""
+"""The traffic of GPUs in the last minutes and hours: values, their written form, and judgements of them."""

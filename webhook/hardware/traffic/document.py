@@ -1,12 +1,12 @@
-"""The written form of traffic: an annotation of the Lease that an agent renews anyway, compact JSON, bounded.
+"""The written form of traffic: an annotation of the Lease that an agent renews, in compact JSON of limited length.
 
-``seconds`` lists how long the windows are, the shortest first. Of each card there are lists with one number for each
-window, or fewer where the agent has watched the card for a shorter time. A list that is not there is not told::
+``seconds`` has the lengths of the windows, the shortest first. Each card has lists with one number for each window, or
+fewer if the agent has watched the card for a shorter time. Values without a list are unknown::
 
     {"at":"2026-11-23T03:20:10Z","seconds":[60,315],
      "cards":{"GPU-...":{"nvlink":[0,0],"pcie":[1048576,9437184],"busy":[60,300],"utilization":[0.97,0.95]}}}
 
-Whoever writes Leases can write anything, so a text is believed only if nothing in it contradicts itself.
+Everyone who may write Leases can write any text there, so a text is accepted only if it does not contradict itself.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,11 +23,11 @@ from webhook.words.shape import shape_problem
 from webhook.words.timestamp import format_timestamp, parse_timestamp
 
 MOST_CHARACTERS = 16 * 1024
-"""Sixteen cards with eight windows, at full speed all day, have 7 KiB."""
+"""The most characters of the annotation. Sixteen cards with eight windows, at full speed all day, have 7 KiB."""
 MOST_CARDS, MOST_WINDOWS, LONGEST_UUID = 64, 16, 80
 LONGEST_SECONDS = 7 * 86400
 MOST_BYTES_PER_SECOND = 10**14
-"""Of one card: fifty times what NVLink 5 carries in both directions."""
+"""The most bytes per second of one card: fifty times the bandwidth of NVLink 5 in both directions."""
 _NAMES = ("nvlink", "pcie", "busy", "utilization")
 
 
@@ -48,7 +48,7 @@ _DECODER = msgspec.json.Decoder(_Document)
 
 
 def format_traffic(traffic: Traffic) -> str:
-    """One line. Of more than it may hold, the longest windows are left out, then cards."""
+    """Writes one line. If the text is too long, the longest windows are left out, then cards."""
     cards = dict(sorted(traffic.cards.items())[:MOST_CARDS])
     lengths = sorted({window.seconds for windows in cards.values() for window in windows})[:MOST_WINDOWS]
     while True:
@@ -62,14 +62,14 @@ def format_traffic(traffic: Traffic) -> str:
 
 
 def parse_traffic(text: str, source: str) -> Traffic:
-    """The value that was written.
+    """Reads written traffic.
 
     Args:
-        text: The annotation.
-        source: Where it stands, for errors.
+        text: The value of the annotation.
+        source: Its place, for errors.
 
     Raises:
-        FormatError: it is none, it is too long, or it contradicts itself.
+        FormatError: the text is no traffic, is too long, or contradicts itself.
     """
     _check(len(text) <= MOST_CHARACTERS, source, f"at most {MOST_CHARACTERS} characters", len(text))
     try:
@@ -92,7 +92,7 @@ def _written(traffic: Traffic, lengths: Sequence[int]) -> str:
 
 
 def _card(windows: Sequence[Window]) -> _Card:
-    """A list ends before the first window that does not have the number."""
+    """Returns the lists of a card. Each list ends before the first window without its number."""
     lists: dict[str, Any] = {name: list(_known(windows, name)) or None for name in _NAMES}
     return _Card(**lists)
 
@@ -131,7 +131,7 @@ def _check_seconds(seconds: Sequence[int], where: str) -> None:
 
 
 def _check_growing(numbers: Sequence[float], most: Sequence[float], where: str) -> None:
-    """A longer window holds the shorter ones, and no more than can be."""
+    """Raises if a number is impossibly large, or smaller than that of a shorter window."""
     _check(all(0 <= each <= limit for each, limit in zip(numbers, most, strict=False)), where, "what can be", "another")
     _check(all(one <= next_ for one, next_ in pairwise(numbers)), where, "at least what shorter windows have", "less")
 

@@ -1,8 +1,8 @@
-"""Whether a pod whose GPUs have NVLink uses it, judged by bytes: the hint ``NVLinkUnused``.
+"""The judgement whether a pod whose GPUs have NVLink uses it, by bytes: the hint ``NVLinkUnused``.
 
-A rate cannot decide it. Tensor-parallel decoding of a 70B model moves about 80 MB/s over links that carry 450 GB/s, and
-a job in which the GPUs have little to say to each other moves less. What says more is that not one byte went over the
-links since the first busy minute, while bytes go over PCIe. Both are signs, never proofs: docs/observability.md.
+A rate cannot decide this. Tensor-parallel decoding of a 70B model moves about 80 MB/s over links that carry 450 GB/s,
+and a job whose GPUs communicate little moves less. It is a stronger sign if no byte went over the links since the first
+busy minute while bytes went over PCIe. Both are signs, never proofs: docs/observability.md.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,74 +14,74 @@ from itertools import pairwise
 from webhook.hardware.traffic.model import Traffic, Window
 
 SHORTEST = 300
-"""Seconds that are judged at least."""
+"""The least seconds that are judged."""
 RECENT = 375
-"""Seconds of the window for what moved in the last minutes, at most, where there is one."""
+"""The most seconds of the window that shows the traffic of the last minutes."""
 OLD_SECONDS = 900.0
-"""What an agent said longer ago is not about now."""
+"""Seconds after which the report of an agent is no longer recent."""
 ALL_BUSY = 0.9
-"""Share of the samples of each GPU that must be busy; a few may fall between two steps."""
+"""Share of the seconds in which each GPU must be busy; some samples may fall between two steps."""
 FIRST_BUSY = 60
-"""Busy seconds after the start that are not judged: libraries greet each other over the links then."""
+"""Busy seconds after the start that are not judged, because libraries set up their connections over the links then."""
 WEAK_BYTES_PER_SECOND = 1_000_000
-"""Over NVLink, of all GPUs together."""
+"""Bytes per second over NVLink, of all GPUs together, below which NVLink seems hardly used."""
 PCIE_BYTES_PER_SECOND = 10_000_000
-"""Over PCIe, of each GPU: what goes through host memory, or over the network, shows there."""
+"""Bytes per second over PCIe that each GPU must move. Traffic through host memory or the network is visible there."""
 
 
 class Sign(StrEnum):
-    """How strong a hint is."""
+    """The strength of a hint."""
 
     STRONG = "strong"
-    """Not one byte since the first busy minute."""
+    """No byte since the first busy minute."""
     WEAK = "weak"
-    """Next to nothing in the last minutes."""
+    """Almost no bytes in the last minutes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodTraffic:
-    """What the GPUs of one pod did together in some last minutes. What is not told of one of them is None."""
+    """The traffic of all GPUs of one pod in the last minutes. A value that is unknown for one GPU is None."""
 
     seconds: int
     nvlink: int | None
-    """Bytes, sent and received, of all of them."""
+    """Bytes, sent and received, of all GPUs."""
     pcie: int | None
     utilization: float | None
-    """The mean of all of them, from 0 to 1."""
+    """The mean of all GPUs, from 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unused:
-    """NVLink seems not to be used, as far as the seconds before now tell."""
+    """The hint that NVLink seems unused, with the traffic that led to it."""
 
     sign: Sign
     moved: PodTraffic
 
 
 def is_recent(traffic: Traffic, now: datetime) -> bool:
-    """Whether it tells of the last minutes, as far as the clocks of two machines can be compared."""
+    """Returns whether the traffic is that of the last minutes, as far as the clocks of two machines agree."""
     return abs((now - traffic.at).total_seconds()) <= OLD_SECONDS
 
 
 def pod_traffic(traffic: Traffic, uuids: Sequence[str], started: datetime | None) -> PodTraffic | None:
-    """What moved in the last minutes; None where nothing is told of one of the GPUs for as long as the pod has run.
+    """Returns the traffic of a pod in the last minutes; None if no window within its life covers all of its GPUs.
 
     Args:
-        traffic: Of its node.
+        traffic: The traffic of its node.
         uuids: The whole GPUs of the pod, which no other pod has.
-        started: When it started, by the clock of its node; None: it has not, or that is not known.
+        started: When the pod started, by the clock of its node; None if it has not, or if that is unknown.
     """
     windows = [each for each in _common(traffic, uuids, started) if each[0].seconds <= RECENT]
     return _together(windows[-1]) if windows else None
 
 
 def unused(traffic: Traffic, uuids: Sequence[str], started: datetime | None) -> Unused | None:
-    """Whether NVLink seems unused; None where it does not, or where something is not told that it takes to say so.
+    """Returns the hint that NVLink seems unused; None if NVLink seems used, or if the necessary values are unknown.
 
     Args:
-        traffic: Of the node of the pod.
+        traffic: The traffic of the node of the pod.
         uuids: Two or more whole GPUs of the pod, which no other pod has and which all have NVLink to each other.
-        started: When it started, by the clock of its node; None: it has not, or that is not known.
+        started: When the pod started, by the clock of its node; None if it has not, or if that is unknown.
     """
     if len(set(uuids)) < 2:
         return None
@@ -103,7 +103,7 @@ def unused(traffic: Traffic, uuids: Sequence[str], started: datetime | None) -> 
 
 
 def _common(traffic: Traffic, uuids: Sequence[str], started: datetime | None) -> Iterator[tuple[Window, ...]]:
-    """The windows of all GPUs at once that lie in the life of the pod, the shortest first."""
+    """Yields the windows that all GPUs have and that lie within the life of the pod, the shortest first."""
     if not uuids or started is None:
         return
     for first in traffic.cards.get(uuids[0], ()):
@@ -128,7 +128,7 @@ def _moves_over_pcie(windows: Sequence[Window]) -> bool:
 
 
 def _was_busy_before(longer: Sequence[Window], shorter: Sequence[Window]) -> bool:
-    """Whether each GPU was busy long enough in the time by which one window is longer than the other."""
+    """Returns whether each GPU was busy long enough in the time by which one window is longer than the other."""
     return all((one.busy or 0) - (other.busy or 0) >= FIRST_BUSY for one, other in zip(longer, shorter, strict=True))
 
 
