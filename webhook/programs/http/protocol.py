@@ -151,7 +151,7 @@ class HttpConnection(HttpToolsProtocol, Connection):
         self._room.headers_end(self)
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body. The application gets the whole body at once, or enough to see that it is too long."""
+        """Take a part of the body. The application gets all of it at once, or enough to see that it is too long."""
         size = len(body)
         self._framing -= size + size // _BODY_PER_FRAMING
         cycle = self.cycle
