@@ -72,7 +72,7 @@ class ReviewLog(Log):
         self.write(line)
 
     def bound(self, request: BindingRequest, outcome: BindOutcome, *, microseconds: int, waiting: int) -> None:
-        """Log an answered review of a Binding. Of its ``microseconds`` it spent ``waiting`` on reads of pods and claims."""
+        """Log an answered review of a Binding. It waited ``waiting`` of its ``microseconds`` for pods and claims."""
         binding = request.object
         line = _BindingLine(
             time=self.now(),
