@@ -1,1 +1,1 @@
-"""What runs: the server, the agent, the planner with its extender, the program in the pod, and the measurement."""
+"""The programs: the server, the agent, the planner with its extender, the program in the pod, and the measurement."""

@@ -19,13 +19,13 @@ CLIENT_SECONDS = 10.0
 
 
 class Endpoints:
-    """Answers about one program. All that is asked for is asked in other threads than the program's own.
+    """The answers of the HTTP port of one program. They are made in other threads than the program's own.
 
     Args:
-        families: Makes the metrics.
-        illness: Says why the program should be replaced; empty when it is well.
-        failure: Says why it is not ready; empty when it is.
-        bug: Takes the traceback of what goes wrong in an answer.
+        families: Makes the metrics for a scrape.
+        illness: Returns why the program should be replaced; empty when it is well.
+        failure: Returns why the program is not ready; empty when it is.
+        bug: Logs the traceback of an exception in an answer.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Endpoints:
         self.bug = bug
 
     def answer(self, path: str, accept: str) -> tuple[HTTPStatus, str, bytes]:
-        """Status, content type and body for a GET."""
+        """Return status, content type and body for a GET of ``path``."""
         match path.partition("?")[0]:
             case "/metrics":
                 return HTTPStatus.OK, *self._exposition.answer(accept)
@@ -54,10 +54,10 @@ class Endpoints:
 
 
 def serve(endpoints: Endpoints, host: str, port: int) -> None:
-    """Answer on ``host`` and ``port`` in threads of their own, until the program ends.
+    """Serve ``endpoints`` at ``host`` and ``port`` in separate threads, until the program ends.
 
     Raises:
-        GpuTopologyError: the address cannot be listened on.
+        GpuTopologyError: the address is taken or cannot be used.
     """
     try:
         server = _Server(endpoints, host, port)
@@ -69,7 +69,7 @@ def serve(endpoints: Endpoints, host: str, port: int) -> None:
 
 
 class _Server(ThreadingTCPServer):
-    """Not ``HTTPServer``, which asks the DNS for the name of this machine before it listens."""
+    """The HTTP server. It is no ``HTTPServer``, which looks up this machine's name in the DNS before it listens."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -80,7 +80,7 @@ class _Server(ThreadingTCPServer):
         super().__init__((host, port), _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the signature of the base
-        if not isinstance(sys.exc_info()[1], OSError):  # clients may go when they like
+        if not isinstance(sys.exc_info()[1], OSError):  # a client has closed its connection
             self.endpoints.bug(traceback.format_exc())
 
 
@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Probes are not worth a line."""
+        """Log nothing: requests of probes are not worth a line."""
 
 
 def _verdict(reason: str, well: str) -> tuple[HTTPStatus, str, bytes]:

@@ -1,4 +1,4 @@
-"""Metrics as Prometheus gets them: families from plain numbers, and the answer to a scrape."""
+"""The metrics of a program in the formats of Prometheus: families from plain numbers, and the answer to a scrape."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,32 +12,32 @@ from prometheus_client.registry import Collector
 PREFIX = "gpu_topology_"
 
 Values = Mapping[tuple[str, ...], float]
-"""Numbers by the values of the labels, in the order of their names."""
+"""The numbers of a metric, by the values of its labels in the order of the labels' names."""
 
 
 def counter(name: str, text: str, labels: Sequence[str], values: Values) -> Metric:
-    """Something that only grows; Prometheus sees ``_total`` after the name."""
+    """Return a metric that only grows. Prometheus sees ``_total`` after its name."""
     return _filled(CounterMetricFamily(PREFIX + name, text, labels=labels), values)
 
 
 def gauge(name: str, text: str, labels: Sequence[str], values: Values) -> Metric:
-    """Something that goes up and down."""
+    """Return a metric that goes up and down."""
     return _filled(GaugeMetricFamily(PREFIX + name, text, labels=labels), values)
 
 
 def info(name: str, text: str, **labels: str) -> Metric:
-    """A gauge that is 1: what it has to say stands in its labels."""
+    """Return a gauge with the value 1, whose labels are the information."""
     return gauge(f"{name}_info", text, tuple(labels), {tuple(labels.values()): 1})
 
 
 def histogram(name: str, text: str, bounds: Iterable[float], buckets: Sequence[int], total: float) -> Metric:
-    """How values are spread.
+    """Return a metric of the distribution of values.
 
     Args:
-        name: Without the prefix.
-        text: For people.
-        bounds: Upper bounds of the buckets but the last.
-        buckets: How many values fell into each bucket and into none before it; the last one has no bound.
+        name: The name without :data:`PREFIX`.
+        text: The help text.
+        bounds: The upper bounds of the buckets, except of the last, which has none.
+        buckets: The number of values in each bucket, without those in the buckets before it.
         total: The sum of all values.
     """
     family = HistogramMetricFamily(PREFIX + name, text, labels=())
@@ -47,21 +47,21 @@ def histogram(name: str, text: str, bounds: Iterable[float], buckets: Sequence[i
 
 
 def one_of(words: Iterable[str], word: str) -> dict[tuple[str, ...], float]:
-    """1 for ``word``, 0 for the others."""
+    """Return the values of a gauge with one label: 1 for ``word``, and 0 for the others of ``words``."""
     return {(str(each),): float(each == word) for each in words}
 
 
 class Spread:
-    """Values for a histogram, counted where they fall.
+    """The counts of a histogram, to which values are added one by one.
 
     Args:
-        bounds: Upper bounds of the buckets but the last, which has none.
+        bounds: The upper bounds of the buckets, except of the last, which has none.
     """
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = bounds
         self.buckets = [0] * (len(bounds) + 1)
-        """How many were at most each bound, but above the one before; the last: above all."""
+        """The number of values up to each bound but above the one before; last, the number above all bounds."""
         self.total = 0.0
 
     def add(self, value: float) -> None:
@@ -70,19 +70,19 @@ class Spread:
         self.total += value
 
     def metric(self, name: str, text: str) -> Metric:
-        """The histogram, as :func:`histogram` makes it."""
+        """Return the values as a metric; see :func:`histogram`."""
         return histogram(name, text, self.bounds, tuple(self.buckets), self.total)
 
 
 class Exposition:
-    """Answers scrapes with the families that ``collect`` makes at that moment."""
+    """The answers to scrapes, from the families that ``collect`` makes at that moment."""
 
     def __init__(self, collect: Callable[[], Iterator[Metric]]) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Families(collect))
 
     def answer(self, accept: str) -> tuple[str, bytes]:
-        """Content type and body, in the format that the header ``Accept`` asks for."""
+        """Return content type and body, in the format that the header ``Accept`` asks for."""
         encode, content_type = choose_encoder(accept)
         return content_type, encode(self._registry)
 

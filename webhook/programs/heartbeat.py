@@ -1,18 +1,18 @@
-"""Whether an event loop still moves, for whoever asks in another thread."""
+"""The heartbeat of an event loop, by which other threads see whether the loop still runs."""
 
 import asyncio
 from collections.abc import Callable
 from time import monotonic
 
 SECONDS = 0.5
-"""Between two beats."""
+"""Time between two beats."""
 
 
 class Heartbeat:
-    """Beats as long as a loop moves.
+    """A timer that an event loop sets again and again for as long as it runs.
 
     Args:
-        clock: Seconds that never go back.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -20,11 +20,11 @@ class Heartbeat:
         self._last = clock()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Beat from now on, until the loop ends."""
+        """Beat from now on, until ``loop`` ends."""
         self._last = self._clock()
         loop.call_later(SECONDS, self.start, loop)
 
     @property
     def silent_seconds(self) -> float:
-        """Since the last beat. In any thread."""
+        """Seconds since the last beat. May be read in any thread."""
         return self._clock() - self._last

@@ -1,4 +1,4 @@
-"""What our programs that run on log: one JSON line for each thing, with its time and how bad it is."""
+"""The log of our long-running programs: one JSON line for each event, with its time and level."""
 
 import contextlib
 import logging
@@ -14,24 +14,24 @@ from webhook.words.printable import TEXT_LIMIT, fitted, printable
 
 Level = Literal["debug", "info", "warning", "error"]
 LINE_LIMIT = 16 * 1024
-"""Bytes. Container runtimes split longer lines (containerd, ``max_container_log_line_size``)."""
+"""Longest line, in bytes. Container runtimes split longer ones (containerd, ``max_container_log_line_size``)."""
 TRACEBACK_LIMIT = 8 * 1024
-"""Characters."""
+"""Longest traceback in a line, in characters."""
 _ENTRIES = 32
 _FIELDS = ("time", "level", "message")
 _utc_now = partial(datetime.now, UTC)
 
 
 class Log:
-    """Writes lines to the file descriptor ``descriptor``, each with one write so that lines never mix.
+    """A log that writes each line to a file descriptor with one write, so that lines never mix.
 
-    Whatever a text holds, a line is JSON of visible characters and at most :data:`LINE_LIMIT` bytes: texts, also those
-    in lists, are :func:`webhook.words.printable.fitted`, so that a program that decodes the line shows no control
-    character either.
+    A line is JSON of visible characters and at most :data:`LINE_LIMIT` bytes, whatever its texts hold. All texts, also
+    those in lists, go through :func:`webhook.words.printable.fitted`, so that a program that decodes the line shows no
+    control character either.
 
     Args:
-        descriptor: Open for writing. A reader that is gone is no error: nothing waits for whoever reads the log.
-        now: The time, with its zone.
+        descriptor: The file descriptor, open for writing. That its reader has gone is no error: the program goes on.
+        now: Returns the time, with its zone.
         always: Fields of every line.
     """
 
@@ -42,14 +42,14 @@ class Log:
         self.now = now
 
     def say(self, level: Level, message: str, *, traceback: str = "", **fields: object) -> None:
-        """Write a line; of ``fields`` those that hold something.
+        """Write a line, without the ``fields`` that are empty.
 
         Args:
             level: ``info`` for what is as it should be, ``warning`` for what mends itself or can wait, ``error`` for
                 what an operator has to look at.
-            message: A word or two that never change, so that one can search for them.
-            traceback: Becomes the field ``error``: a text of several lines, of which the last ones are kept.
-            fields: Named in camelCase. Neither values of the user's variables nor keys or tokens.
+            message: A word or two that never change, so that people can search for them.
+            traceback: The field ``error``. Of a long traceback only the end is written.
+            fields: Further fields, named in camelCase. They hold no values of the user's variables, keys or tokens.
         """
         line: dict[str, object] = {"time": self.now(), "level": level, "message": message, **self._always}
         line.update((key, value) for key, value in fields.items() if value not in (None, "", [], ()))
@@ -59,7 +59,7 @@ class Log:
         self._put(written)
 
     def write(self, line: Any) -> None:
-        """Write something that has ``time``, ``level`` and ``message``."""
+        """Write a value with the fields ``time``, ``level`` and ``message``."""
         self._put(self._written(line))
 
     def _written(self, line: Any) -> bytes:
@@ -81,7 +81,7 @@ class Log:
 
 
 def _fitted(value: Any, limit: int) -> Any:
-    """``value``, made of what JSON has, with all texts in it fitted and lists cut."""
+    """Return ``value``, which consists of JSON types, with all texts in it fitted and long lists cut."""
     if isinstance(value, str):
         return fitted(value, limit)
     if isinstance(value, dict):
@@ -93,7 +93,7 @@ def _fitted(value: Any, limit: int) -> Any:
 
 
 def _shown_traceback(text: str) -> str:
-    """The end of it, which names the error, with its lines and every other character escaped."""
+    """Return the end of a traceback, which names the error. Invisible characters except line breaks are escaped."""
     kept = "\n".join(map(printable, text[-TRACEBACK_LIMIT:].split("\n")))
     return kept if len(kept) <= TRACEBACK_LIMIT else kept[-TRACEBACK_LIMIT:]
 
@@ -114,6 +114,6 @@ class _Handler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         level: Level = "error" if record.levelno >= logging.ERROR else "warning"
-        with contextlib.suppress(Exception):  # a record that cannot be formatted must not end what was logged about
+        with contextlib.suppress(Exception):  # a record that cannot be formatted must not end the work that it is about
             traceback = self._plain.formatException(record.exc_info) if record.exc_info else ""
             self._log.say(level, "library", traceback=traceback, logger=record.name, text=record.getMessage())

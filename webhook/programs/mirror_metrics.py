@@ -1,4 +1,4 @@
-"""What Prometheus gets of mirrors of the cluster, whichever program keeps them: docs/observability.md."""
+"""The metrics of mirrors of the cluster, for every program that keeps some: docs/observability.md."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,7 @@ from webhook.programs.exposition import counter, gauge
 
 
 def cache_families(caches: Sequence[CacheReport]) -> Iterator[Metric]:
-    """The metrics of these caches."""
+    """Return the metrics of ``caches``."""
     yield gauge(
         "cache_objects", "Objects of the cluster in memory.", ("cache",), {(c.name,): c.objects for c in caches}
     )

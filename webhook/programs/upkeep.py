@@ -1,4 +1,4 @@
-"""Work that goes on for as long as a program runs, such as keeping mirrors: a bug in it does not end it in silence."""
+"""The endless tasks of a program, such as keeping mirrors. After a bug a task is logged and started again."""
 
 import asyncio
 import random
@@ -12,11 +12,11 @@ RETRY_SECONDS = (1.0, 5.0)
 
 
 class Upkeep:
-    """Runs each work beside the others; after a bug it is logged, and the work begins anew.
+    """Tasks that run beside each other. The exception of a task is logged, and the task starts again.
 
     Args:
-        work: Each never returns.
-        log: Takes tracebacks.
+        work: Functions that make the coroutines; none of these returns by itself.
+        log: Gets the tracebacks.
     """
 
     def __init__(self, work: Sequence[Callable[[], Coroutine[Any, Any, None]]], log: Log) -> None:
@@ -25,11 +25,11 @@ class Upkeep:
         self._tasks: list[asyncio.Task[None]] = []
 
     def open(self) -> None:
-        """Begin."""
+        """Start all tasks."""
         self._tasks = [asyncio.create_task(self._guarded(each)) for each in self._work]
 
     async def close(self) -> None:
-        """End; what was done stays."""
+        """Cancel all tasks and wait for their ends."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -45,5 +45,5 @@ class Upkeep:
 
 
 def between(seconds: tuple[float, float]) -> float:
-    """Another one each time, so that replicas do not ask together."""
+    """Return a random number between the two, so that replicas do not send their requests together."""
     return random.uniform(*seconds)  # noqa: S311 - no secret

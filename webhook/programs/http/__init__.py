@@ -1,1 +1,1 @@
-"""HTTP as our servers speak it: uvicorn with limits on connections and bodies."""
+"""The HTTP servers of the programs: uvicorn with limits on connections and bodies."""

@@ -1,4 +1,4 @@
-"""Addresses are taken before anything else is begun, so that one that cannot be had is an error of the start."""
+"""The sockets of servers. Programs bind them before anything else, so that a taken address is an error of the start."""
 
 import socket
 
@@ -6,15 +6,16 @@ from webhook.words.errors import GpuTopologyError
 
 
 def bind(host: str, port: int, *, remedy: str) -> socket.socket:
-    """A socket at that address, which takes connections only once a server listens there.
+    """Return a socket bound to that address. It takes connections only once a server listens on it.
 
     Args:
         host: Name or address.
-        port: 0: any.
-        remedy: Which options of the command line choose another address, as in ``Choose others with --port``.
+        port: The port; 0 for any free one.
+        remedy: The end of the error message, which names the options of the command line that choose another address,
+            as in ``Choose others with --port``.
 
     Raises:
-        GpuTopologyError: the address cannot be had.
+        GpuTopologyError: the address is taken or cannot be used.
     """
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:

@@ -1,4 +1,4 @@
-"""The bodies of requests and answers, as ASGI has them, with a limit."""
+"""The bodies of requests and answers: read with a limit and written, by the messages of ASGI."""
 
 from webhook.programs.http.asgi import Receive, Scope, Send
 
@@ -9,7 +9,7 @@ _PIECE_BYTES = 64 * 1024
 
 
 class BadRequest(Exception):
-    """Ends a request with an HTTP error."""
+    """An error that ends a request with an HTTP status."""
 
     def __init__(self, status: int, text: str) -> None:
         self.status, self.text = status, text
@@ -17,16 +17,16 @@ class BadRequest(Exception):
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int, *, setting: str = "") -> bytes:
-    """The whole body. Our own protocol hands it over in one message; ASGI allows several.
+    """Return the whole body of a request. Our own protocol hands it over in one message; ASGI allows several.
 
     Args:
-        scope: Of the request.
-        receive: Gives its messages.
-        limit: Bytes.
-        setting: Of the configuration, that says so; empty: there is none.
+        scope: The scope of the request.
+        receive: Returns the messages of the request.
+        limit: The longest body to accept, in bytes.
+        setting: The setting of the configuration that holds the limit; empty if there is none.
 
     Raises:
-        BadRequest: it is longer, or the client went away before its end.
+        BadRequest: the body is longer, or the client went away before its end.
     """
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
@@ -53,17 +53,17 @@ async def send_answer(send: Send, status: int, kind: tuple[bytes, bytes], body: 
     """Answer a request.
 
     Args:
-        send: Takes the answer.
-        status: Of HTTP.
+        send: Takes the messages of the answer.
+        status: The HTTP status.
         kind: The header with the type of the body.
-        body: What is answered.
+        body: The body of the answer.
         closes: Whether the client is asked to close its connection.
     """
     headers = [kind, (b"content-length", b"%d" % len(body))]
     if closes:
         headers.append(_CLOSE)
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    # In pieces, since TLS takes in one write whatever it is given, and says only at the next that it was too much.
+    # In pieces: TLS takes any number of bytes in one write, and reports only at the next that they were too many.
     for begin in range(0, len(body) or 1, _PIECE_BYTES):
         end = begin + _PIECE_BYTES
         await send({"type": "http.response.body", "body": body[begin:end], "more_body": end < len(body)})

@@ -1,7 +1,8 @@
-"""How many connections a port has, what they hold, and which of them go first when there are too many.
+"""The connections of a port: their number, the bytes that they hold, and which are ended first when there are too many.
 
-No client has to say who it is before it is served, so room is given to those who use it. A connection that never got an
-answer to a whole request is a *stranger*; kube-apiserver's are that for some milliseconds, and then stay for long.
+Clients are served without saying who they are, so connections that are used have priority. A connection that never got
+an answer to a whole request is a *stranger*. Those of kube-apiserver are strangers for some milliseconds, and then stay
+for long.
 """
 
 from abc import ABC, abstractmethod
@@ -12,11 +13,11 @@ from enum import Enum, StrEnum
 from math import inf
 
 TICK_SECONDS = 1.0
-"""Between two looks for connections that are late."""
+"""Time between two searches for connections that are late."""
 
 
 class Cause(StrEnum):
-    """Why the server ended a connection."""
+    """The reason for which the server ended a connection."""
 
     HANDSHAKE_FAILED = "handshake-failed"
     HANDSHAKE_LATE = "handshake-late"
@@ -31,29 +32,29 @@ class Cause(StrEnum):
 
 
 class Phase(Enum):
-    """What a connection is at."""
+    """The phase of a connection."""
 
     HANDSHAKE = "handshake"
     IDLE = "idle"
     HEADERS = "headers"
     BODY = "body"
     ANSWER = "answer"
-    """The request is complete, its answer is not."""
+    """The request is complete; its answer is not."""
     SENDING = "sending"
     """The answer waits for the client to take it, or for the end of the connection."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What the clients of one port may take."""
+    """The limits for the clients of one port."""
 
     connections: int
     unfinished_bytes: int
-    """Of all requests together that are not answered, and of answers that are not sent."""
+    """Bytes of all unanswered requests and all unsent answers together."""
     header_bytes: int
-    """Of one request, with everything else that is no body."""
+    """Bytes of one request apart from its body."""
     body_bytes: int
-    """Of one request. What is longer is handed to the application at once, which refuses it."""
+    """Bytes of the body of one request. A longer one is handed to the application at once, which refuses it."""
     handshake_seconds: float
     header_seconds: float
     body_seconds: float
@@ -62,34 +63,34 @@ class Limits:
 
 
 class Connection(ABC):
-    """What :class:`Connections` knows of one connection.
+    """One connection, as far as :class:`Connections` knows it.
 
     Args:
-        address: Of the client.
+        address: The address of the client.
     """
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.phase = Phase.HANDSHAKE
         self.deadline = inf
-        """When the phase must have ended."""
+        """The time by which the phase must have ended."""
         self.served = False
-        """Whether a whole request was answered."""
+        """Whether a whole request of the connection was answered."""
         self.held = 0
-        """Bytes of it that are in memory."""
+        """Bytes in memory of its request or its answer."""
 
     @property
     def follows(self) -> bool:
-        """Whether its client takes an answer that has begun and goes on, such as a stream of events."""
+        """Whether the client is taking an answer that has begun and goes on, such as a stream of events."""
         return False
 
     @abstractmethod
     def abandon(self) -> None:
-        """End it at once, and forget what it holds."""
+        """End the connection at once, and forget what it holds."""
 
     @abstractmethod
     def close(self) -> None:
-        """End it as its client expects."""
+        """End the connection as its client expects."""
 
     @abstractmethod
     def refuse_late(self) -> None:
@@ -100,37 +101,37 @@ class Connections:
     """The connections of one port.
 
     Args:
-        limits: For all of them.
-        port: Its name in the counts.
-        closed: Counts what was ended, by port and cause.
-        clock: Seconds that never go back.
+        limits: The limits of the port.
+        port: The name of the port in the counts.
+        closed: Counts the connections that were ended, by port and cause.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(self, limits: Limits, port: str, closed: Counter[tuple[str, str]], clock: Callable[[], float]) -> None:
         self.limits = limits
         self.held = 0
-        """Bytes that all of them hold."""
+        """Bytes that all connections hold."""
         self._port = port
         self._closed = closed
         self._clock = clock
         self._ticked = clock()
         self._told: Counter[str] = Counter()
-        # Dictionaries without values are sets that keep their order: the oldest comes first.
+        # Dictionaries without values serve as sets that keep their order: the oldest entry comes first.
         self._all: dict[Connection, None] = {}
         self._by_address: Counter[str] = Counter()
         self._strangers: dict[str, dict[Connection, None]] = {}
         self._unfinished: dict[Connection, None] = {}
-        """By the beginning of their requests."""
+        """Connections with an unanswered request or an unsent answer, in the order of its beginning."""
 
     def __len__(self) -> int:
         return len(self._all)
 
     def phases(self) -> Counter[Phase]:
-        """How many connections are at each phase. In any thread."""
+        """Return the number of connections in each phase. May be called in any thread."""
         return Counter(connection.phase for connection in list(self._all))
 
     def enter(self, connection: Connection) -> bool:
-        """A client has connected; returns whether there is room for it."""
+        """Take in the connection of a new client; return whether there is room for it."""
         while len(self._all) >= self.limits.connections:
             if not self.make_room(connection.address):
                 self.count(Cause.TOO_MANY_CONNECTIONS)
@@ -141,12 +142,15 @@ class Connections:
         return True
 
     def make_room(self, address: str) -> bool:
-        """End the connection that has to go first when a client of that address comes; returns whether one had to.
+        """End one connection to make room for a client of ``address``; return whether there was one to end.
 
-        The oldest stranger that does not follow a stream, of the address that has the most; then the oldest request of
-        which something is missing or whose answer is not taken; then the connection that was idle for longest, of the
-        address that has the most, if that has more than the new one. A client whose request is being answered is left
-        alone.
+        The first that exists of these is ended:
+
+        1. of the address with the most strangers, the oldest stranger that does not follow a stream;
+        2. the connection with the oldest request that is incomplete or whose answer is not taken;
+        3. of the address with the most connections, if it has more than ``address``, the one that was idle for longest.
+
+        A client whose request is being answered is left alone.
         """
         victim = self._oldest_stranger() or self._oldest_request() or self._longest_idle(address)
         if victim is not None:
@@ -154,7 +158,7 @@ class Connections:
         return victim is not None
 
     def leave(self, connection: Connection) -> None:
-        """The connection has ended; said twice it changes nothing."""
+        """Forget a connection that has ended. A second call changes nothing."""
         if connection not in self._all:
             return
         self._settle(connection)
@@ -166,20 +170,20 @@ class Connections:
             del self._by_address[address]
 
     def connected(self, connection: Connection) -> None:
-        """Its handshake is done."""
+        """Note that the handshake of the connection is done."""
         self._enter_phase(connection, Phase.IDLE, self.limits.idle_seconds)
 
     def begin(self, connection: Connection) -> None:
-        """The first byte of a request has come."""
+        """Note that the first byte of a request has come."""
         self._unfinished[connection] = None
         self._enter_phase(connection, Phase.HEADERS, self.limits.header_seconds)
 
     def headers_end(self, connection: Connection) -> None:
-        """All headers of the request are there."""
+        """Note that all headers of the request have come."""
         self._enter_phase(connection, Phase.BODY, self.limits.body_seconds)
 
     def hold(self, connection: Connection, size: int) -> None:
-        """More bytes of its request are in memory. May end connections, this one too."""
+        """Count ``size`` more bytes that the connection holds in memory. May end connections, also this one."""
         if connection not in self._all:
             return
         connection.held += size
@@ -188,20 +192,20 @@ class Connections:
             self.drop(self._first_holder(), Cause.TOO_MANY_BYTES)
 
     def release(self, connection: Connection) -> None:
-        """What it holds is no longer needed."""
+        """Count the bytes of the connection as freed."""
         self.held -= connection.held
         connection.held = 0
 
     def request_ends(self, connection: Connection) -> None:
-        """The last byte of the request has come."""
+        """Note that the last byte of the request has come."""
         self._enter_phase(connection, Phase.ANSWER, inf)
 
     def stuck(self, connection: Connection) -> None:
-        """The client has to take what was sent before more can be written."""
+        """Give the client a deadline for taking what was sent, without which nothing more can be written."""
         connection.deadline = self._clock() + self.limits.answer_seconds
 
     def sending(self, connection: Connection) -> None:
-        """The request is done with, but its answer, or the end of the connection, waits for the client."""
+        """Note that the request is finished, and its answer or the end of the connection waits for the client."""
         if connection not in self._all:
             return
         self._settle(connection)
@@ -209,7 +213,7 @@ class Connections:
         self._enter_phase(connection, Phase.SENDING, self.limits.answer_seconds)
 
     def rest(self, connection: Connection) -> None:
-        """A request was answered, and its answer was taken."""
+        """Note that a request was answered and the client has taken the answer."""
         self._settle(connection)
         if not connection.served:
             self._known(connection)
@@ -217,26 +221,26 @@ class Connections:
         self._enter_phase(connection, Phase.IDLE, self.limits.idle_seconds)
 
     def drop(self, connection: Connection, cause: Cause) -> None:
-        """End it at once."""
+        """End the connection at once."""
         self.count(cause)
         self.leave(connection)
         connection.abandon()
 
     def count(self, cause: Cause) -> None:
-        """A connection is ended for that."""
+        """Count a connection that is ended for ``cause``."""
         self._closed[self._port, cause] += 1
 
     def news(self) -> Mapping[str, int]:
-        """How many connections were ended since this was asked last, by cause."""
+        """Return how many connections were ended since the last call, by cause."""
         counts = Counter({cause.value: self._closed[self._port, cause] for cause in Cause})
         new = counts - self._told
         self._told = counts
         return new
 
     def tick(self) -> None:
-        """End the connections that are late; to be called every :data:`TICK_SECONDS`.
+        """End the connections that are late. It is to be called every :data:`TICK_SECONDS`.
 
-        Clients are not late by the time in which the server itself stood still: their deadlines are moved by it.
+        The time in which the server itself stood still does not count: it is added to all deadlines.
         """
         now = self._clock()
         excess = now - self._ticked - 2 * TICK_SECONDS
@@ -266,12 +270,12 @@ class Connections:
         connection.deadline = self._clock() + seconds
 
     def _settle(self, connection: Connection) -> None:
-        """Its request is done with."""
+        """Forget the request of the connection."""
         self.release(connection)
         self._unfinished.pop(connection, None)
 
     def _known(self, connection: Connection) -> None:
-        """It is no stranger any more."""
+        """Remove the connection from the strangers."""
         strangers = self._strangers.get(connection.address)
         if strangers is not None:
             strangers.pop(connection, None)
@@ -293,7 +297,7 @@ class Connections:
         return min(idle, key=lambda each: each.deadline, default=None)
 
     def _first_holder(self) -> Connection:
-        """Of those that hold bytes: the oldest request of a stranger, or else the oldest."""
+        """Return, of the connections that hold bytes, the stranger with the oldest request, or else the oldest one."""
         holders = [each for each in self._unfinished if each.held]
         return next((each for each in holders if not each.served), holders[0])
 

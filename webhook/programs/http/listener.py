@@ -1,4 +1,4 @@
-"""Takes connections for uvicorn, so that each is known from its first moment on and not only after its handshake."""
+"""The listening sockets of uvicorn servers. Each connection is counted from its start, not only after its handshake."""
 
 import asyncio
 import socket
@@ -16,26 +16,26 @@ from webhook.programs.http.connections import TICK_SECONDS, Cause, Connections
 from webhook.programs.http.protocol import HttpConnection
 
 CLOSE_SECONDS = 0.5
-"""How long, when the server stops, a client may take to answer the end of its idle TLS connection."""
+"""Time for a client, when the server stops, to answer the end of its idle TLS connection."""
 SOCKET_BYTES = 64 * 1024
-"""Of each direction of a connection, in the kernel: the memory limit of a container covers that, too, and by default it
-grows to several MiB for each connection. It also limits what one read takes."""
+"""Kernel buffer of each direction of a connection. The memory limit of a container covers these buffers too, and by
+default they grow to several MiB for each connection. The size also limits what one read returns."""
 ACCEPTS = 16
-"""Connections that are taken before others get their turn."""
+"""Connections that are accepted in a row before other work of the event loop."""
 BACKLOG = 2048
 TELL_SECONDS = 10.0
 EXHAUSTED_SECONDS = 0.1
-"""How long no connection is taken when the kernel has no room for one more."""
+"""Time without accepting connections after the kernel had no room for one more."""
 
 
 class Listener:
-    """One port.
+    """The listening socket of one port.
 
     Args:
-        bound: The socket; closed with this.
-        connections: Those of the port.
-        make: A connection for a client at that address.
-        context: For TLS; ``None``: there is none.
+        bound: The socket, which is closed with the listener.
+        connections: The connections of the port.
+        make: Returns a new connection for a client at an address.
+        context: The TLS context; ``None`` without TLS.
         tell: Takes how many connections were ended, by cause, every :data:`TELL_SECONDS` at most.
     """
 
@@ -56,7 +56,7 @@ class Listener:
         limits = connections.limits
         self._tls: dict[str, Any] = {}
         if context is not None:
-            # Shorter than the deadline of an answer, which would call this an answer that was not read.
+            # Shorter than the deadline of an answer, after which the connection counts as one with an unread answer.
             shutdown = limits.answer_seconds / 2
             self._tls = {
                 "ssl": context,
@@ -73,7 +73,7 @@ class Listener:
         self._loop.add_reader(bound.fileno(), self._accept)
 
     def close(self) -> None:
-        """Take no more connections; those that are there go on."""
+        """Accept no more connections. The open ones go on."""
         if self._bound.fileno() >= 0:
             self._loop.remove_reader(self._bound.fileno())
             self._bound.close()
@@ -81,7 +81,7 @@ class Listener:
             handshake.cancel()
 
     async def wait_closed(self) -> None:
-        """All connections have ended."""
+        """Wait for the handshakes to end, and stop the search for late connections."""
         self._timer.cancel()
         await asyncio.gather(*self._handshakes, return_exceptions=True)
 
@@ -99,7 +99,7 @@ class Listener:
                 client, address = self._bound.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
-            except OSError:  # no descriptors, no memory
+            except OSError:  # out of file descriptors or memory
                 self._pause()
                 return
             self._take(client, str(address[0]))
@@ -141,13 +141,13 @@ class Listener:
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server with limits, which handles no signals and whose stop does not wait for idle clients.
+    """A uvicorn server with limits. It handles no signals, and its stop does not wait for idle clients.
 
     Args:
-        config: Made with :func:`server_config`.
-        connections: Those of its port.
-        bound: The socket to listen at.
-        tell: As for :class:`Listener`.
+        config: The configuration, made with :func:`server_config`.
+        connections: The connections of the port.
+        bound: The socket to listen on.
+        tell: Takes the numbers of ended connections; see :class:`Listener`.
     """
 
     def __init__(
@@ -164,11 +164,11 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """None of them."""
+        """Leave all signals to the program."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - the signature of the base
-        """Listen."""
+        """Start to listen."""
         loop = asyncio.get_running_loop()
 
         def make(address: str) -> HttpConnection:
@@ -188,10 +188,10 @@ class Server(uvicorn.Server):
 
 
 def server_config(application: Application, context: ssl.SSLContext | None = None) -> uvicorn.Config:
-    """How uvicorn serves an application.
+    """Return the configuration of uvicorn for an application.
 
-    It leaves the levels and handlers of uvicorn's loggers alone, which are those of the whole process: what is told is
-    said by the root logger (:mod:`webhook.programs.log`), and :class:`HttpConnection` writes no access log.
+    It does not set the levels and handlers of uvicorn's loggers, because they belong to the whole process. Their
+    records go to the root logger (:mod:`webhook.programs.log`), and :class:`HttpConnection` writes no access log.
     """
     options: dict[str, Any] = {"ssl_context_factory": lambda *_: context} if context is not None else {}
     return uvicorn.Config(

@@ -1,8 +1,8 @@
-"""HTTP/1.1 as uvicorn speaks it, for clients that may want to fill the server.
+"""The HTTP/1.1 of uvicorn with limits, for clients that may try to exhaust the server.
 
-uvicorn leaves open how long a request may take and how much of it is kept: it waits without end for the first request,
-for headers and for bodies, keeps headers and trailers of any length, and queues requests that come before the answer to
-the last one. Here each of these has an end, and a body is kept in one place until all of it is there.
+uvicorn sets no limit to the time and the memory of a request: it waits without end for the first request, for headers
+and for bodies, keeps headers and trailers of any length, and queues requests that come before the answer to the last
+one. Here each of these has a limit, and a body is kept in one place until all of it has come.
 """
 
 import asyncio
@@ -18,25 +18,25 @@ from uvicorn.server import ServerState
 from webhook.programs.http.connections import Cause, Connection, Connections, Phase
 
 _BODY_PER_FRAMING = 64
-"""So many bytes of a body allow one byte more of what frames it: a chunk of 1 KiB takes 7, a chunk of one byte takes 5
-and as much of our time."""
+"""Bytes of a body that allow one more byte of framing. A chunk of 1 KiB has 7 bytes of framing; a chunk of one byte has
+5, and costs us as much time."""
 _FIELD_BYTES = 32
-"""What a header counts beside its name and value, as in RFC 9113 section 6.5.2: an object takes room, too."""
+"""Bytes that a header counts beside its name and value, as in RFC 9113 section 6.5.2: its object takes room, too."""
 
 
 class _Stop(Exception):
-    """Ends the parser in the middle of what it was given."""
+    """An exception that ends the parser in the middle of its input."""
 
 
 class HttpConnection(HttpToolsProtocol, Connection):
     """One connection of a client.
 
     Args:
-        config: Of the server.
-        state: Its state.
+        config: The configuration of the server.
+        state: The state of the server.
         connections: All connections of the port.
-        address: Of the client.
-        loop: On which it runs.
+        address: The address of the client.
+        loop: The event loop of the server.
     """
 
     def __init__(
@@ -57,35 +57,35 @@ class HttpConnection(HttpToolsProtocol, Connection):
         self._room = connections
         self._header_limit = connections.limits.header_bytes
         self._deaf = False
-        """Whether the rest of what the client sends is thrown away."""
+        """Whether everything that the client still sends is thrown away."""
         self._framing = 0
-        """Bytes of the request that are no body, less what its body allows."""
+        """Bytes of the request outside its body, less what :data:`_BODY_PER_FRAMING` allows for the body."""
         self._named = 0
-        """Bytes of its URL, headers and trailers."""
+        """Bytes of the URL, the headers and the trailers of the request."""
         self._over = False
-        """Whether the request says itself that its body is too long."""
+        """Whether the request announces a body that is too long."""
         self._task: asyncio.Task[None] | None = None
 
-    # What the transport tells.
+    # Callbacks of the transport.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """The handshake is done."""
+        """Begin to read requests: the handshake is done."""
         super().connection_made(transport)
-        if self._deaf:  # it had to go in the same moment
+        if self._deaf:  # it was ended in the same moment
             transport.abort()
             return
         if self.scheme == "https":
-            # What one write leaves in the buffers of TLS is seen at once. The TCP transport below has its own 64 KiB.
+            # So one write shows at once what it left in the buffers of TLS. The TCP transport below has its own 64 KiB.
             transport.set_write_buffer_limits(high=1, low=0)
         self._room.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The end."""
+        """Forget the connection, which has ended."""
         super().connection_lost(exc)
         self._room.leave(self)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of requests."""
+        """Parse bytes of requests."""
         if self._deaf:
             return
         self._framing += len(data)
@@ -101,16 +101,16 @@ class HttpConnection(HttpToolsProtocol, Connection):
                 self._refuse_long()
 
     def pause_writing(self) -> None:
-        """The client takes its answer slower than it comes."""
+        """Note that the client takes its answer slower than it is written."""
         super().pause_writing()
         if self.phase is Phase.ANSWER:
             self._room.stuck(self)
-        elif self.phase is Phase.IDLE:  # the answer is complete, and found to be too much only now
+        elif self.phase is Phase.IDLE:  # the answer is complete; only now its size is too much
             self._room.sending(self)
         self.loop.call_soon(self._weigh)  # it may end the connection, which the transport does not expect here
 
     def resume_writing(self) -> None:
-        """The client has taken what was written."""
+        """Note that the client has taken what was written."""
         super().resume_writing()
         if self.transport.is_closing():
             return
@@ -119,10 +119,10 @@ class HttpConnection(HttpToolsProtocol, Connection):
         elif self.phase is Phase.ANSWER:
             self._room.request_ends(self)
 
-    # What the parser tells.
+    # Callbacks of the parser.
 
     def on_message_begin(self) -> None:
-        """The first byte of a request."""
+        """Begin a request."""
         if self._deaf:
             raise _Stop
         if self.phase is not Phase.IDLE:
@@ -134,24 +134,24 @@ class HttpConnection(HttpToolsProtocol, Connection):
         self._room.begin(self)
 
     def on_url(self, url: bytes) -> None:
-        """A part of the URL."""
+        """Take a part of the URL."""
         self._name(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, or a trailer."""
+        """Take a header or a trailer."""
         self._name(len(name) + len(value) + _FIELD_BYTES)
         if len(name) == len(b"content-length") and name.lower() == b"content-length":
             self._over = int(value) > self._room.limits.body_bytes
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The end of the headers, so the application begins."""
+        """Start the application: all headers are there."""
         super().on_headers_complete()
         self._room.headers_end(self)
 
     def on_body(self, body: bytes) -> None:
-        """A part of the body. The application gets all of it at once, or so much as shows that it is too long."""
+        """Take a part of the body. The application gets all of it at once, or enough to see that it is too long."""
         size = len(body)
         self._framing -= size + size // _BODY_PER_FRAMING
         cycle = self.cycle
@@ -163,7 +163,7 @@ class HttpConnection(HttpToolsProtocol, Connection):
         self._room.hold(self, size)
 
     def on_message_complete(self) -> None:
-        """The last byte of the request."""
+        """End the request, whose last byte has come."""
         self._framing = 0
         if self._deaf:
             return
@@ -173,10 +173,10 @@ class HttpConnection(HttpToolsProtocol, Connection):
         else:
             self._room.request_ends(self)
 
-    # What the application's answer brings about.
+    # The end of the answer.
 
     def on_response_complete(self) -> None:
-        """The answer is written."""
+        """Forget the request, whose answer is written."""
         self.server_state.total_requests += 1
         self._task = None
         if self.transport.is_closing() or self.phase is Phase.ANSWER:
@@ -198,7 +198,7 @@ class HttpConnection(HttpToolsProtocol, Connection):
             self._room.rest(self)
 
     def _weigh(self) -> None:
-        """Count what waits for the client to take it."""
+        """Count the bytes that wait for the client to take them."""
         if not self.flow.write_paused or self.transport.is_closing():
             return
         waiting = self.transport.get_write_buffer_size()
@@ -212,10 +212,10 @@ class HttpConnection(HttpToolsProtocol, Connection):
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    # What ends it.
+    # The end of the connection.
 
     def abandon(self) -> None:
-        """End it at once, and forget what it holds."""
+        """End the connection at once, and forget what it holds."""
         self._forget()
         if (transport := self._open) is None:
             self.give_up()
@@ -223,7 +223,7 @@ class HttpConnection(HttpToolsProtocol, Connection):
             transport.abort()
 
     def close(self) -> None:
-        """End it as its client expects."""
+        """End the connection as its client expects."""
         self._deaf = True
         self.transport.close()
 
@@ -256,7 +256,7 @@ class HttpConnection(HttpToolsProtocol, Connection):
         self._room.sending(self)
 
     def _forget(self) -> None:
-        """Let go of the request that is there, if there is one; its application gets no more of it."""
+        """Forget the unanswered request, if there is one. The application gets no more of it."""
         self._deaf = True
         cycle = self._unanswered
         if cycle is None:
@@ -268,13 +268,13 @@ class HttpConnection(HttpToolsProtocol, Connection):
 
     @property
     def follows(self) -> bool:
-        """Whether its client takes an answer that has begun and goes on, such as a stream of events."""
+        """Whether the client is taking an answer that has begun and goes on, such as a stream of events."""
         cycle = self._unanswered
         return cycle is not None and cycle.response_started and not self.flow.write_paused
 
     @property
     def _unanswered(self) -> RequestResponseCycle | None:
-        """The request that the application has, if its answer is not complete."""
+        """The request that the application is answering, if there is one."""
         cycle: RequestResponseCycle | None = self.cycle
         return None if cycle is None or cycle.response_complete else cycle
 
@@ -284,7 +284,7 @@ class HttpConnection(HttpToolsProtocol, Connection):
 
     @property
     def _open(self) -> asyncio.Transport | None:
-        """The transport, once there is one."""
+        """The transport; ``None`` before the handshake is done."""
         return self.transport
 
     def _end_after_answer(self) -> None:

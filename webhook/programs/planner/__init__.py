@@ -1,1 +1,1 @@
-"""The planner: the program that has the cards of waiting pods chosen, and writes what was chosen."""
+"""The planner: the program that lets the decisions choose cards for waiting pods, and writes the choices."""

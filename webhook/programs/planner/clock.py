@@ -1,4 +1,4 @@
-"""Both clocks of the planner, as one value."""
+"""The two clocks of the planner, as one value."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -11,9 +11,9 @@ def _utc_now() -> datetime:
 
 
 class Clock(NamedTuple):
-    """What time it is."""
+    """The two clocks."""
 
     monotonic: Callable[[], float] = monotonic
-    """Seconds that never go back."""
+    """Returns seconds that never go back."""
     now: Callable[[], datetime] = _utc_now
-    """In UTC."""
+    """Returns the time in UTC."""

@@ -1,4 +1,4 @@
-"""What the program asks of whoever decides: the seam between the planner's loop and its pure core."""
+"""The interface between the planner's loop and its pure decisions."""
 
 from collections.abc import Callable, Sequence, Set
 from datetime import datetime
@@ -16,35 +16,35 @@ from webhook.objects.pod import Namespace
 
 
 class Follower(Protocol):
-    """Hears of pods and nodes."""
+    """An object that is told of each change of pods and nodes."""
 
     def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
-        """The pod ``namespace/name`` is like that now; ``None``: there is none that has not ended."""
+        """Take the new state of the pod ``namespace/name``; ``None`` if it is gone or has ended."""
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
-        """The node is like that now, and has that topology as far as one is known that can be relied on."""
+        """Take the new state of a node; ``None`` if it is gone. ``topology`` is ``None`` if no usable one is known."""
 
 
 class Decisions(Follower, Protocol):
-    """One time as the leader: it hears of all nodes, then of all pods, then of what changes."""
+    """The decisions of one term as the leader. They are told of all nodes, then of all pods, then of each change."""
 
     @property
     def report(self) -> PlannerReport:
-        """How it stood after the last decisions."""
+        """The report after the last decisions."""
 
     def decide(self, now: float, at: datetime, busy: Set[str]) -> Sequence[Write]:
-        """What is to be written. It takes less than a second; while there is something, it is asked again soon.
+        """Return the writes to make. It takes less than a second. After a call with writes the next call comes soon.
 
         Args:
             now: Seconds of a clock that never goes back.
             at: The time, in UTC.
-            busy: Pods, by ``namespace/name``, about which it is not asked: what was written of them last is not
-                settled yet, or the API server has just refused it.
+            busy: Pods, by ``namespace/name``, to leave out: the outcome of their last write is not known yet, or the
+                API server has just refused it.
         """
 
 
 NamespaceOf = Callable[[str], Namespace]
-"""The namespace of that name; one with ``known`` unset if there is none."""
+"""Returns the namespace of that name; one with ``known`` unset if there is none."""
 MakeDecisions = Callable[[NamespaceOf], Decisions]
 
 
@@ -53,7 +53,7 @@ class PlaceDecisions:
 
     Args:
         policy: The configuration.
-        namespaces: Gives what is known of a namespace.
+        namespaces: Returns the namespace of a name.
     """
 
     def __init__(self, policy: AdmitPolicy, namespaces: NamespaceOf) -> None:
@@ -65,5 +65,5 @@ class PlaceDecisions:
 
     @property
     def report(self) -> PlannerReport:
-        """How it stood after the last decisions."""
+        """The report after the last decisions."""
         return self._planner.report

@@ -1,4 +1,4 @@
-"""Whether a pod is as a JSON patch makes it: what is asked when the answer to the patch was lost."""
+"""The comparison of a pod with a JSON patch, for when the answer to the patch was lost."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,12 +14,12 @@ _UID = "/metadata/uid"
 
 
 def has_effect(document: bytes | msgspec.Raw, operations: Sequence[Operation]) -> bool:
-    """Whether it is the pod that they test for, and each value that they set stands there; not so if they set none.
+    """Return whether the document is the pod that ``operations`` test for, and has each value that they set.
 
-    Entries of lists are not looked at, because others shift them.
+    The answer is ``False`` if they set no value. Entries of lists are left out, because other writes shift them.
 
     Raises:
-        msgspec.DecodeError: it is no JSON.
+        msgspec.DecodeError: the document is no JSON.
     """
     pod = decode_answer(_ANY, document)
     wanted = [one for one in operations if one.op in ("add", "replace") and not _is_entry(one.path)]

@@ -1,6 +1,7 @@
-"""One planner leads, by a Lease that it renews only while it can plan: only then does the webhook hold pods back.
+"""The election of one planner by a Lease. The leader renews it only while it can plan.
 
-A leader that cannot renew stops to write before another replica may begin. ``certs/election.py`` has the decision.
+The webhook holds pods back only while the Lease is renewed. A leader that cannot renew stops writing before another
+replica may begin. ``certs/election.py`` has the decision.
 """
 
 import asyncio
@@ -18,30 +19,30 @@ from webhook.programs.planner.clock import Clock
 from webhook.programs.planner.lease import PlannerLease
 
 LEASE_SECONDS = 15.0
-"""For so long after a change of the Lease no other replica takes it, each by its own clock."""
+"""Time after a change of the Lease in which no other replica takes it, each by its own clock."""
 WRITES_SECONDS = 10.0
-"""For so long after the last renewal the leader writes. What it sends at the end of them has the rest of the Lease to
-arrive: :data:`webhook.programs.planner.writer.REQUEST_SECONDS`."""
+"""Time after the last renewal in which the leader writes. A request that it sends at its end has the rest of the Lease
+to arrive: :data:`webhook.programs.planner.writer.REQUEST_SECONDS`."""
 RENEW_SECONDS = 5.0
 LOOK_SECONDS = 2.0
-"""Between two looks of a replica that does not lead, and after a failure."""
+"""Time between two looks of a replica that does not lead, and after a failure."""
 REQUEST_SECONDS = 4.0
-"""Two tries fit into the time between a renewal that is due and the end of the writes."""
+"""Longest time of a request. Two tries fit between the time at which a renewal is due and the end of the writes."""
 GIVE_BACK_SECONDS = 3.0
 
 ERRORS_NAME = "leases"
 
 
 class Leadership:
-    """Whether this replica leads.
+    """The leadership of this replica.
 
     Args:
-        lease: What the replicas lead by.
-        identity: Of this replica, unlike that of all others and of its own predecessors.
-        inability: Says why this replica cannot plan at the moment; empty when it can.
+        lease: The Lease by which the replicas lead.
+        identity: The identity of this replica, which no other replica and no predecessor has.
+        inability: Returns why this replica cannot plan at the moment; empty when it can.
         errors: Counts failed requests, by resource and kind.
-        log: Takes what changes.
-        clock: The time; that of the day is for people who read the Lease.
+        log: Takes each change.
+        clock: The clocks; the time of day is only for people who read the Lease.
     """
 
     def __init__(
@@ -62,15 +63,15 @@ class Leadership:
         self._clock = clock
         self._observed: ObservedLease | None = None
         self._renewed: float | None = None
-        """When the last renewal was sent that the API server took; None: this replica does not hold the Lease."""
+        """The time at which the last accepted renewal was sent; ``None`` if this replica does not hold the Lease."""
         self._told = False
-        """Whether the log says that this replica leads."""
+        """The leadership that was logged last."""
         self._problem = ""
-        """What the log says is in the way."""
+        """The problem that was logged last."""
 
     @property
     def leads(self) -> bool:
-        """Whether this replica may write at this moment. In any thread."""
+        """Whether this replica may write at this moment. May be read in any thread."""
         renewed = self._renewed
         return renewed is not None and self._clock.monotonic() - renewed < WRITES_SECONDS
 
@@ -81,12 +82,12 @@ class Leadership:
             await asyncio.sleep(seconds * random.uniform(0.8, 1.0))  # noqa: S311 - so that replicas do not ask together; no secret
 
     async def look(self) -> float:
-        """Look once, and take or renew the Lease if that may be done; returns after how many seconds to look again."""
+        """Look once, and take or renew the Lease if possible; return after how many seconds to look again."""
         problem = self._inability()
         taken = False
         if not problem:
             try:
-                with suppress(Conflict):  # another replica was quicker, or a person edited it
+                with suppress(Conflict):  # another replica was quicker, or a person edited the Lease
                     taken = await self._take()
             except ApiError as error:
                 self._errors[ERRORS_NAME, error.kind] += 1
@@ -95,7 +96,7 @@ class Leadership:
         return RENEW_SECONDS if taken else LOOK_SECONDS
 
     async def give_back(self) -> None:
-        """Hold the Lease no longer, so that another replica may take it at once. No write may be on its way."""
+        """Give the Lease up, so that another replica may take it at once. No write may be on its way."""
         held, self._renewed = self._renewed, None
         if held is not None:
             with suppress(ApiError, TimeoutError):
@@ -112,7 +113,7 @@ class Leadership:
                 await self._lease.replace(found, self._spec(found, held=False))
 
     async def _take(self) -> bool:
-        """Whether the Lease is ours now."""
+        """Take or renew the Lease if it may be taken; return whether it is ours now."""
         found = await self._lease.get()
         began = self._clock.monotonic()
         if found is not None:
@@ -130,7 +131,7 @@ class Leadership:
         return lease_spec(found, self.identity, self._clock.now(), duration=LEASE_SECONDS, held=held)
 
     def _tell(self, problem: str) -> None:
-        """Log what is new."""
+        """Log a new problem, and a change of the leadership."""
         if problem != self._problem:
             self._problem = problem
             self._log.say("warning" if problem else "info", "election", text=problem or "the Lease can be had again")

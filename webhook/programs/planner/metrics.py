@@ -31,24 +31,24 @@ WAITING = frozenset(
         PlaceReason.GROUP_INCOMPLETE,
     )
 )
-"""Why a pod may wait."""
+"""The reasons for which a pod may wait."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vitals:
-    """How the planner is at this moment."""
+    """The state of the planner at this moment."""
 
     leads: bool
     report: PlannerReport | None
-    """How its pods stand, if it leads."""
+    """The report about waiting pods; ``None`` if this replica does not lead."""
     caches: tuple[CacheReport, ...]
     events_lost: int
     attribution: Attribution = field(default_factory=Attribution)
-    """Which pod holds which card, if it leads."""
+    """The cards that pods hold; empty if this replica does not lead."""
 
 
 def families(counts: Counts, vitals: Callable[[], Vitals]) -> Iterator[Metric]:
-    """All metrics. A counter whose labels are known is there with 0, because a rate needs a value to grow from."""
+    """Return all metrics. A counter whose labels are known starts with 0, because a rate needs a value to grow from."""
     now = vitals()
     yield info("planner_build", "1; the label names the version of the planner.", version=__version__)
     yield gauge("planner_leader", "Whether this replica chooses cards.", (), {(): float(now.leads)})
@@ -63,7 +63,7 @@ def families(counts: Counts, vitals: Callable[[], Vitals]) -> Iterator[Metric]:
 
 
 def _cards(found: Attribution) -> Iterator[Metric]:
-    """Of the leader alone: two series for one card could not be joined."""
+    """Return the metrics of cards. Only the leader has them, because two series for one card could not be joined."""
     yield gauge(
         "pod_gpu_info",
         "1 for each whole card that a pod holds for itself; its traffic is the pod's.",
@@ -116,7 +116,7 @@ def _program(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
 
 
 def _waiting(report: PlannerReport) -> Iterator[Metric]:
-    """Of the leader alone, so that a sum over the replicas counts each pod once."""
+    """Return the metrics of waiting pods. Only the leader has them, so that sums over replicas count each pod once."""
     waiting = report.waiting.copy()
     yield gauge(
         "waiting_pods",

@@ -1,7 +1,7 @@
-"""What the planner knows of the cluster: mirrors of pods, nodes, namespaces and what agents publish.
+"""The planner's mirrors of the cluster: of pods, nodes, namespaces and the objects that agents publish.
 
-Whoever decides or answers questions follows them, and hears of all nodes, then of all pods, then of what changes.
-Topologies are brought up to date between two decisions, however often a node was written meanwhile.
+The decisions and the extender follow the mirrors: they are told of all nodes, then of all pods, then of each change.
+Topologies are brought up to date once between two decisions, however often a node was written meanwhile.
 """
 
 from collections.abc import Callable
@@ -44,26 +44,26 @@ from webhook.words.nesting import decode_answer
 from webhook.words.node_names import config_map_name
 
 AGENTS = Limit(objects=20_000, bytes=64 * 1024 * 1024)
-"""Four times the 5,000 nodes that Kubernetes supports; what an agent says of traffic is kept compressed."""
+"""Limit for four times the 5,000 nodes that Kubernetes supports. The traffic of a node is kept compressed."""
 PODS = Limit(objects=300_000, bytes=512 * 1024 * 1024)
-"""Twice the 150,000 pods that Kubernetes supports: kubernetes.io, "Considerations for large clusters"."""
+"""Limit for twice the 150,000 pods that Kubernetes supports: kubernetes.io, "Considerations for large clusters"."""
 POD_WEIGHT, HELD_WEIGHT, UNBOUND_WEIGHT = 300, 60, 4096
 _FINISHED = ("Succeeded", "Failed")
 
 
 class KeptNode(NamedTuple):
-    """A node, and what HAMi says of its GPUs."""
+    """A node, and HAMi's annotations about its GPUs."""
 
     record: NodeRecord
     texts: Packed
 
 
 class AgentSign(NamedTuple):
-    """An agent's last sign of life, and what it says of traffic."""
+    """An agent's last sign of life, and the traffic that it reports."""
 
     heartbeat: Heartbeat
     traffic: Packed | None
-    """The annotation of its Lease; None without, or with one that is too long."""
+    """The annotation of its Lease; ``None`` if it is missing or too long."""
 
 
 class _Status(msgspec.Struct):
@@ -78,15 +78,15 @@ _PHASED = msgspec.json.Decoder(_Phased)
 
 
 class Mirrors:
-    """The mirrors that the planner wants kept.
+    """The mirrors of the planner.
 
     Args:
-        namespace: Where the agents publish.
+        namespace: The namespace in which the agents publish.
         max_age: ``binding.topologyMaxAgeSeconds``.
-        wake: Called when something changed that decisions may depend on.
+        wake: Called after each change that decisions may depend on.
         tell: Takes a text for the log.
-        clock: Seconds that never go back.
-        wall: Seconds since the epoch.
+        clock: Returns seconds that never go back.
+        wall: Returns seconds since the epoch.
     """
 
     def __init__(
@@ -103,13 +103,13 @@ class Mirrors:
         self._wake = wake
         self._followers: list[Follower] = []
         self._names: dict[str, str] = {}
-        """The names of nodes, by those of their ConfigMaps."""
+        """The names of nodes, by the names of their ConfigMaps."""
         self._changed: set[str] = set()
-        """Nodes of which something changed that their topology may depend on."""
+        """Nodes with a change that their topology may depend on."""
         self._told: dict[str, tuple[NodeRecord, NodeTopology | None]] = {}
-        """What is known of each node, as the follower was told."""
+        """The record and the topology of each node, as the followers were told."""
         self._fresh: set[str] = set()
-        """ConfigMaps whose agents were heard of lately."""
+        """Names of the ConfigMaps whose agents gave a sign of life lately."""
 
         self.keeper = keeper = Keeper(tell=tell, clock=clock)
         self.namespaces: Cache[Namespace] = keeper.keep(
@@ -131,26 +131,26 @@ class Mirrors:
 
     @property
     def waiting_for(self) -> str:
-        """What was never known yet, and why as far as that is known; empty when all was."""
+        """The mirrors that were never filled yet, with the reasons that are known; empty when all were filled."""
         return waiting(self.keeper.missing)
 
     @property
     def blindness(self) -> str:
-        """Why no decision can be based on this at the moment; empty when it can."""
+        """The reason for which no decision can be based on the mirrors at the moment; empty if there is none."""
         if waiting_for := self.waiting_for:
             return f"waiting for {waiting_for}"
         return blindness(self.pods, self.nodes)
 
     def report(self) -> tuple[CacheReport, ...]:
-        """How each of them is. In any thread."""
+        """Return the report of each mirror. May be called in any thread."""
         return self.keeper.report()
 
     def namespace(self, name: str) -> Namespace:
-        """The namespace; one with ``known`` unset if there is none."""
+        """Return the namespace; one with ``known`` unset if there is none."""
         return self.namespaces.get(name) or Namespace(name, known=False)
 
     def traffic(self, node: str, now: datetime) -> Traffic | None:
-        """What the GPUs of a node did until a moment ago; None where its agent does not say it, or says it badly."""
+        """Return the recent traffic of a node's GPUs; ``None`` if its agent reports none, or a malformed or old one."""
         sign = self.leases.get(config_map_name(node))
         if sign is None or sign.traffic is None:
             return None
@@ -162,7 +162,7 @@ class Mirrors:
         return found if is_recent(found, now) else None
 
     def take_pod(self, pod: VersionedObject) -> None:
-        """The pod is like that, as an answer of the API server beside the watch said."""
+        """Put a pod into the mirror that the API server returned in another answer than the watch."""
         status = decode_answer(_PHASED, pod.document).status
         if status and status.phase in _FINISHED:
             self.pods.drop(pod)
@@ -170,7 +170,7 @@ class Mirrors:
             self.pods.put(pod)
 
     def follow(self, follower: Follower) -> None:
-        """Tell this one from now on, and of all that is known already."""
+        """Tell ``follower`` of all nodes and pods that are known, and from now on of each change."""
         self._followers.append(follower)
         for name, (record, topology) in self._told.items():
             follower.node_changed(name, record, topology)
@@ -178,11 +178,11 @@ class Mirrors:
             follower.pod_changed(key, None, pod)
 
     def leave(self, follower: Follower) -> None:
-        """Tell this one no more; said twice it changes nothing."""
+        """Tell ``follower`` of no more changes. A second call changes nothing."""
         self._followers = [each for each in self._followers if each is not follower]
 
     def refresh(self) -> None:
-        """Bring the topologies up to date, and tell of the nodes that changed."""
+        """Bring the topologies up to date, and tell the followers of the nodes that changed."""
         self._compare_ages()
         changed, self._changed = self._changed, set()
         for name in changed:
@@ -205,7 +205,7 @@ class Mirrors:
             follower.node_changed(name, record, topology)
 
     def _topology(self, name: str, record: NodeRecord) -> NodeTopology | None:
-        """The one to rely on, as a Binding would; what HAMi says is only read where it may count."""
+        """Return the topology that a Binding would rely on. HAMi's annotations are only read where they may be used."""
         published = self._sources.published(name)
         uuids = [gpu.uuid for gpu in record.registered]
         is_fresh = config_map_name(name) in self._fresh
@@ -219,7 +219,7 @@ class Mirrors:
         return chosen.topology if chosen else None
 
     def _compare_ages(self) -> None:
-        """Agents fall silent without a message, and Leases are renewed without a change of anything else."""
+        """Note the nodes whose agents fell silent or came back: no other object changes with that."""
         signs = self.leases.values()
         fresh = {key for key, sign in signs.items() if self._sources.is_fresh(sign.heartbeat, self._max_age)}
         turned, self._fresh = fresh ^ self._fresh, fresh

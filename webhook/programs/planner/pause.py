@@ -1,4 +1,4 @@
-"""Has no planner lead for a while, so that no pod is held back any more."""
+"""The pause of all planners: for a while none of them leads, so that no pod is held back."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,20 +9,20 @@ from webhook.programs.planner.lease import PlannerLease
 from webhook.words import names
 
 PAUSE_SECONDS = 300
-"""Planners wait so long before one of them leads again."""
+"""Time before a planner leads again."""
 ATTEMPTS = 5
 
 
 async def pause(lease: PlannerLease, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> bool:
-    """Take the Lease in the name of none: the planner that leads finds that out at its next renewal.
+    """Take the Lease under a name that no planner has. The planner that leads sees it at its next renewal.
 
-    Webhooks know the name, and hold no pod back while it is there.
+    Webhooks know the name, and hold no pod back while it stands in the Lease.
 
     Returns:
-        Whether there is a Lease that planners lead by.
+        Whether there is a Lease of the planners.
 
     Raises:
-        ApiError: it cannot be had.
+        ApiError: the Lease cannot be read or written.
     """
     for attempt in range(ATTEMPTS):
         found = await lease.get()
@@ -30,7 +30,7 @@ async def pause(lease: PlannerLease, *, now: Callable[[], datetime] = lambda: da
             return False
         try:
             await lease.replace(found, lease_spec(found, names.PLANNER_PAUSED, now(), duration=PAUSE_SECONDS))
-        except Conflict:  # a planner renewed it in between
+        except Conflict:  # a planner renewed the Lease in between
             if attempt == ATTEMPTS - 1:
                 raise
         else:

@@ -1,4 +1,4 @@
-"""Lets all pods go that wait for the planner or are limited to its choice, for when no planner will look after them."""
+"""The release of all pods that wait for the planner or are limited to its choice, for when no planner will follow."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -21,9 +21,9 @@ from webhook.words.choices import Placement
 from webhook.words.errors import GpuTopologyError
 
 PASSES = 3
-"""Pods come while others are let go; a pass that finds nothing is the last."""
+"""Most passes over all pods. New pods come during a pass; a pass that finds nothing is the last."""
 ATTEMPTS = 5
-"""For one pod: others write it too."""
+"""Most attempts for one pod, because other programs write it too."""
 DELAY_SECONDS = 0.2
 PARALLEL = 8
 UNPROCESSABLE = 422
@@ -33,7 +33,7 @@ LISTED = "list pods without a node"
 
 
 class Step(StrEnum):
-    """What was done about a pod."""
+    """The change of a pod by the release."""
 
     OPENED = "gate opened"
     UNPINNED = "pin removed"
@@ -41,22 +41,22 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """One pod that waited, or was pinned."""
+    """The result for one pod that waited or was pinned."""
 
     namespace: str
     name: str
     step: Step
     problem: str = ""
-    """Why it could not be done; empty if it was."""
+    """The reason of a failure; empty after success."""
 
 
 class Release:
-    """Lets pods go: opens our gate, whatever the pod requires, and removes our pin; other gates and lists stay.
+    """A release of pods. It opens our gate, whatever a pod requires, and removes our pin; other gates and lists stay.
 
     Args:
-        api: The API server; writes as the planner.
-        instance: Who does it.
-        now: The time, in UTC.
+        api: The API server; it is written to as the planner.
+        instance: The reporting instance of Events.
+        now: Returns the time, in UTC.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Release:
         self._slots = asyncio.Semaphore(PARALLEL)
 
     async def all(self, namespace: str = "") -> list[Released]:
-        """Let the pods of a namespace go, or those of all namespaces; what became of each that there was.
+        """Release the pods of a namespace, or of all namespaces; return the result for each pod that needed it.
 
         Raises:
             ApiError: the pods cannot be listed.
@@ -100,7 +100,7 @@ class Release:
             return await self._release(found)
 
     async def _release(self, found: VersionedObject) -> Released | None:
-        """What became of it; ``None`` if there was nothing to do, or it is gone."""
+        """Release one pod, and return the result; ``None`` if there was nothing to do, or the pod is gone."""
         namespace, _, name = found.name.partition("/")
         pod: VersionedObject | None = found
         step, problem = Step.OPENED, ""
@@ -128,7 +128,7 @@ class Release:
         return Released(namespace, name, step, problem)
 
     async def _tell(self, pod: PodRecord) -> None:
-        """Create an Event. The pod is released all the same if that fails."""
+        """Create an Event. If that fails, the pod stays released."""
         regarding = {"apiVersion": "v1", "kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
         at = self._now()
         note = RELEASED_BY_HAND.say().advice
@@ -140,13 +140,13 @@ class Release:
 
 
 def merged(*passes: Iterable[Released]) -> list[Released]:
-    """What became of each pod in the end, by namespace and name."""
+    """Return the last result of each pod, sorted by namespace and name."""
     found = {(one.namespace, one.name): one for these in passes for one in these}
     return [found[key] for key in sorted(found)]
 
 
 def _is_ours(pod: VersionedObject) -> bool:
-    """Whether there may be something to do: one that cannot be read is told of later."""
+    """Return whether the pod may need a release. A pod that cannot be read becomes a problem later."""
     try:
         return _step(read_pod(pod.document, pod.name, None)) is not None
     except GpuTopologyError:
@@ -154,7 +154,7 @@ def _is_ours(pod: VersionedObject) -> bool:
 
 
 def _step(pod: PodRecord) -> Step | None:
-    """What is to be done about a pod; ``None``: nothing."""
+    """Return the change that a pod needs; ``None`` if it needs none."""
     unbound = pod.unbound
     if unbound is None:
         return None

@@ -1,4 +1,4 @@
-"""Has decisions made again and again while this replica leads, and tries them out before it may lead."""
+"""The rounds of decisions: made again and again while this replica leads, and on trial before it may lead."""
 
 import asyncio
 import traceback
@@ -21,31 +21,31 @@ from webhook.programs.planner.mirrors import Mirrors
 from webhook.programs.planner.writer import Writer
 
 EVERY_SECONDS = 1.0
-"""Between two rounds if nothing changes: time passes, and pods wait for its passing."""
+"""Time between two rounds if nothing changes: some pods wait for time to pass."""
 QUIET_SECONDS = 0.02
-"""Changes come in bursts: a round begins when none came for so long,"""
+"""Time without a change after which a round begins, because changes come in bursts."""
 PATIENT_SECONDS = 0.25
-"""but not later than so long after the first."""
+"""Longest time from the first change of a burst to the round."""
 MOST_OF_A_CORE = 0.5
-"""For rounds, so that the planner does not slow down its neighbours in a rush: a pause follows each."""
+"""Share of a CPU core for rounds. A pause follows each, so that a busy planner does not slow down its neighbours."""
 TRIAL_SECONDS = 15.0
-"""Between two trials after one that failed."""
+"""Time from a failed trial to the next."""
 
 
 def rest_after(spent: float) -> float:
-    """Seconds for which the planner rests after a round that took so many seconds of CPU."""
+    """Return the seconds of rest after a round that took ``spent`` seconds of CPU."""
     return min(EVERY_SECONDS, spent * (1.0 / MOST_OF_A_CORE - 1.0))
 
 
 class Stirred:
-    """That something changed, as of when, on the clock of the event loop."""
+    """The signal that something changed, with its time on the clock of the event loop."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
         self._last = 0.0
 
     def __call__(self) -> None:
-        """Something changed just now."""
+        """Note that something changed just now."""
         self._event.set()
         self._last = asyncio.get_running_loop().time()
 
@@ -62,19 +62,19 @@ class Stirred:
 
 
 class Rounds:
-    """The loop of the planner. Only what a leader decides is written.
+    """The loop of the planner. Only the decisions of a leader are written.
 
-    What decides is made anew each time that this replica becomes the leader, so nothing that it remembers outlives a
-    time in which another one led. A replica stands for election only once a trial went well: an exception must not
-    leave pods waiting for a leader that fails again and again.
+    The :class:`Decisions` are made anew each time that this replica becomes the leader, so that their memory does not
+    outlive the term of another leader. A replica stands for election only after a successful trial: an exception must
+    not leave pods waiting for a leader that fails again and again.
 
     Args:
-        mirrors: What is known of the cluster.
-        make: Makes what decides.
-        stirred: Hears of each change.
-        counts: Takes what was done.
+        mirrors: The mirrors of the cluster.
+        make: Makes the decisions of a term.
+        stirred: The signal of each change.
+        counts: The counts of the planner.
         log: Takes bugs.
-        clock: The time.
+        clock: The clocks.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class Rounds:
         self._clock = clock
         self._decisions: Decisions | None = None
         self.report: PlannerReport | None = None
-        """How it stands, while this replica leads."""
+        """The report of the last round; ``None`` while this replica does not lead."""
         self._unproven = "nothing was decided on trial yet"
         self._not_before = 0.0
-        """When the next trial is, on the clock that never goes back."""
+        """The time of the next trial, on the clock that never goes back."""
 
     @property
     def inability(self) -> str:
-        """Why this replica cannot plan at the moment; empty when it can."""
+        """The reason for which this replica cannot plan at the moment; empty when it can."""
         return self._mirrors.blindness or self._unproven
 
     async def run(self, leadership: Leadership, writer: Writer) -> NoReturn:
@@ -114,7 +114,7 @@ class Rounds:
             await asyncio.sleep(rest_after(process_time() - began))
 
     def round(self, busy: Set[str], *, leads: bool) -> Sequence[Write]:
-        """Bring what is known up to date, and decide; what is to be written, if this replica leads."""
+        """Bring the topologies up to date and decide; return the writes, which are none unless this replica leads."""
         writes: Sequence[Write] = ()
         with self._guarded():
             self._mirrors.refresh()
@@ -127,13 +127,16 @@ class Rounds:
         return writes
 
     def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
-        """:class:`webhook.programs.planner.decisions.Follower`: an exception must not end a mirror."""
+        """Tell the decisions of a pod; an exception must not end the mirror.
+
+        See :class:`webhook.programs.planner.decisions.Follower`.
+        """
         with self._guarded():
             if self._decisions is not None:
                 self._decisions.pod_changed(key, before, after)
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
-        """The same."""
+        """Tell the decisions of a node; an exception must not end the mirror."""
         with self._guarded():
             if self._decisions is not None:
                 self._decisions.node_changed(name, record, topology)
@@ -143,7 +146,7 @@ class Rounds:
         if decisions is None:
             decisions = self._decisions = self._make(self._mirrors.namespace)
             self._mirrors.follow(self)
-        if decisions is not self._decisions:  # it could not even hear of what there is
+        if decisions is not self._decisions:  # an exception came while they were told of the cluster
             return ()
         began = self._clock.monotonic()
         writes = decisions.decide(began, self._clock.now(), busy)

@@ -1,4 +1,4 @@
-"""Puts the planner together, and runs it until SIGTERM or SIGINT."""
+"""The run of the planner: its parts are put together, and work until SIGTERM or SIGINT."""
 
 import asyncio
 import signal
@@ -39,59 +39,59 @@ from webhook.programs.upkeep import Upkeep
 from webhook.words import names
 
 SECONDS = 10.0
-"""For one request, where nothing else is said."""
+"""Default for the longest time of a request."""
 STALL_SECONDS = 60.0
-"""A loop that stands still for so long will not move again: a new process may get through."""
+"""Time for which the loop may stand still. After it the loop will not run again, but a new process may succeed."""
 FINISH_SECONDS = 4.0
-"""For writes that are on their way at the end."""
+"""Time for writes that are on their way at the stop."""
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannerSettings:
-    """What the command line and the configuration say."""
+    """The settings from the command line and the configuration."""
 
     namespace: str
-    """Of the Lease."""
+    """The namespace of the Lease."""
     topology_namespace: str
-    """Where the agents publish."""
+    """The namespace in which the agents publish."""
     max_age: float
     """``binding.topologyMaxAgeSeconds``."""
     pod_name: str
-    """Of this replica, where it is one of a Deployment."""
+    """The pod of this replica; empty outside a Deployment."""
     kubeconfig: Where
-    """None: this program runs as a pod."""
+    """The kubeconfig; ``None`` if this program runs as a pod."""
     host: str
     port: int
     counts: tuple[str, ...] = (HAMI_RESOURCES.count,)
     """Names of the resources by which pods ask for numbers of HAMi's GPUs."""
     expects_nvlink: bool = True
-    """Whether hints are given about NVLinks over which nothing goes, where neither pod nor namespace says it."""
+    """Whether hints about unused NVLinks are given for a pod for which neither pod nor namespace says it."""
 
 
 class Companion(Protocol):
-    """Answers from the mirrors of a planner, on its loop, whether or not that one leads."""
+    """A part of the program that answers from the planner's mirrors, on its loop, whether or not this replica leads."""
 
     async def open(self) -> None:
-        """Begin."""
+        """Start."""
 
     async def close(self) -> None:
-        """End."""
+        """Stop."""
 
     def families(self) -> Iterator[Metric]:
-        """Its metrics. In any thread."""
+        """Return the metrics of the companion. May be called in any thread."""
 
 
 MakeCompanion = Callable[[Mirrors, Log], Companion]
 
 
 def run(settings: PlannerSettings, make: MakeDecisions, companion: MakeCompanion | None = None) -> None:
-    """Plan until SIGTERM or SIGINT: then writes that are on their way get a few seconds, and the Lease is given back.
+    """Plan until SIGTERM or SIGINT. Then writes that are on their way get a few seconds, and the Lease is given up.
 
     Args:
-        settings: Where to.
-        make: Makes what decides.
-        companion: Makes what runs beside it; None: nothing does.
+        settings: The settings of the planner.
+        make: Makes the decisions of a term.
+        companion: Makes the companion that runs beside the planner; ``None`` for none.
 
     Raises:
         ConfigError: there is no way to an API server.
@@ -134,7 +134,7 @@ async def _serve(
 
 
 async def _close(program: "Program", beside: Companion | None) -> None:
-    """Both at the same time, since each takes some seconds."""
+    """Close both at the same time, because each takes some seconds."""
     async with asyncio.TaskGroup() as group:
         group.create_task(program.close())
         if beside:
@@ -148,14 +148,14 @@ def _families(program: "Program", beside: Companion | None) -> Iterator[Metric]:
 
 
 class Program:
-    """All parts of one planner.
+    """The parts of one planner.
 
     Args:
-        settings: Where to.
-        make: Makes what decides.
-        session: To the API server; whoever made it closes it.
+        settings: The settings of the planner.
+        make: Makes the decisions of a term.
+        session: The connections to the API server; the caller closes them.
         log: Takes what happens.
-        clock: The time.
+        clock: The clocks.
     """
 
     def __init__(
@@ -204,17 +204,17 @@ class Program:
 
     @property
     def waiting_for(self) -> str:
-        """What was never known yet; empty when the mirrors are filled. In any thread."""
+        """The mirrors that were never filled yet; empty when all were. May be read in any thread."""
         found = self.mirrors.waiting_for
         return f"waiting for {found}" if found else ""
 
     def open(self) -> None:
-        """Begin."""
+        """Start all parts."""
         for each in (self._mirroring, self._election, self._deciding):
             each.open()
 
     async def close(self) -> None:
-        """Decide no more, end what is on its way, and let another replica lead."""
+        """Stop deciding, finish the writes that are on their way, and let another replica lead."""
         await self._deciding.close()
         await self._writer.close(FINISH_SECONDS)
         await self._election.close()
@@ -223,11 +223,11 @@ class Program:
         await self._events.close()
 
     def families(self) -> Iterator[Metric]:
-        """The metrics. In any thread."""
+        """Return the metrics. May be called in any thread."""
         return families(self.counts, self._vitals)
 
     def bug(self, traceback: str) -> None:
-        """Log it."""
+        """Log an unexpected exception."""
         self._log.say("error", "bug", traceback=traceback)
 
     def _vitals(self) -> Vitals:

@@ -1,6 +1,6 @@
-"""Whose traffic it is, and whose NVLinks nothing goes over: a look at a few nodes each second, while this one leads.
+"""The pods behind the traffic of GPUs, and hints about unused NVLinks: a look at a few nodes each second by the leader.
 
-It is apart from the decisions about waiting pods, which never wait for it.
+It is separate from the decisions about waiting pods, which never wait for it.
 """
 
 import asyncio
@@ -26,20 +26,20 @@ from webhook.words import names
 
 EVERY_SECONDS = 1.0
 LOOKS = 60
-"""In so many looks the traffic of all nodes is judged: agents renew their Leases once a minute."""
+"""Looks in which the traffic of all nodes is judged once. Agents renew their Leases once a minute."""
 CHANGED_AT_A_TIME = 100
-"""Nodes whose pods have changed, of which one look finds out anew who has which card."""
+"""Most nodes for which one look finds the holders of cards anew after a change of their pods."""
 MOST_SERIES = 20_000
-"""Of the metric that says which pod holds which card."""
+"""Most series of the metric that says which pod holds which card."""
 TOLD_SECONDS = 3600.0
-"""A pod is told at most once in so long a time."""
+"""Shortest time between two hints about one pod."""
 MOST_TOLD = 10_000
-"""Pods of which is known when they were told. Of one that was dropped, the time begins anew."""
+"""Most pods whose last hint is remembered. For a forgotten pod the time starts again."""
 REASON = "NVLinkUnused"
 
 
 class PodGpu(NamedTuple):
-    """Labels of one card that a pod holds."""
+    """The labels of one card that a pod holds."""
 
     namespace: str
     pod: str
@@ -52,40 +52,40 @@ class PodGpu(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attribution:
-    """Which pod holds which card, and which use no NVLink: one value that is replaced as a whole, for scrapes."""
+    """The cards that pods hold, and the pods with unused NVLinks. It is replaced as a whole, for scrapes."""
 
     cards: tuple[PodGpu, ...] = ()
     left_out: int = 0
     """Cards beyond :data:`MOST_SERIES`."""
     unused: Mapping[str, int] = field(default_factory=dict)
-    """Pods over whose NVLinks nothing goes, by :class:`webhook.hardware.traffic.judgement.Sign`."""
+    """Pods with unused NVLinks, by :class:`webhook.hardware.traffic.judgement.Sign`."""
 
 
 @dataclass(slots=True)
 class _Node:
-    """What is known of one node."""
+    """The state of one node."""
 
     record: NodeRecord | None = None
     known: KnownNode | None = None
     pods: dict[str, PodRecord] = field(default_factory=dict)
-    """Those with cards."""
+    """The pods with cards."""
     found: tuple[Occupied, ...] = ()
-    """Those with whole cards for themselves, as of the last look after a change."""
+    """The pods with whole cards for themselves, as of the last look after a change."""
     cards: tuple[PodGpu, ...] = ()
     signs: tuple[Sign, ...] = ()
 
 
 class TrafficWatch:
-    """Follows the mirrors. ``attribution`` may be read by other threads.
+    """A follower of the mirrors that finds the holders of cards. Other threads may read ``attribution``.
 
     Args:
-        mirrors: What is known of the cluster.
+        mirrors: The mirrors of the cluster.
         events: Takes hints.
         counts: Names of the resources by which pods ask for numbers of HAMi's GPUs.
         expects: Whether hints are given where neither pod nor namespace says it.
-        leads: Whether this replica leads: only then it says anything.
+        leads: Returns whether this replica leads. Only the leader gives hints and metrics.
         log: Takes hints.
-        clock: The time.
+        clock: The clocks.
     """
 
     def __init__(  # noqa: PLR0913 - it stands between the parts of the program
@@ -108,18 +108,18 @@ class TrafficWatch:
         self._clock = clock
         self._nodes: dict[str, _Node] = {}
         self._changed: dict[str, None] = {}
-        """Names of nodes of which it is to be found out anew who has which card, in their order."""
+        """Names of nodes whose holders of cards are to be found anew, in the order of their changes."""
         self._turn: list[str] = []
-        """Names of the nodes whose traffic is still to be judged in this turn."""
+        """Names of nodes whose traffic is still to be judged in this turn."""
         self._told: dict[str, float] = {}
-        """When pods were told last, by UID."""
+        """Times of the last hints, by UID of the pod."""
         self.attribution = Attribution()
         self.turns = 0
-        """How often the traffic of all nodes was judged."""
+        """Number of turns in which the traffic of all nodes was judged."""
         mirrors.follow(self)
 
     def pod_changed(self, _: str, before: PodRecord | None, after: PodRecord | None) -> None:
-        """:class:`webhook.programs.planner.decisions.Follower`."""
+        """Take the new state of a pod; see :class:`webhook.programs.planner.decisions.Follower`."""
         node = self._nodes.get(before.node) if before is not None else None
         if before is not None and node is not None and before.key in node.pods:
             del node.pods[before.key]
@@ -130,7 +130,7 @@ class TrafficWatch:
             self._changed[after.node] = None
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
-        """The same."""
+        """Take the new state of a node; see :class:`webhook.programs.planner.decisions.Follower`."""
         node = self._nodes.setdefault(name, _Node())
         node.record = record
         if topology is None:
@@ -141,13 +141,13 @@ class TrafficWatch:
         self._drop_if_empty(name)
 
     async def run(self) -> NoReturn:
-        """Look until this is cancelled."""
+        """Look again and again until this is cancelled."""
         while True:
             self.look()
             await asyncio.sleep(EVERY_SECONDS)
 
     def look(self) -> None:
-        """Find out who has which card where that has changed, and judge the traffic of the next nodes."""
+        """Find the holders of cards on changed nodes, and judge the traffic of the next nodes."""
         if not self._leads():
             self._turn, self._changed = [], dict.fromkeys(self._nodes)
             self.attribution = Attribution()
@@ -161,13 +161,13 @@ class TrafficWatch:
             self.attribution = self._attribution()
 
     def _find(self, name: str, node: _Node) -> None:
-        """Find out which pods have which cards of a node."""
+        """Find the pods that hold cards of a node."""
         found = occupied(node.pods.values(), node.record, self._counts) if node.record else []
         node.found = tuple(found)
         node.cards = tuple(card for each in found for card in _cards(name, node, each))
 
     def _judge_next(self, at: datetime) -> bool:
-        """Judge the next nodes; whether something is another than before."""
+        """Judge the traffic of the next nodes; return whether a sign is new or gone."""
         if not self._turn:
             self._turn = sorted(self._nodes)
         count = -(-len(self._nodes) // LOOKS)

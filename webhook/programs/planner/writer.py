@@ -1,7 +1,7 @@
-"""Makes what was decided true at the API server, and finds out what became of it where the answer does not say.
+"""The writer of decisions to the API server. It finds out the fate of a write where the answer does not tell it.
 
-A pod is *busy* from the decision until it is known how the pod is afterwards. Whoever decides is not asked about it
-meanwhile, so nothing is decided twice. Each patch tests what it was decided on, so nothing is done twice either.
+A pod is *busy* from the decision until its state after the write is known. Meanwhile it is left out of decisions, so
+nothing is decided twice. Each patch tests the state that it was decided on, so nothing is done twice either.
 """
 
 import asyncio
@@ -33,31 +33,31 @@ from webhook.words.timestamp import format_timestamp
 _T = TypeVar("_T")
 
 PARALLEL = 8
-"""Requests at the same time."""
+"""Most requests at the same time."""
 REQUEST_SECONDS = 5.0
-"""For one request. What a leader sends at the end of its time arrives before another replica begins:
+"""Longest time of a request. What a leader sends at the end of its term arrives before another replica begins:
 :data:`webhook.programs.planner.leadership.WRITES_SECONDS`."""
 FIRST_DELAY, LONGEST_DELAY = 0.5, 60.0
-"""Before the next try about a pod after one that was refused."""
+"""First and longest time from a refused change of a pod to the next try."""
 REFUSED_KEPT = 10_000
-"""Pods whose refusals are counted. For one that was dropped, the delays begin anew."""
+"""Most pods whose refusals are counted. For a forgotten pod the delays start again."""
 FIRST_LOOK, LONGEST_LOOK = 0.1, 5.0
-"""Before the next look at a pod whose state is not known."""
+"""First and longest time before a look at a pod whose state is not known."""
 UNPROCESSABLE = 422
 _RESOURCE = "pods"
 _FIXES = {401: "The API server does not know the planner: its token has ended or is another cluster's"}
 
 
 class Fate(StrEnum):
-    """What became of a write."""
+    """The fate of a write."""
 
     DONE = "done"
     STALE = "stale"
-    """The pod is no longer the one that was decided on, or is gone."""
+    """The pod is no longer as it was for the decision, or is gone."""
     REFUSED = "refused"
-    """The pod is as it was."""
+    """The API server refused the change, and the pod is as it was."""
     ABANDONED = "abandoned"
-    """This replica may write no more, or stops. Whoever leads next reads everything anew."""
+    """This replica may write no more, or stops. The next leader reads everything anew."""
 
 
 class _NotLeadingError(Exception):
@@ -67,21 +67,21 @@ class _NotLeadingError(Exception):
 class _Queued(NamedTuple):
     write: Write
     version: int | None
-    """Of the pod that was decided on."""
+    """The version of the pod that was decided on."""
 
 
 class Writer:
-    """Makes writes: those of one pod one after the other, those of different pods beside each other.
+    """The writer: writes of one pod are made one after the other, writes of different pods beside each other.
 
     Args:
-        api: The API server; writes as the planner.
-        mirrors: Know each pod as the API server says it is.
-        events: Takes what the pods' owners should hear of.
-        may_write: Whether this replica leads, asked before each request.
-        settled: Called when it is known how a pod is that was busy.
-        counts: Takes what was done.
-        log: The same in words.
-        clock: The time.
+        api: The API server; it is written to as the planner.
+        mirrors: The mirrors, with each pod as the API server returned it last.
+        events: Takes Events for the owners of pods.
+        may_write: Returns whether this replica leads. It is called before each request.
+        settled: Called when the state of a busy pod is known.
+        counts: Takes the writes that were made.
+        log: Takes the writes and refusals as lines.
+        clock: The clocks.
     """
 
     def __init__(  # noqa: PLR0913 - it stands between all parts of the program
@@ -108,16 +108,16 @@ class Writer:
         self._queues: dict[str, deque[_Queued]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._refusals: dict[str, int] = {}
-        """By UID how often in a row the API server refused a pod's changes; the last one refused is the last."""
+        """Number of refusals in a row by UID of the pod; the entry of the last refusal comes last."""
         self._closing = asyncio.Event()
 
     @property
     def busy(self) -> Set[str]:
-        """Pods of which it is not known yet what became of the last decision, or whose next try is put off."""
+        """Pods whose last write has no known fate yet, or whose next try is put off."""
         return self._queues.keys()
 
     def take(self, writes: Iterable[Write]) -> None:
-        """Make these soon, in this order for each pod; returns at once."""
+        """Begin to make ``writes``, in their order for each pod, and return at once."""
         if self._closing.is_set():
             return
         for write in writes:
@@ -131,7 +131,7 @@ class Writer:
                 self._tasks[key] = asyncio.create_task(self._work(key, queue))
 
     async def close(self, seconds: float) -> None:
-        """Take no more, begin nothing more, and give what is on its way so much time; then abandon it."""
+        """Take and begin no more writes. Those on their way get ``seconds``, and are abandoned then."""
         self._closing.set()
         for queue in self._queues.values():
             queue.clear()
@@ -149,7 +149,7 @@ class Writer:
                 fate = await self._make(queued)
                 self._counts.writes[fate] += 1
                 if fate is not Fate.DONE:
-                    queue.clear()  # it was decided on what did not come true
+                    queue.clear()  # these were decided on the success of this write
                 await self._rest(queued.write.uid, fate)
         except Exception:
             self._counts.bugs += 1
@@ -159,7 +159,7 @@ class Writer:
             self._settled()
 
     async def _rest(self, uid: str, fate: Fate) -> None:
-        """Put the next try off where the last was refused; the pod stays busy until then."""
+        """Put off the next try of a pod after a refusal. The pod stays busy until then."""
         times = self._refusals.pop(uid, 0) + 1
         if fate is not Fate.REFUSED:
             return
@@ -177,12 +177,12 @@ class Writer:
         if write.patch:
             self._count_gate(before, self._mirrors.pods.get(write.key))
             if write.condition:
-                await self._set_condition(write)  # what is done is done, whatever becomes of this
+                await self._set_condition(write)  # the patch is made, whatever the fate of the condition
         self._finish(write)
         return Fate.DONE
 
     def _finish(self, write: Write) -> None:
-        """Tell of what was done."""
+        """Report a write that was made: by its Event, in the log and in the counts."""
         if write.event:
             self._events.tell(write.event, PodReference(write.namespace, write.name, write.uid))
         if write.log:
@@ -202,7 +202,7 @@ class Writer:
         return Fate.DONE
 
     async def _find_out(self, queued: _Queued, error: ApiError) -> Fate:
-        """What became of a change that failed, or whose answer was lost: only the pod can tell."""
+        """Return the fate of a change that failed, or whose answer was lost, from a new read of the pod."""
         write, last, looks = queued.write, error, 0
         while True:
             if looks or isinstance(last, ApiServerAway):
@@ -220,19 +220,19 @@ class Writer:
                 return self._judge(queued, found.versioned(all_namespaces=True) if found else None, error)
 
     def _judge(self, queued: _Queued, found: VersionedObject | None, error: ApiError) -> Fate:
-        """The fate of a change from the pod as it is now."""
+        """Return the fate of a change, from the pod as it is now."""
         write = queued.write
         if found is None:
             self._mirrors.pods.absent(write.key)
             return Fate.STALE
         self._mirrors.take_pod(found)
-        may_be_made = isinstance(error, ApiServerAway | Malformed)  # no answer says that it was not
+        may_be_made = isinstance(error, ApiServerAway | Malformed)  # no answer denies it
         if may_be_made and has_effect(found.document, write.patch):
             return Fate.DONE
         return Fate.STALE if queued.version != found.version else self._refused(write, error)
 
     async def _set_condition(self, write: Write) -> Fate:
-        """Write the condition, if there is one. Whoever decides sees whether it stands there, and writes it again."""
+        """Write the condition, if there is one. The decisions see whether the pod has it, and write it again if not."""
         condition = write.condition
         if condition is None:
             return Fate.DONE
@@ -255,18 +255,18 @@ class Writer:
     async def _change(
         self, write: Write, patch: Sequence[Operation] | Mapping[str, Any], form: PatchForm, *, part: str = ""
     ) -> VersionedObject:
-        """Patch the pod; it, afterwards.
+        """Patch a pod, and return the pod after the patch.
 
         Raises:
-            _NotLeadingError: by then this replica may write no more.
-            ApiError: it failed.
+            _NotLeadingError: this replica may write no more.
+            ApiError: the request failed.
         """
         return (
             await self._request(lambda: self._api.patch(POD, write.name, write.namespace, patch, form, part=part))
         ).versioned(all_namespaces=True)
 
     def _status(self, key: str) -> str:
-        """Of our condition on a pod; empty without one."""
+        """Return the status of our condition on a pod; empty without one."""
         unbound = _unbound(self._mirrors.pods.get(key))
         return unbound.placed.status if unbound else ""
 
@@ -276,11 +276,11 @@ class Writer:
             self._counts.opened(was.created, self._clock.now())
 
     async def _request(self, make: Callable[[], Awaitable[_T]]) -> _T:
-        """Make a request when it is its turn.
+        """Make a request as soon as fewer than :data:`PARALLEL` others are on their way.
 
         Raises:
-            _NotLeadingError: by then this replica may write no more.
-            ApiError: it failed.
+            _NotLeadingError: this replica may write no more.
+            ApiError: the request failed.
         """
         async with self._slots:
             if not self._may_write():
@@ -292,7 +292,7 @@ class Writer:
                 raise
 
     async def _pause(self, seconds: float) -> None:
-        """Wait so long, or until the end of the program."""
+        """Wait for ``seconds``, or until the writer is closed."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._closing.wait()
@@ -310,7 +310,7 @@ class Writer:
 
 
 def _says_no(error: ApiError) -> bool:
-    """Whether the answer leaves no doubt that nothing was changed and that the pod is not the cause."""
+    """Return whether the answer proves that nothing was changed and that the pod is not the cause."""
     if isinstance(error, ApiServerAway | Malformed | NotFound | Conflict):
         return False
     return error.status != UNPROCESSABLE
@@ -329,7 +329,7 @@ def _unbound(record: PodRecord | None) -> UnboundPod | None:
 
 
 def _asked(error: ApiError) -> float:
-    """Seconds for which the API server asked to be left alone."""
+    """Return the seconds for which the API server asked for a pause, up to :data:`LONGEST_DELAY`."""
     return min(error.retry_after, LONGEST_DELAY) if isinstance(error, ApiServerAway) else 0.0
 
 

@@ -1,1 +1,1 @@
-"""The HTTPS server: reads state, asks the core, writes the answer."""
+"""The webhook's HTTPS server, which answers reviews: it reads state, calls the decisions, and writes the answers."""

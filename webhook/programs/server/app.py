@@ -1,4 +1,4 @@
-"""The application: reviews in front, FastAPI behind. No state outside of what is passed in."""
+"""The application of the HTTPS port: reviews in front, FastAPI behind. All state is passed in."""
 
 from collections.abc import Callable
 
@@ -18,8 +18,8 @@ from webhook.programs.server.reviews import Reviews
 class LateApplication:
     """An application that is made when its first request comes.
 
-    Loading FastAPI takes half of the start and reviews need none of it. The first request to need it is a probe, and no
-    review comes before a probe has said that the server is ready.
+    Loading FastAPI takes half of the start, and reviews do not need it. The first request that needs it is a probe, and
+    no review comes before a probe has said that the server is ready.
     """
 
     def __init__(self, create: Callable[[], Application]) -> None:
@@ -27,7 +27,7 @@ class LateApplication:
         self._application: Application | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI entry."""
+        """Answer a request, as ASGI has it."""
         if self._application is None:
             self._application = self._create()
         await self._application(scope, receive, send)
@@ -42,17 +42,17 @@ def create_app(  # noqa: PLR0913, PLR0917 - what is known, what it is decided by
     events: Events,
     claims: Claims,
 ) -> Reviews:
-    """The application behind HTTPS: the reviews, and FastAPI for everything else.
+    """Return the application of the HTTPS port: the reviews, and FastAPI for everything else.
 
     Args:
-        config: For the limits of the server.
-        policy: For the decisions.
-        state: What is known of the cluster.
+        config: The configuration, for the limits of the server.
+        policy: The configuration of the decisions.
+        state: The state of the cluster.
         log: Takes one line for each review.
-        pods: Where pods are looked up when they are bound.
-        events: Takes what the pods' owners should hear of.
-        claims: Where claims are looked up. Reviews of pods and of Bindings have a bound each, so that whoever creates
-            many pods does not hold up Bindings.
+        pods: Reads pods when they are bound.
+        events: Takes Events for the owners of pods.
+        claims: Reads claims. Reviews of pods and reviews of Bindings have a limit each, so that the creation of many
+            pods does not hold up Bindings.
     """
     counts = Counts(lambda: events.lost)
     pod_reviews = PodReviews(state=state, claims=LimitedClaims(claims), policy=policy, log=log, counts=counts)

@@ -1,6 +1,6 @@
-"""Reviews of Bindings: each asks for its pod first, because HAMi annotated it milliseconds ago.
+"""The reviews of Bindings. Each reads its pod from the API server, because HAMi annotated it milliseconds ago.
 
-The claims of a pod were allocated as shortly before, so they are asked for next, where the pod has any.
+The claims of a pod were allocated just as recently, so they are read next, if the pod has any.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ _NO_CLAIMS: Mapping[str, ResourceClaim] = {}
 
 
 class BindingReviews:
-    """Answers reviews of Bindings."""
+    """The answers to reviews of Bindings."""
 
     def __init__(  # noqa: PLR0913 - what is known, what it is decided by, and who hears of it
         self,
@@ -63,11 +63,11 @@ class BindingReviews:
         self._counts = counts
 
     async def answer(self, body: bytes, started: int) -> bytes:
-        """The reply to a review; ``started`` is the ``perf_counter_ns`` at which it began to arrive.
+        """Return the reply to a review; ``started`` is the ``perf_counter_ns`` at which the review began to arrive.
 
         Raises:
-            MalformedReview: it is none that we can answer.
-            MalformedPod: the pod that the API server sent is none.
+            MalformedReview: ``body`` is no review that we can answer.
+            MalformedPod: the API server sent something else than a pod.
             StateUnknown: not enough is known of the cluster.
         """
         request = decode_binding_review(body)
@@ -86,7 +86,7 @@ class BindingReviews:
         return reply
 
     async def _decide(self, request: BindingRequest, reading: "_Reading") -> tuple[BindOutcome, str]:
-        """The outcome, and the uid of the pod as the API server has it; empty if it does not matter."""
+        """Return the outcome, and the uid of the pod at the API server; the uid is empty where it does not matter."""
         binding = request.object
         if request.operation != "CREATE" or binding is None or not binding.node or not request.pod_name:
             return _NOT_A_BINDING, ""
@@ -94,7 +94,7 @@ class BindingReviews:
         namespace = found if isinstance(found, Namespace) else await found
         if not namespace.known:
             return namespace_unknown(namespace), ""
-        if not namespace.injection_enabled:  # the API server asks about no Binding there
+        if not namespace.injection_enabled:  # the API server sends no reviews from there
             return _NOT_ENABLED, ""
         try:
             found_pod = await reading.pod(request.namespace, request.pod_name)
@@ -116,7 +116,7 @@ class BindingReviews:
     async def _given(
         self, pod: Pod, binding: Binding, namespace: Namespace, reading: "_Reading"
     ) -> GivenGpus | BindOutcome:
-        """What a pod was given by claims; the outcome, if it has more claims than are read.
+        """Return the GPUs that a pod was given by claims; the outcome, if it has more claims than are read.
 
         Raises:
             ClaimsUnreadable: a claim cannot be read, or not in time.
@@ -139,7 +139,7 @@ class BindingReviews:
 
 
 class _Reading:
-    """The reads of one review, which together may take so many ``seconds``: the scheduler holds the node meanwhile."""
+    """The reads of one review. Together they may take ``seconds``, because the scheduler holds the node meanwhile."""
 
     def __init__(self, pods: Pods, claims: Claims, seconds: float, counts: Counts) -> None:
         self._pods = pods
@@ -147,23 +147,23 @@ class _Reading:
         self._counts = counts
         self.claims = ClaimReading(claims, self._deadline, counts)
         self.waited = 0
-        """Nanoseconds that they took."""
+        """Nanoseconds that the reads of pods took."""
 
     async def pod(self, namespace: str, name: str) -> Pod | None:
-        """The pod as it is now.
+        """Return the pod as it is now; ``None`` if there is none of that name.
 
         Raises:
-            PodsUnreadable: it cannot be read, or not in time.
+            PodsUnreadable: the pod cannot be read, or not in time.
             MalformedPod: what was read is no pod.
         """
         document = await self._wait(self._pods.pod(namespace, name, deadline=self._deadline), "pod")
         return None if document is None else _decode(document, f"pod {namespace}/{name}")
 
     async def group(self, namespace: str, group: str, node: str) -> list[Pod]:
-        """The pods of a group that are on a node.
+        """Return the pods of a group that are on a node.
 
         Raises:
-            PodsUnreadable: they cannot be read, or not in time.
+            PodsUnreadable: the pods cannot be read, or not in time.
             MalformedPod: what was read is no pod.
         """
         source = f"the pods of group {namespace}/{group}"

@@ -1,4 +1,4 @@
-"""Fills the state of the cluster, beside the reviews: mirrors of what is watched, and versions that are asked for."""
+"""The state of the cluster in memory, filled beside the reviews: mirrors by watches, and versions by requests."""
 
 import asyncio
 from collections import Counter
@@ -21,23 +21,24 @@ from webhook.words.printable import printable
 from webhook.words.version import Version
 
 _KUBE_SCHEDULER = "system:kube-scheduler"
-"""Its user name: kubernetes.io, "Using RBAC Authorization", core component roles."""
+"""The user name of kube-scheduler: kubernetes.io, "Using RBAC Authorization", core component roles."""
 MOST_SCHEDULERS, MOST_CLASSES = 10, 500
 VERSIONS_SECONDS = (120.0, 240.0)
-"""HAMi and Kubernetes are seldom updated, and never at once on all nodes."""
+"""Shortest and longest time between two looks. HAMi and Kubernetes are seldom updated, never on all nodes at once."""
 
 
 class ClusterCaches:
-    """The state of a cluster, and what keeps it true; a :class:`webhook.programs.server.run.Background`.
+    """The state of a cluster, and the work that keeps it up to date: a :class:`webhook.programs.server.run.Background`.
 
-    The server listens while they are filled for the first time. Until then reviews get 503 and the server is not ready.
+    The server listens while the caches are filled for the first time. Until then reviews get 503 and the server is not
+    ready.
 
     Args:
-        api: The API server; whoever made it closes it.
-        places: Where the agents publish, and the planner has its Lease.
+        api: The API server; the caller closes it.
+        places: The namespaces of the agents' ConfigMaps and of the planner's Lease.
         configured: Versions that need not be looked for.
-        schedulers: User names whose Bindings the webhook is asked about; empty: not known.
-        claims: Whose ResourceSlices are mirrored; none if claims are not enabled.
+        schedulers: User names whose Bindings reach the webhook; empty if they are not known.
+        claims: The settings of claims. ResourceSlices are mirrored only if claims are enabled.
         max_age: ``binding.topologyMaxAgeSeconds``.
         log: Takes what happens.
     """
@@ -58,7 +59,7 @@ class ClusterCaches:
         self._schedulers = frozenset(schedulers)
         self._claims_enabled = claims.enabled
         self._unmatched: frozenset[str] | None = None
-        """Accounts of HAMi's schedulers whose Bindings the webhook is not asked about; ``None``: not known."""
+        """Accounts of HAMi's schedulers whose Bindings do not reach the webhook; ``None`` if that is not known."""
         self._api = api
         self._said: dict[str, str] = {}
         self.state = ClusterState(LiveNamespaces(api), places, max_age=max_age, claims=claims, tell=self._tell)
@@ -68,15 +69,15 @@ class ClusterCaches:
         self._upkeep = Upkeep((*mirroring, self._watch_versions), log)
 
     async def open(self) -> None:
-        """Begin to fill them; returns at once."""
+        """Begin to fill the caches, and return at once."""
         self._upkeep.open()
 
     async def close(self) -> None:
-        """Stop; what is known stays."""
+        """Stop filling the caches. Their content stays."""
         await self._upkeep.close()
 
     def vitals(self) -> Vitals:
-        """What metrics say of the state."""
+        """Return the vitals of the caches."""
         report = self.state.report()
         return Vitals(
             caches=report.caches,
@@ -99,10 +100,10 @@ class ClusterCaches:
             await asyncio.sleep(between(RETRY_SECONDS if problem else VERSIONS_SECONDS))
 
     async def _detect(self) -> ClusterFacts:
-        """The facts; what cannot be told from an answer is unknown, and what is configured is not asked for.
+        """Return the facts. A fact that an answer does not show is unknown; a configured version is not asked for.
 
         Raises:
-            ApiServerAway: there is no answer.
+            ApiServerAway: the API server does not answer.
         """
         hami, kubernetes = self._configured.hami, self._configured.kubernetes
         if hami is None or self._schedulers:
@@ -116,7 +117,7 @@ class ClusterCaches:
         return ClusterFacts(hami=hami, kubernetes=kubernetes, claimed=claimed, has_hami_dra=has_hami_dra)
 
     async def _claimed(self) -> tuple[frozenset[str] | None, bool]:
-        """What DeviceClasses serve, and whether HAMi's DRA driver has one."""
+        """Return the resources that DeviceClasses serve, and whether HAMi's DRA driver has a DeviceClass."""
         if self._configured.claimed == frozenset():
             return None, False
         what = "DeviceClasses"
@@ -141,11 +142,11 @@ class ClusterCaches:
         return self._api.first_page(kinds.HAMI_SCHEDULERS, MOST_SCHEDULERS, what=what)
 
     async def _answer(self, what: str, question: Awaitable[Reply]) -> bytes | None:
-        """The answer of the API server; ``None`` if it refuses, or says more than is read.
+        """Return the answer of the API server; ``None`` if it refuses, or its answer is too long.
 
         Raises:
-            ApiServerAway: there is none.
-            NotServed: there are no such objects.
+            ApiServerAway: the API server does not answer.
+            NotServed: the API server does not serve objects of this kind.
         """
         try:
             return (await question).document
@@ -168,9 +169,10 @@ class ClusterCaches:
         return version
 
     def _say_who_binds_claims(self) -> None:
-        """Pods with claims are bound by kube-scheduler, unless another scheduler allocates their claims.
+        """Log a text if claims are enabled and the Bindings of kube-scheduler do not reach the webhook.
 
-        So it is only said, and not counted with HAMi's schedulers, which are known to bind pods with GPUs.
+        kube-scheduler binds pods with claims, unless another scheduler allocates their claims. So it is not counted
+        with HAMi's schedulers, which are known to bind pods with GPUs.
         """
         if not self._claims_enabled or not self._schedulers:
             return
@@ -179,7 +181,7 @@ class ClusterCaches:
         self._say("Bindings of pods with claims", "" if _KUBE_SCHEDULER in self._schedulers else said)
 
     def _compare_schedulers(self, answer: bytes | None) -> None:
-        """Find out whether the Bindings of HAMi's schedulers reach the webhook."""
+        """Find the accounts of HAMi's schedulers whose Bindings do not reach the webhook, and log them."""
         self._unmatched = None
         if answer is None or not self._schedulers:
             return
@@ -194,11 +196,11 @@ class ClusterCaches:
         self._say(what, said, otherwise="no account is known whose Bindings do not reach the webhook")
 
     def _say(self, what: str, text: str, *, otherwise: str = "known again") -> None:
-        """Log the text if it is not what was said of that last; instead of an empty one, ``otherwise``."""
+        """Log ``text``, or ``otherwise`` if it is empty, unless it is the last text about ``what``."""
         if text != self._said.get(what, ""):
             self._said[what] = text
             self._tell(text or f"{what}: {otherwise}")
 
     def _tell(self, text: str) -> None:
-        """Log what was found, is wrong, or is right again."""
+        """Log a text about the state."""
         self._log.say("info", "state", text=text)

@@ -1,4 +1,4 @@
-"""Where the certificate of the server comes from: the cluster, files that others renew, or made on the spot."""
+"""The certificate of the server and its three sources: the cluster, files that others renew, or a self-signed one."""
 
 import os
 import ssl
@@ -38,16 +38,16 @@ MARKS = Marks(
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """What the server listens with, and what keeps it up to date."""
+    """The TLS context of the server, and the work that keeps its certificate up to date."""
 
     context: ssl.SSLContext
     background: "Sequence[FileKeeper | Keeper]"
-    """To be opened before the server listens."""
+    """The keepers of certificate and authority, to be opened before the server listens."""
     served: Served
-    """What is served now, and how often caring for it failed."""
+    """The certificate that is served now, and the number of failures of its keepers."""
 
     def add_to(self, vitals: Vitals) -> Vitals:
-        """``vitals`` with what they say of certificates."""
+        """Return ``vitals`` with the values about certificates."""
         served = self.served
         return replace(
             vitals,
@@ -59,7 +59,7 @@ class Certificates:
 
 
 def self_signed(config: Config, ca_file: Path | None, log: Log) -> Certificates:
-    """A certificate for this machine, for a first try; its authority is written to ``ca_file``.
+    """Make a certificate for this machine, for a first try, and write its authority to ``ca_file``.
 
     Raises:
         GpuTopologyError: ``ca_file`` cannot be written.
@@ -79,10 +79,10 @@ def self_signed(config: Config, ca_file: Path | None, log: Log) -> Certificates:
 
 
 def from_files(config: Config, directory: Path, log: Log) -> Certificates:
-    """A certificate from files, read anew when they change.
+    """Return the certificate of a directory. Its files are read again when they change.
 
     Raises:
-        BundleError: they cannot be used.
+        BundleError: the files cannot be used.
     """
     authority = _client_authority(config)
     live = LiveContext(demands_clients=authority is not None)
@@ -94,20 +94,21 @@ def from_files(config: Config, directory: Path, log: Log) -> Certificates:
 def managed(
     config: Config, *, kubeconfig: Where, namespace: str, log: Log, environment: Mapping[str, str] = os.environ
 ) -> Certificates:
-    """A certificate that this replica and its like keep in a Secret of the cluster.
+    """Return the certificate that all replicas of the webhook keep in a Secret of the cluster.
 
     Args:
-        config: Names and lifetimes.
-        kubeconfig: Names the API server; None: that of the cluster in which this program runs as a pod.
-        namespace: Of the Secret and the Service.
-        log: Takes a line for each thing that is done or goes wrong.
-        environment: Says which Pod this is.
+        config: The configuration, with names and lifetimes.
+        kubeconfig: The kubeconfig that names the API server; ``None`` for the one of the cluster in which this program
+            runs as a pod.
+        namespace: The namespace of the Secret and the Service.
+        log: Takes a line for each action and each failure.
+        environment: The variables of the environment, which name this pod.
 
     Raises:
         ConfigError: there is no way to an API server.
         BundleError: the authority of clients cannot be used.
     """
-    # Without these a server with files starts faster.
+    # Imported here, because a server with files starts faster without them.
     from certs.keeper import Keeper  # noqa: PLC0415
     from certs.rounds import Replica  # noqa: PLC0415
     from webhook.cluster.api import certificates, session  # noqa: PLC0415
@@ -127,7 +128,7 @@ def managed(
 
 
 def spec_of(settings: CertificateSettings, namespace: str) -> CertificateSpec:
-    """The settings as ``certs`` wants them."""
+    """Return the settings in the form of ``certs``."""
     return CertificateSpec(
         marks=MARKS,
         namespace=namespace,
@@ -141,7 +142,7 @@ def spec_of(settings: CertificateSettings, namespace: str) -> CertificateSpec:
 
 
 def _live(config: Config, log: Log) -> tuple[LiveContext, tuple[FileKeeper, ...]]:
-    """A context without a certificate, and who looks after the authority of clients, if they need a certificate."""
+    """Return a context without a certificate, and the keeper of the authority of clients if these need certificates."""
     authority = _client_authority(config)
     live = LiveContext(demands_clients=authority is not None)
     if authority is None:

@@ -1,4 +1,4 @@
-"""Which objects say what a pod claims, while it is created: ResourceClaims that it names, and templates."""
+"""The objects that hold the claims of a pod while it is created: ResourceClaims that the pod names, and templates."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
@@ -12,16 +12,16 @@ Kind = Literal["claim", "template"]
 
 
 class SpecSource(NamedTuple):
-    """The object whose spec says what an entry of ``spec.resourceClaims`` is for."""
+    """The object whose spec describes the devices of one entry of ``spec.resourceClaims``."""
 
     kind: Kind
     name: str
 
 
 def spec_sources(pod: Pod) -> Mapping[str, SpecSource]:
-    """The objects to read, by entries of ``spec.resourceClaims`` that containers use; 32 different ones at most.
+    """Return the objects to read, by entries of ``spec.resourceClaims`` that containers use; at most 32 different ones.
 
-    The claims that its status names are not read: whoever creates a pod may have written any there.
+    The claims in the status of the pod are not read, because the creator of the pod may have written any name there.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -44,7 +44,7 @@ def spec_sources(pod: Pod) -> Mapping[str, SpecSource]:
 
 
 def read_spec(document: bytes | None, source: SpecSource) -> ClaimSpec | None:
-    """The spec in an object; ``None`` if there is no such object, or it cannot be read."""
+    """Return the spec in an object; ``None`` if there is no such object, or it cannot be read."""
     if document is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The resource claims of a pod, read for one review: what they ask for, or what they were given."""
+"""The resource claims of a pod, read for one review: their requests at admission, their allocations at binding."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
@@ -19,12 +19,12 @@ from webhook.words.errors import ClaimsUnreadable, FormatError, TooManyClaimRead
 
 
 class ClaimReading:
-    """The reads of one review, all at the same time.
+    """The reads of claims for one review, all at the same time.
 
     Args:
-        claims: Where they are read.
-        deadline: Until when, on the clock of the event loop.
-        counts: Takes what fails.
+        claims: Reads claims and templates.
+        deadline: The end of the reads, on the clock of the event loop.
+        counts: Counts failed and refused reads.
     """
 
     def __init__(self, claims: Claims, deadline: float, counts: Counts) -> None:
@@ -32,10 +32,10 @@ class ClaimReading:
         self._deadline = deadline
         self._counts = counts
         self.waited = 0
-        """Nanoseconds that they took."""
+        """Nanoseconds that the reads took."""
 
     async def specs(self, namespace: str, sources: Mapping[str, SpecSource]) -> dict[str, ClaimSpec | None]:
-        """What claims ask for, by entries of ``spec.resourceClaims``; ``None`` where that cannot be read."""
+        """Return the specs of claims, by entries of ``spec.resourceClaims``; ``None`` where a spec cannot be read."""
         wanted = list(dict.fromkeys(sources.values()))
         answers = await self._all(self._read(source.kind, namespace, source.name) for source in wanted)
         found = {
@@ -45,10 +45,10 @@ class ClaimReading:
         return {entry: found[source] for entry, source in sources.items()}
 
     async def claims(self, namespace: str, wanted: Iterable[str]) -> dict[str, ResourceClaim]:
-        """The ResourceClaims of these names; without those that do not exist.
+        """Return the ResourceClaims of these names, without those that do not exist.
 
         Raises:
-            ClaimsUnreadable: one cannot be read, or not in time.
+            ClaimsUnreadable: a claim cannot be read, or not in time.
         """
         ordered = list(dict.fromkeys(wanted))
         answers = await self._all(self._read("claim", namespace, name) for name in ordered)
@@ -82,7 +82,7 @@ class ClaimReading:
 
 
 def specs_to_read(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Mapping[str, SpecSource]:
-    """What says what the pod claims, by entries of ``spec.resourceClaims``; empty where that changes nothing.
+    """Return the objects with a pod's claims, by entries of ``spec.resourceClaims``; empty if no decision needs them.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -95,7 +95,7 @@ def specs_to_read(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Mappin
 
 
 def may_be_given(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> bool:
-    """Whether a pod may have been injected or is observed, and may have GPUs by claims.
+    """Return whether a pod may have been injected or is observed, and may have GPUs by claims.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -106,7 +106,10 @@ def may_be_given(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> bool:
 
 
 def _is_marked(pod: Pod) -> bool:
-    """Whether a container has what admission writes into each that gets GPUs; ``bind/injection.py`` looks closer."""
+    """Return whether a container has a variable that admission writes into each container with GPUs.
+
+    ``bind/injection.py`` looks closer.
+    """
     spec = pod.spec or PodSpec()
     containers: list[Container] = [*(spec.containers or ()), *(spec.init_containers or ())]
     return any(

@@ -1,4 +1,4 @@
-"""What the server does in a cluster beside its state: it reads pods, tells of them in Events, and opens their gates."""
+"""The server's access to a cluster beside its state: it reads pods, writes Events about them, and opens their gates."""
 
 import asyncio
 from collections.abc import Callable
@@ -21,15 +21,18 @@ from webhook.words import names
 from webhook.words.choices import PlacementMode
 
 _RELEASE = "Release"
-"""What Events about opened gates call what the webhook did."""
+"""The action in Events about opened gates."""
 
 
 class LiveCluster:
-    """Connections to one API server; :class:`webhook.programs.server.events.Events`, and closed with the server.
+    """The connections to one API server, which are closed with the server.
+
+    It is :class:`webhook.programs.server.events.Events` and :class:`webhook.programs.server.run.Background`.
 
     Args:
-        kubeconfig: Names the API server; ``None``: that of the cluster in which this program runs as a pod.
-        seconds: How long a request may take.
+        kubeconfig: The kubeconfig that names the API server; ``None`` for the one of the cluster in which this program
+            runs as a pod.
+        seconds: The longest time of a request.
 
     Raises:
         ConfigError: there is no such configuration, or it cannot be used.
@@ -44,15 +47,15 @@ class LiveCluster:
         self.pods = LimitedPods(LivePods(self._api))
 
     def claims(self, pools: Callable[[], Pools]) -> LiveClaims:
-        """Claims as they are at this moment, with the devices that ``pools`` knows of."""
+        """Return a reader of claims as they are at this moment, with the devices of ``pools``."""
         return LiveClaims(self._api, pools)
 
     def caches(self, namespace: str, own_namespace: str, policy: AdmitPolicy, log: Log) -> ClusterCaches:
-        """The state of the cluster, to be closed before this.
+        """Return the state of the cluster, which must be closed before these connections.
 
         Args:
-            namespace: Where the agents publish.
-            own_namespace: Of the webhook, where the planner has its Lease.
+            namespace: The namespace in which the agents publish.
+            own_namespace: The namespace of the webhook, where the planner has its Lease.
             policy: The configuration.
             log: Takes what happens.
         """
@@ -68,11 +71,11 @@ class LiveCluster:
         )
 
     def gates(self, caches: ClusterCaches, own_namespace: str, policy: AdmitPolicy, log: Log) -> GateOpener:
-        """What opens the gates of pods that no planner comes for, to be closed before ``caches``.
+        """Return the opener of gates of pods that no planner handles. It must be closed before ``caches``.
 
         Args:
             caches: The state of the cluster.
-            own_namespace: Of the webhook, where the planner has its Lease.
+            own_namespace: The namespace of the webhook, where the planner has its Lease.
             policy: The configuration.
             log: Takes what happens.
         """
@@ -81,7 +84,7 @@ class LiveCluster:
 
     @property
     def lost(self) -> int:
-        """How many Events could not be written so far."""
+        """The number of Events that could not be written so far."""
         fates = (Fate.FAILED, Fate.DROPPED, Fate.LIMITED)
         return sum(events.counts[fate] for events in (self._events, self._releases) for fate in fates)
 
@@ -90,7 +93,7 @@ class LiveCluster:
         self._events.tell(event, PodReference(namespace, name, uid))
 
     async def open(self) -> None:
-        """Nothing: connections are made when they are needed."""
+        """Do nothing: connections are made when they are needed."""
 
     async def close(self) -> None:
         """Write the Events that wait, for a short time, and close the connections."""

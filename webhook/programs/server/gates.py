@@ -1,6 +1,6 @@
-"""Opens the gates of pods that wait for a planner that is no more, so that no pod waits for ever.
+"""The opener of the gates of pods whose planner is gone, so that no pod waits for ever.
 
-Each replica does it by itself. The patch tests what it finds, so that a pod that two of them patch is opened once.
+Each replica works by itself. The patch tests the state of the pod, so that of two replicas only one opens its gate.
 """
 
 import asyncio
@@ -34,15 +34,16 @@ from webhook.words.choices import Placement, PlacementMode
 from webhook.words.nesting import decode_answer
 
 ROUND_SECONDS = (15.0, 30.0)
-"""Between two rounds."""
+"""Shortest and longest time between two rounds."""
 OPENINGS = Rate(burst=20, per_second=10)
-"""Patches of pods: a scheduler gets a thousand pods within two minutes, and the API server does not notice."""
+"""The limit for patches. A scheduler gets a thousand pods within two minutes, with a load that the API server does not
+notice."""
 WAIT_SECONDS = 0.1
-"""For the next patch."""
+"""Time between two tries to take from the limit."""
 
 
 class Cause(StrEnum):
-    """Why gates are opened."""
+    """The reason for which a gate is opened."""
 
     PLANNER_SILENT = "planner-silent"
     """No planner renewed its Lease for ``placement.releaseSeconds``, or ever."""
@@ -54,11 +55,11 @@ _EVENT_REASONS = {Cause.PLANNER_SILENT: PlaceReason.RELEASED, Cause.PLACEMENT_OF
 
 
 class GateOpener:
-    """Looks for such pods while no planner is heard; a :class:`webhook.programs.server.run.Background`.
+    """The search for overdue pods while no planner is alive: a :class:`webhook.programs.server.run.Background`.
 
     Args:
-        pods: That wait.
-        state: Of the cluster; it knows the planner's last sign of life.
+        pods: Lists and patches the waiting pods.
+        state: The state of the cluster, with the planner's last sign of life.
         policy: The configuration.
         events: Takes an Event about each pod.
         errors: Counts failed requests, by resource and kind.
@@ -88,31 +89,31 @@ class GateOpener:
         """Gates that this replica has opened, by cause."""
 
     async def open(self) -> None:
-        """Begin to look; returns at once."""
+        """Begin the search, and return at once."""
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Stop."""
+        """Stop the search."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
 
     def add_to(self, vitals: Vitals) -> Vitals:
-        """The vitals, with what is known of the planner and of gates."""
+        """Return ``vitals`` with the values about the planner and about gates."""
         has_planner = None if self._is_off else self._state.has_planner
         return replace(vitals, planner_alive=has_planner, gates_opened=dict(self.opened))
 
     async def look(self) -> None:
-        """One round: open the gates that have to be opened now.
+        """Make one round: open the gates that have to be opened now.
 
         Raises:
-            ApiError: the API server does not say what there is, or does not let it be changed.
+            ApiError: the pods cannot be listed, or a pod cannot be patched.
         """
         cause = await self._cause() if self._state.ready else None
         if cause is None:
             return
         async for page in self._pods.pages():
-            # Each replica in another order, so that one does not only find what the other has done.
+            # Each replica takes another order, so that two of them do not work on the same pods at once.
             for document in random.sample(page.documents, len(page.documents)):
                 await self._open_if_overdue(document, page.at, cause)
                 await asyncio.sleep(0)  # reviews come first
@@ -137,7 +138,7 @@ class GateOpener:
                 self._log.say("info", "state", text=problem or "waiting pods: the API server answers again")
 
     async def _cause(self) -> Cause | None:
-        """Why gates are to be opened now; ``None`` if a planner may still do it."""
+        """Return the reason for opening gates now; ``None`` if a planner may still do it."""
         if self._is_off:
             return Cause.PLACEMENT_OFF
         if not self._is_silent():
@@ -146,7 +147,7 @@ class GateOpener:
         try:
             newest = await self._pods.lease()
         except Denied:
-            newest = None  # nothing can be known of a planner, and no pod was made to wait for it
+            newest = None  # no planner can be seen, so admission made no pod wait for one
         if newest is not None:
             self._state.planners.put(newest)
         return Cause.PLANNER_SILENT if self._is_silent() else None
@@ -164,7 +165,7 @@ class GateOpener:
             if gate is None or not self._is_overdue(pod, namespace, at):
                 return
         except (MalformedPod, msgspec.DecodeError):
-            return  # the API server has no such pod
+            return  # no pod of an API server is like that
         await self._open(pod.metadata or Metadata(), gate, cause)
 
     def _namespace(self, pod: Pod) -> Namespace:

@@ -1,4 +1,4 @@
-"""The FastAPI applications: everything that is not a review."""
+"""The FastAPI applications, for every request that is no review."""
 
 from collections.abc import Callable
 
@@ -13,20 +13,20 @@ from webhook.programs.server.vitals import Vitals
 
 
 def create_reviews_app() -> FastAPI:
-    """What stands behind the reviews on the HTTPS port: nothing else is there yet."""
+    """Return the application behind the reviews on the HTTPS port. It has no paths yet."""
     return FastAPI(title="gpu-topology-webhook", version=__version__, docs_url=None, redoc_url=None, openapi_url=None)
 
 
 def create_ops_app(
     stalled: Callable[[], str], ready: Callable[[], str], counts: Counts, vitals: Callable[[], Vitals]
 ) -> FastAPI:
-    """The plain application of probes and metrics. It answers in a thread of its own.
+    """Return the application of the port of probes and metrics, which answers in a thread of its own.
 
     Args:
-        stalled: Says why the server should be replaced, or nothing when it is alive.
-        ready: Says why the server is not ready, or nothing when it is.
-        counts: What the metrics are made of.
-        vitals: The rest of them, as it is at a scrape.
+        stalled: Returns why the server should be replaced; empty when it is alive.
+        ready: Returns why the server is not ready; empty when it is.
+        counts: The counts of the server, for the metrics.
+        vitals: Returns the other values of the metrics, as they are at a scrape.
     """
     application = create_reviews_app()
     exposition = Exposition(lambda: families(counts, vitals()))

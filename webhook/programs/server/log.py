@@ -1,4 +1,4 @@
-"""One JSON line for each review, with names and reasons but never the value of a variable."""
+"""The log of the server: one JSON line for each review, with names and reasons but never the value of a variable."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -49,10 +49,10 @@ class _BindingLine(msgspec.Struct, omit_defaults=True, rename="camel", kw_only=T
 
 
 class ReviewLog(Log):
-    """The log of the server. A review is ``info`` however it ends: what is refused was asked for wrongly."""
+    """The log of the server. A review is ``info`` even if it is refused, because a refusal answers a user's mistake."""
 
     def admitted(self, request: Request, outcome: Outcome, microseconds: int) -> None:
-        """A review of a pod was answered."""
+        """Log an answered review of a pod."""
         pod = request.object
         line = _Line(
             self.now(),
@@ -72,7 +72,7 @@ class ReviewLog(Log):
         self.write(line)
 
     def bound(self, request: BindingRequest, outcome: BindOutcome, *, microseconds: int, waiting: int) -> None:
-        """A review of a Binding was answered, after ``waiting`` of the ``microseconds`` for the pod."""
+        """Log an answered review of a Binding. It waited ``waiting`` of its ``microseconds`` for pods and claims."""
         binding = request.object
         line = _BindingLine(
             time=self.now(),
@@ -96,17 +96,17 @@ class ReviewLog(Log):
         self.write(line)
 
     def rejected(self, status: int, error: str) -> None:
-        """A request was no review that we can answer."""
+        """Log a request that is no review that we can answer."""
         self.say("warning", "rejected", status=status, error=error)
 
     def slow(self, path: str, status: int, *, size: int, microseconds: int) -> None:
-        """The answer to a request of so many bytes took long once it had arrived."""
+        """Log a request of ``size`` bytes whose answer took long after it had arrived."""
         self.say("warning", "slow", path=path, status=status, bytes=size, microseconds=microseconds)
 
     def closed(self, port: str, causes: Mapping[str, int]) -> None:
-        """So many connections of a port were ended since this was said last."""
+        """Log the number of connections of a port that were ended since the last such line, by cause."""
         self.say("warning", "closed", port=port, causes=dict(causes))
 
     def failed(self, traceback: str) -> None:
-        """A review met a bug of ours."""
+        """Log an unexpected exception in a review."""
         self.say("error", "bug", traceback=traceback, status=500)

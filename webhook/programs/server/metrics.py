@@ -21,7 +21,7 @@ _AGES = ("fresh", "old", "missing")
 
 
 def families(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
-    """All metrics. A counter whose labels are known is there with 0, because a rate needs a value to grow from."""
+    """Return all metrics. A counter whose labels are known starts with 0, because a rate needs a value to grow from."""
     yield from _reviews(counts)
     yield from _bindings(counts)
     yield from _program(vitals)
@@ -182,7 +182,7 @@ def _cluster(vitals: Vitals) -> Iterator[Metric]:
 
 
 def _flat(values: Mapping[Any, int]) -> dict[tuple[str, ...], float]:
-    # A copy first: the loop of the reviews may count something new meanwhile.
+    # A copy, because the event loop of the reviews may add keys meanwhile.
     return {tuple(map(str, key)): number for key, number in sorted(dict(values).items())}
 
 

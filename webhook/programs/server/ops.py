@@ -1,6 +1,6 @@
 """The port of probes and metrics, in a thread with an event loop of its own.
 
-Whatever a review does to the loop of the reviews, a probe is answered; and it says so when that loop moves no more.
+So a probe is answered even while a review blocks the loop of the reviews. The answer says when that loop stands still.
 """
 
 import asyncio
@@ -9,15 +9,14 @@ import threading
 from webhook.programs.http.listener import Server
 
 JOIN_SECONDS = 15.0
-"""Longer than uvicorn waits for requests in flight."""
+"""Longest wait for the end of the thread. It is longer than uvicorn waits for requests in flight."""
 
 
 class OpsThread:
-    """Runs a server beside the loop of the reviews.
+    """A thread that runs a server beside the loop of the reviews.
 
     Args:
-        server: Its socket listens already, so that nothing can go wrong in the thread that whoever starts the program
-            should hear of.
+        server: The server. Its socket listens already, so that errors of the start occur before the thread begins.
     """
 
     def __init__(self, server: Server) -> None:
@@ -25,11 +24,11 @@ class OpsThread:
         self._thread = threading.Thread(target=self._serve, name="ops", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and wait for the end."""
+        """Stop the server, and wait for the end of the thread."""
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join(JOIN_SECONDS)

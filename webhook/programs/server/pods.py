@@ -1,6 +1,6 @@
-"""Reviews of pods: answered from memory, so that none of them waits.
+"""The reviews of pods. They are answered from memory, so that they do not wait.
 
-Only a namespace in doubt is asked for, and what a pod claims where it has claims.
+Only two things are read from the API server: a namespace in doubt, and the claims of a pod that has some.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _NOT_A_CREATE = Outcome(kind=Kind.SKIP, reason=Reason.NOT_A_CREATE)
 
 
 class PodReviews:
-    """Answers reviews of pods."""
+    """The answers to reviews of pods."""
 
     def __init__(self, *, state: State, claims: Claims, policy: AdmitPolicy, log: ReviewLog, counts: Counts) -> None:
         self._state = state
@@ -35,12 +35,12 @@ class PodReviews:
         self._counts = counts
 
     def answer(self, body: bytes, started: int) -> bytes | Awaitable[bytes]:
-        """The reply to a review.
+        """Return the reply to a review; ``started`` is the ``perf_counter_ns`` at which the review began to arrive.
 
         Raises:
-            MalformedReview: it is none that we can answer.
+            MalformedReview: ``body`` is no review that we can answer.
             BadRequest: a field of the pod has another type than in a pod.
-            StateUnknown: not enough is known of the cluster. What is waited for may raise it too.
+            StateUnknown: not enough is known of the cluster. A returned awaitable may raise any of them, too.
         """
         request = decode_review(body)
         pod = request.object
@@ -64,7 +64,7 @@ class PodReviews:
     async def _answer_with_claims(
         self, request: Request, pod: Pod, namespace: Namespace, sources: Mapping[str, SpecSource], started: int
     ) -> bytes:
-        """The reply once it is known what the pod claims, or that it cannot be known in time."""
+        """Return the reply after the claims of the pod were read, or could not be read in time."""
         deadline = asyncio.get_running_loop().time() + self._policy.binding.read_seconds
         reading = ClaimReading(self._claims, deadline, self._counts)
         specs = await reading.specs(request.namespace, sources)
@@ -73,7 +73,7 @@ class PodReviews:
         return self._reply(request, self._decide(pod, namespace, specs), started)
 
     def _sources(self, pod: Pod, namespace: Namespace) -> Mapping[str, SpecSource]:
-        """What says what the pod claims.
+        """Return the objects with the claims of the pod.
 
         Raises:
             BadRequest: a field has another type than in a pod.
@@ -84,7 +84,7 @@ class PodReviews:
             raise BadRequest(400, str(error)) from None
 
     def _decide(self, pod: Pod, namespace: Namespace, specs: Mapping[str, ClaimSpec | None] = _NO_SPECS) -> Outcome:
-        """The outcome of one review, from the state as it is now."""
+        """Return the outcome of one review, from the state as it is now."""
         state = self._state
         try:
             return admit(pod, namespace, self._policy, state.cluster(), nodes=state.node, claim_specs=specs)

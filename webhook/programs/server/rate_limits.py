@@ -1,6 +1,6 @@
-"""Pods and claims, read so often and no oftener.
+"""The limits on the rate at which reviews read pods and claims.
 
-A review that comes without credentials may be forged, and each costs reads.
+A review that comes without credentials may be forged, and each review costs reads.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,12 @@ ALL_NAMESPACES = Rate(burst=1500, per_second=600)
 
 
 class _Limit:
-    """How often objects of one kind may be read, in each namespace and in all.
+    """The limit on reads of objects of one kind, in each namespace and in all together.
 
     Args:
-        error: What is raised when that was too often.
-        kind: What the objects are, in the plural.
-        clock: Seconds that never go back.
+        error: The error to raise above the limit.
+        kind: The name of the objects, in the plural.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(
@@ -32,21 +32,21 @@ class _Limit:
         self._buckets = Buckets(each=EACH_NAMESPACE, total=ALL_NAMESPACES)
 
     def take(self, namespace: str, what: str) -> None:
-        """Count one read; ``what`` is read, for the error.
+        """Count one read of ``what``, which the error names.
 
         Raises:
-            TooManyPodReads, TooManyClaimReads: too many were asked for.
+            TooManyPodReads, TooManyClaimReads: there were too many reads.
         """
         if not self._buckets.take(namespace, self._clock()):
             raise self._error(f"{what}: too many {self._kind} are asked for. The scheduler tries again")
 
 
 class LimitedPods:
-    """The same pods, with a bound for each namespace, so that reviews about one do not hold up the others.
+    """A reader of pods with a limit for each namespace, so that reviews about one do not hold up the others.
 
     Args:
-        pods: Where they are read.
-        clock: Seconds that never go back.
+        pods: The reader without limits.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(self, pods: Pods, *, clock: Callable[[], float] = monotonic) -> None:
@@ -54,32 +54,32 @@ class LimitedPods:
         self._limit = _Limit(TooManyPodReads, "pods", clock)
 
     async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
-        """The pod as JSON, or ``None`` if there is none of that name.
+        """Return the pod as JSON, or ``None`` if there is none of that name.
 
         Raises:
-            TooManyPodReads: too many were asked for.
-            PodsUnreadable: whoever knows it gives no answer in time.
+            TooManyPodReads: there were too many reads.
+            PodsUnreadable: the reader gives no answer in time.
         """
         self._limit.take(namespace, f"pod {namespace}/{name}")
         return await self._pods.pod(namespace, name, deadline=deadline)
 
     async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:
-        """The pods of a group on a node, as JSON.
+        """Return the pods of a group on a node, as JSON.
 
         Raises:
-            TooManyPodReads: too many were asked for.
-            PodsUnreadable: whoever knows it gives no answer in time.
+            TooManyPodReads: there were too many reads.
+            PodsUnreadable: the reader gives no answer in time.
         """
         self._limit.take(namespace, f"the pods of group {namespace}/{group}")
         return await self._pods.group(namespace, group, node, deadline=deadline)
 
 
 class LimitedClaims:
-    """The same claims, with a bound for each namespace. A pod may have 32 of them, and each counts.
+    """A reader of claims with a limit for each namespace. A pod may have 32 claims, and each counts.
 
     Args:
-        claims: Where they are read.
-        clock: Seconds that never go back.
+        claims: The reader without limits.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(self, claims: Claims, *, clock: Callable[[], float] = monotonic) -> None:
@@ -87,24 +87,25 @@ class LimitedClaims:
         self._limit = _Limit(TooManyClaimReads, "claims", clock)
 
     async def claim(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
-        """The ResourceClaim as JSON, or ``None`` if there is none of that name.
+        """Return the ResourceClaim as JSON, or ``None`` if there is none of that name.
 
         Raises:
-            TooManyClaimReads: too many were asked for.
-            ClaimsUnreadable: whoever knows it gives no answer in time.
+            TooManyClaimReads: there were too many reads.
+            ClaimsUnreadable: the reader gives no answer in time.
         """
         self._limit.take(namespace, f"resourceclaim {namespace}/{name}")
         return await self._claims.claim(namespace, name, deadline=deadline)
 
     async def template(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:
-        """The ResourceClaimTemplate as JSON, or ``None`` if there is none of that name.
+        """Return the ResourceClaimTemplate as JSON, or ``None`` if there is none of that name.
 
         Raises:
-            TooManyClaimReads, ClaimsUnreadable: as above.
+            TooManyClaimReads: there were too many reads.
+            ClaimsUnreadable: the reader gives no answer in time.
         """
         self._limit.take(namespace, f"resourceclaimtemplate {namespace}/{name}")
         return await self._claims.template(namespace, name, deadline=deadline)
 
     def pools(self) -> Pools:
-        """The devices that DRA drivers publish, which cost no read."""
+        """Return the devices that DRA drivers publish, which cost no read."""
         return self._claims.pools()

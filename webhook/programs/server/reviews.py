@@ -1,7 +1,7 @@
-"""The raw ASGI paths of the reviews, in front of the FastAPI application.
+"""The ASGI application of the reviews, in front of the FastAPI application.
 
-A FastAPI route costs 53 us of CPU for each request even with raw bodies, more than everything else that a review needs,
-so reviews never reach it.
+A FastAPI route costs 53 us of CPU for each request even with raw bodies. That is more than everything else that a
+review needs, so reviews never reach FastAPI.
 """
 
 import asyncio
@@ -19,21 +19,21 @@ from webhook.words.outcome import MESSAGE_LIMIT
 from webhook.words.printable import fitted
 
 Answer = Callable[[bytes, int], bytes | Awaitable[bytes]]
-"""From the body of a review, and the ``perf_counter_ns`` at which it began to arrive, to the body of the reply."""
+"""A function from the body of a review, and the ``perf_counter_ns`` at which it began to arrive, to the reply."""
 
 _SLOW_NS = int(SLOW_SECONDS * 1e9)
 
 
 class Reviews:
-    """Answers reviews itself and passes every other request to ``application``.
+    """The application that answers reviews, and passes every other request to ``application``.
 
     Args:
-        application: Takes what is no review.
-        paths: Who answers at each path. An answer that has to wait for something is awaited; one that is there at
-            once costs no switch.
-        log: Takes what is no review although it came to such a path, and bugs; what the server itself says, too.
-        counts: What the answers counted, for whoever asks.
-        max_review_bytes: Longer bodies are refused.
+        application: Answers the requests that are no reviews.
+        paths: The function that answers reviews at each path. An answer that is an awaitable is awaited; one that is
+            there at once costs no switch of tasks.
+        log: Takes the refused requests to these paths and the bugs, and the lines of the server itself.
+        counts: The counts of the server.
+        max_review_bytes: The longest body to accept.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Reviews:
         """While set, every answer asks the client to close its connection, so that the stop loses no review."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI entry."""
+        """Answer a request, as ASGI has it."""
         reply = self._paths.get(scope["path"]) if scope["type"] == "http" else None
         if reply is None:
             await self._application(scope, receive, send)
@@ -67,7 +67,7 @@ class Reviews:
             body = await read_body(scope, receive, self._max_review_bytes, setting="server.maxReviewBytes")
             arrived, size = perf_counter_ns(), len(body)
             answer = reply(body, started)
-            del body  # while something is waited for nothing holds it
+            del body  # frees the body while the answer is awaited
             if not isinstance(answer, bytes):
                 answer = await answer
             status, kind = 200, JSON
@@ -76,13 +76,13 @@ class Reviews:
             kind, answer = TEXT, fitted(str(error), MESSAGE_LIMIT).encode()
             self.counts.rejected[status] += 1
             self.log.rejected(status, str(error))
-        except StateUnknown as error:  # no answer is better than one from half of the cluster
+        except StateUnknown as error:  # no answer is better than one from half of the cluster's state
             if isinstance(error, TooManyNamespaceReads):
                 self.counts.limited_reads["namespace"] += 1
             status, kind, answer = 503, TEXT, fitted(str(error), MESSAGE_LIMIT).encode()
             self.counts.rejected[status] += 1
             self.log.rejected(status, str(error))
-        except asyncio.CancelledError:  # the server has let go of the connection: no client waits for the answer
+        except asyncio.CancelledError:  # the connection has ended: no client waits for the answer
             return
         except Exception:  # the one catch-all: a bug is a 500, and the operator's failurePolicy decides
             status, kind, answer = 500, TEXT, b"internal error; the log has the details"

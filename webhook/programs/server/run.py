@@ -1,8 +1,8 @@
-"""Runs the applications under uvicorn, probes in a thread of their own, and stops them without losing a review.
+"""The run of the server: the applications under uvicorn, probes in a separate thread, and a stop that loses no review.
 
-uvicorn's own stop closes idle connections at once, with requests already on the wire. So a stop first *drains*: for a
-while every answer carries ``Connection: close`` and readiness fails, clients move away, and only then do the
-listeners close.
+uvicorn's own stop closes idle connections at once, although requests may be on the wire already. So a stop first
+*drains*: for a while every answer carries ``Connection: close`` and readiness fails, so clients move away. Only then
+the listeners close.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ _REMEDY = "Choose others with --host, --port and --ops-port"
 
 
 class Background(Protocol):
-    """Something that runs beside the server, on its event loop."""
+    """A part of the program that runs beside the server, on its event loop."""
 
     async def open(self) -> None:
-        """Begin. Reviews are served only afterwards, probes from the first moment on."""
+        """Begin. Reviews are served only after the return, but probes from the start on."""
 
     async def close(self) -> None:
-        """End. The server has answered its last review."""
+        """End. It is called after the server has answered its last review."""
 
 
 def run(
@@ -54,14 +54,15 @@ def run(
     """Serve until SIGTERM (drain, then stop) or SIGINT (stop at once).
 
     Args:
-        config: Addresses and limits.
-        reviews: What is served; its log also takes a line when both ports listen, when the server becomes ready or is
-            no longer, when it drains, and when it has stopped.
-        state: Says whether reviews can be answered.
-        context: For TLS.
-        vitals: What the metrics say beside the counts. What follows from ``reviews`` and ``state`` is put in here.
-        background: Opened before reviews are served, in this order, and closed in the other when the server has
-            stopped. One that is still opening when the stop comes is cancelled.
+        config: The configuration, for addresses and limits.
+        reviews: The application to serve. Its log also takes a line when both ports listen, when the server becomes
+            ready or unready, when it drains, and when it has stopped.
+        state: The state of the cluster, which says whether reviews can be answered.
+        context: The TLS context.
+        vitals: Returns the values of the metrics beside the counts. Values that follow from ``reviews`` and ``state``
+            are added here.
+        background: The parts of the program to open before reviews are served, in this order. They are closed in the
+            reverse order when the server has stopped. A part that is still opening when the stop comes is cancelled.
     """
     runner = _Runner(config.server, reviews, state, context, vitals)
     try:
@@ -87,11 +88,11 @@ class _Runner:
         self._state = state
         self._log = reviews.log
         self._told: str | None = None
-        """The readiness that the log knows of."""
+        """The readiness that was logged last."""
         self._vitals = vitals
         self._stop = asyncio.Event()
         self._listening = False
-        """Whether reviews are taken. It is set after the line ``started`` is in the log, and readiness follows it."""
+        """Whether reviews are accepted. It is set after the line ``started`` is logged, and readiness depends on it."""
         self._heart = Heartbeat()
         self._sockets = tuple(bind(settings.host, port, remedy=_REMEDY) for port in (settings.port, settings.ops_port))
         closed = reviews.counts.closed
@@ -112,7 +113,7 @@ class _Runner:
         self._ops_thread = OpsThread(self._ops)
 
     async def serve(self, background: Sequence[Background]) -> None:
-        """Start both servers, wait for a signal, stop that of the reviews."""
+        """Start both servers, wait for a signal, and stop the server of the reviews."""
         self._handle_signals()
         self._heart.start(asyncio.get_running_loop())
         self._sockets[1].listen(BACKLOG)
@@ -135,7 +136,7 @@ class _Runner:
             await self._end(servers)
 
     def close(self) -> None:
-        """End the probes too, when the reviews have ended."""
+        """Stop the server of the probes, after that of the reviews has stopped."""
         self._ops_thread.stop()
         for bound in self._sockets:
             bound.close()
@@ -164,7 +165,10 @@ class _Runner:
         return create_ops_app(self._stalled, self._unready, self._reviews.counts, self._vitals_now)
 
     def _stalled(self) -> str:
-        """Why this process should be replaced; in the thread of the probes, like the two that follow."""
+        """Return why this process should be replaced; empty when it is alive.
+
+        The thread of the probes calls it, and also ``_unready`` and ``_vitals_now``.
+        """
         silent = self._heart.silent_seconds
         return f"reviews have stood still for {silent:.0f} s" if silent > self._settings.stall_seconds else ""
 

@@ -1,4 +1,4 @@
-"""Pods that wait for the planner, and the planner's Lease, as they are at this moment; and the patch of one pod."""
+"""The pods that wait for the planner, and the planner's Lease, as they are at this moment; and the patch of one pod."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
@@ -15,25 +15,28 @@ from webhook.words import names
 from webhook.words.patch import Operation
 
 NO_LONGER_SO = frozenset({404, 409, 422})
-"""The pod is gone, or is not what the tests of the patch expect: JSON Patch fails with 422 in every way."""
+"""Statuses of the answer to a patch whose pod is gone, or is not what the tests of the patch expect.
+
+The API server answers 422 to every failure of a JSON Patch.
+"""
 
 
 class PodsPage(NamedTuple):
-    """Some of the pods."""
+    """One page of the list of waiting pods."""
 
     at: datetime
-    """When the API server answered, by its own clock, which also dates the creation of objects."""
+    """The time of the answer by the clock of the API server, which also dates the creation of objects."""
     documents: list[msgspec.Raw]
     """The pods, as JSON."""
 
 
 class WaitingPods:
-    """Lists and patches pods with the label of those that wait. Every method may raise ApiError.
+    """The pods with the label of waiting pods, listed and patched. Every method may raise ApiError.
 
     Args:
-        api: The API server; writes as the webhook.
-        namespace: Of the webhook, where the planner has its Lease.
-        now: The time, for an answer that names none.
+        api: The API server; it is written to as the webhook.
+        namespace: The namespace of the webhook, where the planner has its Lease.
+        now: Returns the time, for an answer that names none.
     """
 
     def __init__(self, api: Api, namespace: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
@@ -42,20 +45,20 @@ class WaitingPods:
         self._now = now
 
     async def pages(self) -> AsyncIterator[PodsPage]:
-        """All of them, page by page."""
+        """Yield all waiting pods, page by page."""
         async with aclosing(self._api.pages(WAITING_PODS, what="list waiting pods")) as pages:
             async for page in pages:
                 yield PodsPage(page.reply.date or self._now(), page.items)
 
     async def lease(self) -> VersionedObject | None:
-        """The planner's Lease, listed by its name as in the mirror; ``None`` if there is none."""
+        """Return the planner's Lease, listed by its name as in the mirror; ``None`` if there is none."""
         what = f"get Lease {names.PLANNER_LEASE}"
         async with aclosing(self._api.pages(self._lease, what=what)) as pages:
             items = [item async for page in pages for item in page.items]
         return versioned(what, items[0]) if items else None
 
     async def patch(self, namespace: str, name: str, operations: Sequence[Operation]) -> bool:
-        """Apply a JSON patch to a pod; returns whether the pod still was as the patch expects."""
+        """Apply a JSON patch to a pod; return whether the pod still was as the patch expects."""
         try:
             await self._api.patch(POD, name, namespace, operations, PatchForm.OPERATIONS)
         except ApiError as error:

@@ -1,1 +1,1 @@
-"""The scheduler extender: it answers kube-scheduler from the mirrors of a planner, whether or not that one leads."""
+"""The scheduler extender. It answers kube-scheduler from a planner's mirrors, whether or not that planner leads."""

@@ -1,4 +1,4 @@
-"""Answers questions of kube-scheduler, so that all nodes pass whatever goes wrong.
+"""The answers to questions of kube-scheduler. If anything goes wrong, all nodes pass.
 
 A scheduler that gets no answer from an extender before HAMi's schedules no pod at all.
 """
@@ -19,29 +19,29 @@ from webhook.programs.planner.extender.knowledge import Knowledge
 from webhook.words.errors import ManifestError
 
 BUDGET_SECONDS = 0.5
-"""For the choices of one answer. They hold up the whole loop, on which a leader renews its Lease."""
+"""Longest time for the choices of one answer. They hold up the whole loop, on which a leader renews its Lease."""
 AGAIN_SECONDS = 0.1
-"""Before a second look where no node would be left: the scheduler may have heard a moment sooner than we that cards
-were given back, and it asks about a pod that was refused only when something else happens."""
+"""Time before a second judgement if no node would be left. The scheduler may know a moment sooner than we that cards
+were given back, and it asks about a refused pod again only when something else happens."""
 
 
 class _Judged(NamedTuple):
     verdicts: dict[str, Verdict]
     result: Result
     text: str = ""
-    """What was wrong."""
+    """The problem, for the log."""
 
 
 class Answers:
-    """Answers questions.
+    """The answers to questions.
 
     Args:
-        knowledge: What is known of the cluster.
+        knowledge: The state of the cluster.
         policy: The configuration.
-        namespaces: Gives what is known of a namespace.
-        counts: Takes what was answered.
-        complaints: Takes what was wrong.
-        clock: Seconds that never go back.
+        namespaces: Returns the namespace of a name.
+        counts: Takes the answers.
+        complaints: Takes the problems.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class Answers:
         self._clock = clock
 
     async def filter(self, body: bytes) -> bytes:
-        """Which nodes the pod may get.
+        """Return the nodes that the pod may get.
 
         Raises:
-            MalformedQuestion: the nodes cannot be told.
+            MalformedQuestion: the nodes cannot be read from ``body``.
         """
         question = decode_question(body)
         judged = self._judge(question)
@@ -83,10 +83,10 @@ class Answers:
         return encode_filtered(question, passed, failed, unresolvable)
 
     async def prioritize(self, body: bytes) -> bytes:
-        """How good the nodes are for the pod.
+        """Return a score of each node for the pod.
 
         Raises:
-            MalformedQuestion: the nodes cannot be told.
+            MalformedQuestion: the nodes cannot be read from ``body``.
         """
         question = decode_question(body)
         judged = self._judge(question)
@@ -106,7 +106,7 @@ class Answers:
             return _Judged(passed, Result.BUG, "a bug, whose traceback is in the log")
 
     def _verdicts(self, question: ExtenderQuestion) -> _Judged:
-        """Raises all that may go wrong."""
+        """Judge the nodes. Every error is raised."""
         asked = read_question(read_pod(bytes(question.pod), "of the question", None), self._policy, self._namespaces)
         if blindness := self._knowledge.blindness:
             return _Judged(dict.fromkeys(question.nodes, Verdict()), Result.NOT_READY, blindness)

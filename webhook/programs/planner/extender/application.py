@@ -1,4 +1,4 @@
-"""The ASGI application of the extender: two paths, and errors of HTTP for what is no question."""
+"""The ASGI application of the extender: two paths, and HTTP errors for requests that are no questions."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,16 +14,16 @@ from webhook.words.outcome import MESSAGE_LIMIT
 from webhook.words.printable import fitted
 
 BODY_BYTES = 16 * 1024 * 1024
-"""Of one question. 15,000 names of nodes are 4 MiB at most; whole nodes are some 15 KiB each."""
+"""Longest body of a question. 15,000 names of nodes are 4 MiB at most; whole nodes are some 15 KiB each."""
 
 
 class ExtenderApplication:
-    """Hands questions over, one after the other for the time that each takes.
+    """The application. Questions are judged one after the other, on one event loop.
 
     Args:
-        answers: Takes them.
-        counts: Takes what is no question.
-        complaints: The same in words.
+        answers: Answers the questions.
+        counts: Counts the requests that are no questions, and the times of answers.
+        complaints: Logs the requests that are no questions.
     """
 
     def __init__(self, answers: Answers, *, counts: Counts, complaints: Complaints) -> None:
@@ -37,7 +37,7 @@ class ExtenderApplication:
         """While set, every answer asks the scheduler to close its connection, so that the stop loses no question."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI entry."""
+        """Answer a request, as ASGI has it."""
         try:
             status, kind, body = 200, JSON, await self._answer(scope, receive)
         except (BadRequest, MalformedQuestion) as error:
@@ -45,7 +45,7 @@ class ExtenderApplication:
             kind, body = TEXT, fitted(str(error), MESSAGE_LIMIT).encode()
             self._counts.rejected[str(status),] += 1
             self._complaints.say("rejected", status=str(status), text=str(error))
-        except asyncio.CancelledError:  # the server has let go of the connection: no client waits for the answer
+        except asyncio.CancelledError:  # the connection has ended: no client waits for the answer
             return
         await send_answer(send, status, kind, body, closes=self.draining)
 

@@ -1,4 +1,4 @@
-"""What the extender logs: of each thing that is wrong a line now and then, however often it happens."""
+"""The problems that the extender logs: a line now and then for each, however often it occurs."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,15 +8,15 @@ from time import monotonic
 from webhook.programs.log import Log
 
 EVERY_SECONDS = 10.0
-"""Between two lines about the same."""
+"""Shortest time between two lines about the same problem."""
 
 
 class Complaints:
-    """Lines of a log, not too many.
+    """The lines about problems, at a limited rate.
 
     Args:
-        log: Takes them.
-        clock: Seconds that never go back.
+        log: Takes the lines.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(self, log: Log, clock: Callable[[], float] = monotonic) -> None:
@@ -26,11 +26,11 @@ class Complaints:
         self._times: Counter[str] = Counter()
 
     def say(self, what: str, **fields: str) -> None:
-        """Something is wrong.
+        """Log a problem, unless a line about the same problem was written just before.
 
         Args:
-            what: One of few words.
-            fields: Of the line.
+            what: The problem, which is one of few words.
+            fields: Further fields of the line.
         """
         self._times[what] += 1
         now = self._clock()

@@ -1,4 +1,4 @@
-"""What the extender has answered, in plain numbers, and as metrics: docs/observability.md."""
+"""The counts of the extender, in plain numbers and as metrics: docs/observability.md."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -9,37 +9,38 @@ from prometheus_client.core import Metric
 from webhook.programs.exposition import Spread, counter, gauge
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""Upper bounds of buckets. kube-scheduler waits for five seconds unless it is told otherwise."""
+"""Upper bounds of buckets. kube-scheduler waits for five seconds by default."""
 
 
 class Verb(StrEnum):
-    """What is asked for."""
+    """The kind of a question."""
 
     FILTER = "filter"
     PRIORITIZE = "prioritize"
 
 
 class Result(StrEnum):
-    """What became of a question."""
+    """The result of a question."""
 
     JUDGED = "judged"
     LEFT_ALONE = "left-alone"
-    """The pod is none of ours to judge, so all nodes passed."""
+    """The extender does not judge this pod, so all nodes passed."""
     NOT_READY = "not-ready"
-    """Too little was known of the cluster, so all nodes passed; as with all that follow."""
+    """Too little was known of the cluster, so all nodes passed."""
     MALFORMED = "malformed"
-    """The pod cannot be read."""
+    """The pod cannot be read, so all nodes passed."""
     LATE = "late"
-    """There was not enough time for all nodes; the rest passed."""
+    """There was not enough time to judge all nodes; the rest passed."""
     BUG = "bug"
+    """There was an unexpected exception, so all nodes passed."""
 
 
 class Counts:
-    """All that is counted. One thread writes, those of scrapes read."""
+    """The counts of the extender. One thread writes them, and the threads of scrapes read them."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, str]] = Counter()
-        """By verb and result."""
+        """Questions, by verb and result."""
         self.removed: Counter[str] = Counter()
         """Nodes that did not pass, by the code of the message."""
         self.rejected: Counter[tuple[str]] = Counter()
@@ -47,15 +48,15 @@ class Counts:
         self.closed: Counter[tuple[str, str]] = Counter()
         """Connections that were ended, by port and cause."""
         self.seconds = Spread(SECONDS)
-        """From the arrival of a question to its answer."""
+        """Seconds from the arrival of a question to its answer."""
 
 
 def families(counts: Counts, *, certificate_ends: float | None) -> Iterator[Metric]:
-    """The metrics.
+    """Return the metrics.
 
     Args:
-        counts: What they are made of.
-        certificate_ends: When the certificate ends, in seconds since 1970.
+        counts: The counts of the extender.
+        certificate_ends: The end of the certificate, in seconds since 1970.
     """
     requests = counts.requests.copy()
     yield counter(

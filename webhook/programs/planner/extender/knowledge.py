@@ -1,4 +1,4 @@
-"""What is known of the cluster at the moment of a question: a world that follows the planner's mirrors."""
+"""The extender's knowledge of the cluster: a :class:`World` that follows the planner's mirrors."""
 
 import traceback
 from collections.abc import Callable
@@ -10,18 +10,18 @@ from webhook.hardware.topology.model import NodeTopology
 from webhook.programs.planner.mirrors import Mirrors
 
 AGAIN_SECONDS = 15.0
-"""After an exception nothing is known for so long; then the world is made anew."""
+"""Time after an exception without knowledge. Then the world is made anew."""
 
 
 class Knowledge:
-    """Follows the mirrors from the beginning.
+    """The knowledge of one extender, which follows the mirrors from the beginning.
 
-    It shares no world with the planner's decisions, which hold cards in theirs for pods that they think about.
+    It shares no world with the planner's decisions, because these reserve cards in their world while they decide.
 
     Args:
-        mirrors: What is known of the cluster.
+        mirrors: The mirrors of the cluster.
         bug: Takes the traceback of an exception.
-        clock: Seconds that never go back.
+        clock: Returns seconds that never go back.
     """
 
     def __init__(self, mirrors: Mirrors, *, bug: Callable[[str], None], clock: Callable[[], float]) -> None:
@@ -34,29 +34,32 @@ class Knowledge:
 
     @property
     def blindness(self) -> str:
-        """Why no question can be answered at the moment; empty when it can."""
+        """The reason for which no question can be answered at the moment; empty if there is none."""
         if self._broken_at is not None and self._clock() - self._broken_at >= AGAIN_SECONDS:
             self._follow()
         return self._mirrors.blindness or ("an exception, which is in the log" if self._broken_at is not None else "")
 
     @property
     def world(self) -> World:
-        """What there is."""
-        self._world.newly_bound.clear()  # it is the planner who compares
+        """The world as it is now."""
+        self._world.newly_bound.clear()  # only the planner needs these pods
         return self._world
 
     def doubt(self) -> None:
-        """An exception came of what is known; to be called while it is handled."""
+        """Discard the world after an exception that came of it. To be called in the handler of the exception."""
         self._mirrors.leave(self)
         self._broken_at = self._clock()
         self._bug(traceback.format_exc())
 
     def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
-        """:class:`webhook.programs.planner.decisions.Follower`: an exception must not end a mirror."""
+        """Tell the world of a pod; an exception must not end the mirror.
+
+        See :class:`webhook.programs.planner.decisions.Follower`.
+        """
         self._guarded(lambda: self._world.pod_changed(key, before, after))
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
-        """The same."""
+        """Tell the world of a node; an exception must not end the mirror."""
         self._guarded(lambda: self._world.node_changed(name, record, topology))
 
     def _follow(self) -> None:
@@ -64,7 +67,7 @@ class Knowledge:
         self._mirrors.follow(self)
 
     def _guarded(self, change: Callable[[], None]) -> None:
-        if self._broken_at is not None:  # what was still to be told after an exception
+        if self._broken_at is not None:  # a change that comes after an exception
             return
         try:
             change()

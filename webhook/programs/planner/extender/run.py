@@ -1,4 +1,4 @@
-"""Puts the extender together and runs it beside a planner, on a port of its own with TLS and client certificates."""
+"""The run of the extender beside a planner, on a port of its own with TLS and client certificates."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -25,8 +25,8 @@ from webhook.programs.planner.mirrors import Mirrors
 
 PORT_NAME = "extender"
 DRAIN_SECONDS = 3.0
-"""How long questions are still answered when the program is to end, each with ``Connection: close``: Go's client sends
-no POST a second time that a closing connection has lost."""
+"""Time at the stop of the program in which questions are still answered, each with ``Connection: close``. Go's client
+does not repeat a POST that was lost with a closing connection."""
 LIMITS = Limits(
     connections=64,
     unfinished_bytes=2 * BODY_BYTES,
@@ -38,28 +38,28 @@ LIMITS = Limits(
     answer_seconds=10.0,
     idle_seconds=120.0,
 )
-"""A scheduler asks one question after the other, and keeps its connection for 90 s."""
+"""The limits of the port. A scheduler asks one question after the other, and keeps its connection for 90 s."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExtenderSettings:
-    """What the command line says."""
+    """The settings from the command line."""
 
     host: str
     port: int
     tls: Path
-    """Directory with ``tls.crt`` and ``tls.key``."""
+    """The directory with ``tls.crt`` and ``tls.key``."""
     client_authority: Path
-    """PEM, of the certificates that schedulers show."""
+    """The PEM file of the authority that signed the certificates of schedulers."""
 
 
 class Extender:
-    """Answers schedulers from the mirrors of a planner.
+    """An extender, which answers schedulers from the mirrors of a planner.
 
     Args:
-        settings: Where to listen.
+        settings: The settings of the port.
         policy: The configuration.
-        mirrors: What is known of the cluster.
+        mirrors: The mirrors of the cluster.
         log: Takes what happens.
 
     Raises:
@@ -93,7 +93,7 @@ class Extender:
         self._serving: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Begin. Until the mirrors are filled all nodes pass."""
+        """Begin to serve. Until the mirrors are filled all nodes pass."""
         await self._files.open()
         self._serving = asyncio.create_task(self._server.serve())
         while not self._server.started and not self._serving.done():
@@ -102,7 +102,7 @@ class Extender:
         self._log.say("info", "extender", listening=f"https://{settings.host}:{settings.port}")
 
     async def close(self) -> None:
-        """Let schedulers go to other replicas, and end."""
+        """Let schedulers move to other replicas, and stop."""
         if self._serving is not None:
             self._application.draining = True
             await asyncio.wait({self._serving}, timeout=DRAIN_SECONDS)
@@ -111,7 +111,7 @@ class Extender:
         await self._files.close()
 
     def families(self) -> Iterator[Metric]:
-        """The metrics. In any thread."""
+        """Return the metrics. May be called in any thread."""
         return families(self.counts, certificate_ends=self._files.served.certificate_ends)
 
     def _closed(self, causes: Mapping[str, int]) -> None:
