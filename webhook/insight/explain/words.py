@@ -20,11 +20,6 @@ def says(found: Sequence[PodContainer], singular: str, several: str) -> str:
     return f"{containers(found)} {several if len(found) > 1 else singular}"
 
 
-def clause(sentence: str) -> str:
-    """Returns a sentence in the form that it has as a part of another one."""
-    return sentence[:1].lower() + sentence[1:].rstrip(".")
-
-
 def gpus(found: Sequence[Gpu]) -> str:
     """Returns the names of GPUs in the matrix of their node."""
     return listed(gpu.label for gpu in found)

@@ -2,8 +2,9 @@
 
 CUDA IPC needs the peer's GPU to be visible in the importing container, but each container must use only its own GPUs.
 ``NVIDIA_VISIBLE_DEVICES`` lists the visible GPUs, ``CUDA_VISIBLE_DEVICES`` those that are used. The container's value
-wins over the device plugin's only with the device list strategy ``envvar``. Until bind writes the real values both show
-no GPU, so that a pod that bypassed bind stops instead of running on the card of another pod.
+wins over the device plugin's only with the device list strategy ``envvar``. Until bind writes the real values
+``CUDA_VISIBLE_DEVICES`` names no GPU, and ``NVIDIA_VISIBLE_DEVICES`` none either, except in ``node-peers``, where it is
+``all`` from the start. So a pod that bypassed bind stops instead of running on the card of another pod.
 """
 
 from webhook.decisions.admit.pod_patch import PodPatch
