@@ -283,7 +283,7 @@ class Connections:
                 del self._strangers[connection.address]
 
     def _oldest_stranger(self) -> Connection | None:
-        most = max(self._strangers.values(), key=_size, default=None)
+        most = max(self._strangers.values(), key=len, default=None)
         return next((each for each in most if not each.follows), None) if most else None
 
     def _oldest_request(self) -> Connection | None:
@@ -300,7 +300,3 @@ class Connections:
         """Return, of the connections that hold bytes, the stranger with the oldest request, or else the oldest one."""
         holders = [each for each in self._unfinished if each.held]
         return next((each for each in holders if not each.served), holders[0])
-
-
-def _size(strangers: dict[Connection, None]) -> int:
-    return len(strangers)

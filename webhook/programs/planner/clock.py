@@ -6,14 +6,10 @@ from time import monotonic
 from typing import NamedTuple
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Clock(NamedTuple):
     """The two clocks."""
 
     monotonic: Callable[[], float] = monotonic
     """Returns seconds that never go back."""
-    now: Callable[[], datetime] = _utc_now
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     """Returns the time in UTC."""

@@ -34,7 +34,7 @@ class Counts:
         self.api_errors: Counter[tuple[str, str]] = Counter()
         """Failed requests, by resource and kind of :class:`webhook.cluster.api.errors.ApiError`."""
         self.bugs = 0
-        """Decisions that ended in an exception."""
+        """Decisions and writes that ended in an exception."""
         self.gated_seconds = Spread(GATED_SECONDS)
         """Seconds from the creation of a pod to the opening of its gate."""
         self.choice_seconds = Spread(CHOICE_SECONDS)

@@ -107,7 +107,9 @@ class ClusterCaches:
         """
         hami, kubernetes = self._configured.hami, self._configured.kubernetes
         if hami is None or self._schedulers:
-            answer = await self._answer("HAMi", self._schedulers_of_hami())
+            what = "list Deployments of HAMi's scheduler"
+            deployments = self._api.first_page(kinds.HAMI_SCHEDULERS, MOST_SCHEDULERS, what=what)
+            answer = await self._answer("HAMi", deployments)
             self._compare_schedulers(answer)
             hami = hami or self._version("HAMi", answer, hami_version)
         if kubernetes is None:
@@ -136,10 +138,6 @@ class ClusterCaches:
         said = f"DeviceClasses serve {served}: pods that request it get resource claims" if served else ""
         self._say(what, said, otherwise="they serve no extended resource")
         return claimed, has_hami_dra
-
-    def _schedulers_of_hami(self) -> Awaitable[Reply]:
-        what = "list Deployments of HAMi's scheduler"
-        return self._api.first_page(kinds.HAMI_SCHEDULERS, MOST_SCHEDULERS, what=what)
 
     async def _answer(self, what: str, question: Awaitable[Reply]) -> bytes | None:
         """Return the answer of the API server; ``None`` if it refuses, or its answer is too long.

@@ -161,20 +161,15 @@ class GateOpener:
         try:
             pod = decode_answer(_POD, document)
             gate = find_gate(pod)
-            namespace = self._namespace(pod)
-            if gate is None or not self._is_overdue(pod, namespace, at):
+            metadata = pod.metadata or Metadata()
+            name = metadata.namespace or ""
+            namespace = self._state.namespaces.get(name) or Namespace(name, known=False)
+            seconds = self._policy.placement.release_seconds
+            if gate is None or not is_overdue(pod, namespace, self._policy.defaults, at=at, seconds=seconds):
                 return
         except (MalformedPod, msgspec.DecodeError):
             return  # no pod of an API server is like that
-        await self._open(pod.metadata or Metadata(), gate, cause)
-
-    def _namespace(self, pod: Pod) -> Namespace:
-        name = (pod.metadata or Metadata()).namespace or ""
-        return self._state.namespaces.get(name) or Namespace(name, known=False)
-
-    def _is_overdue(self, pod: Pod, namespace: Namespace, at: datetime) -> bool:
-        seconds = self._policy.placement.release_seconds
-        return is_overdue(pod, namespace, self._policy.defaults, at=at, seconds=seconds)
+        await self._open(metadata, gate, cause)
 
     async def _open(self, metadata: Metadata, gate: Gate, cause: Cause) -> None:
         while not self._bucket.take(monotonic()):

@@ -40,7 +40,7 @@ class PodReviews:
         Raises:
             MalformedReview: ``body`` is no review that we can answer.
             BadRequest: a field of the pod has another type than in a pod.
-            StateUnknown: not enough is known of the cluster. A returned awaitable may raise any of them, too.
+            StateUnknown: not enough is known of the cluster. A returned awaitable may raise it, too.
         """
         request = decode_review(body)
         pod = request.object

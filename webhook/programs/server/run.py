@@ -114,8 +114,10 @@ class _Runner:
 
     async def serve(self, background: Sequence[Background]) -> None:
         """Start both servers, wait for a signal, and stop the server of the reviews."""
-        self._handle_signals()
-        self._heart.start(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._drain)
+        loop.add_signal_handler(signal.SIGINT, self._stop.set)
+        self._heart.start(loop)
         self._sockets[1].listen(BACKLOG)
         self._ops_thread.start()
         servers: list[asyncio.Task[None]] = []
@@ -203,11 +205,6 @@ class _Runner:
 
     def _servers(self) -> tuple[tuple[str, Server], ...]:
         return ("reviews", self.tls), ("ops", self._ops)
-
-    def _handle_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTERM, self._drain)
-        loop.add_signal_handler(signal.SIGINT, self._stop.set)
 
     def _drain(self) -> None:
         if not self._listening:  # no review was served yet, so there is nothing to drain
