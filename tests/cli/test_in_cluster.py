@@ -205,3 +205,14 @@ def test_every_command_takes_the_context_that_is_named(cluster: Cluster, command
     done = gpu_topology(*command, "--kubeconfig", cluster.kubeconfig, "--context", "gone")
     assert done.code in {1, 2}
     assert 'there is no context "gone"' in done.err
+
+
+def test_pods_are_released_in_the_cluster_that_kubectl_would_use(cluster: Cluster) -> None:
+    named = gpu_topology("place", "release", "--all", "--context", "gone", env={"KUBECONFIG": str(cluster.kubeconfig)})
+    assert 'there is no context "gone"' in named.err
+    without = gpu_topology("place", "release", "--all", env={"HOME": "/nowhere"})
+    assert without.code == 1
+    assert (
+        "no kubeconfig: $KUBECONFIG is not set, and ~/.kube/config (/nowhere/.kube/config) does not exist"
+        in without.err
+    )

@@ -320,6 +320,13 @@ def test_release_opens_gates_and_removes_pins_with_its_permissions(site: Site) -
     assert (again.code, again.out) == (0, "no pod waits for its cards or is pinned to some\n")
 
 
+def test_the_command_of_the_documents_finds_the_cluster_as_kubectl_does(site: Site) -> None:
+    site.create("waits", GATE)
+    done = gpu_topology("place", "release", "--all", env={"KUBECONFIG": str(site.kubeconfig)})
+    assert [site.namespace, "waits", "gate", "opened"] in [line.split() for line in done.out.splitlines()], done.err
+    assert site.gates("waits") == []
+
+
 @pytest.fixture
 def plane(binaries: Binaries, tmp_path: Path) -> Iterator[StartableControlPlane]:
     """A control plane of its own, whose API server runs."""

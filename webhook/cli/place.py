@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from webhook.cli.complaint import complain
-from webhook.cli.kubeconfig import ContextOption, named_cluster
+from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, wanted_cluster
 from webhook.words import names
 
 if TYPE_CHECKING:
@@ -18,16 +18,14 @@ place = typer.Typer(
     name="place", invoke_without_command=True, help="Choose the cards of waiting pods before HAMi does."
 )
 
-KubeconfigOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The cluster, if not the one in which this runs as a pod.")
-]
-
 
 @place.callback()
 def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     context: typer.Context,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
-    kubeconfig: KubeconfigOption = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The cluster, if not the one in which this runs as a pod.")
+    ] = None,
     namespace: Annotated[
         str, typer.Option(metavar="NAMESPACE", envvar=names.AGENT_NAMESPACE, help="Namespace of the planner's Lease.")
     ] = "",
@@ -134,7 +132,7 @@ def release(
     from webhook.programs.planner.pause import pause
     from webhook.programs.planner.release import Release, merged
 
-    session = connect(named_cluster(kubeconfig, context), user_agent=names.PLANNER_USER_AGENT, seconds=SECONDS)
+    session = connect(wanted_cluster(kubeconfig, context), user_agent=names.PLANNER_USER_AGENT, seconds=SECONDS)
 
     async def release_all() -> "list[Released]":
         try:
