@@ -1,1 +1,1 @@
-"""The program ``gpu-topology agent``: it discovers the topology of its node, again and again, and publishes it."""
+"""The program ``gpu-topology agent``, which discovers the topology of its node at an interval and publishes it."""

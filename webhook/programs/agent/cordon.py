@@ -1,8 +1,8 @@
-"""Which GPUs HAMi should leave alone, and how that is written beside what administrators wrote.
+"""The cordon of ill GPUs in HAMi's annotation of a node, beside the entries of administrators.
 
-HAMi allocates no GPU whose UUID stands in the node's annotation ``hami.io/device-cordon``, a comma list (HAMi 2.10,
-pkg/device/nvidia/device.go). Administrators write it too. So the agent keeps in an annotation of its own which entries
-it added and why, and takes back only those.
+HAMi allocates no GPU whose UUID stands in the node's annotation ``hami.io/device-cordon``, a comma-separated list
+(HAMi 2.10, pkg/device/nvidia/device.go). Administrators write this annotation too. So the agent records the entries
+that it added, with their causes, in an annotation of its own, and removes only those.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from webhook.words import names
 
 @dataclass(frozen=True, slots=True)
 class CordonChange:
-    """New values of both annotations; None removes one. ``added`` and ``removed`` are UUIDs."""
+    """The new values of both annotations; None removes an annotation. ``added`` and ``removed`` are UUIDs."""
 
     device_cordon: str | None
     cordoned: str | None
@@ -27,15 +27,15 @@ class CordonChange:
 def cordon_change(
     annotations: Mapping[str, str], now: Look, *, before: NodeTopology | None, enabled: bool
 ) -> CordonChange | None:
-    """What to change at the annotations of a node, or None.
+    """Returns the change of a node's annotations, or None if there is nothing to change.
 
-    An entry of the agent that a person took out of HAMi's list stays out for as long as the GPU is ill.
+    An entry of the agent that a person removed from HAMi's list stays out for as long as the GPU is ill.
 
     Args:
-        annotations: Of the node, as they are.
-        now: The new look at it. As long as the driver is away, nothing is known and nothing changes.
-        before: The last topology with GPUs, which knows those that the driver no longer lists; None if unknown.
-        enabled: Whether the agent may cordon. If not, it takes its own entries back.
+        annotations: The annotations that the node has now.
+        now: The new look at the node. While its driver does not answer, nothing changes.
+        before: The last topology with GPUs; it has the GPUs that the driver no longer lists. None if unknown.
+        enabled: Whether the agent may cordon GPUs. If not, it removes its own entries.
     """
     if enabled and not is_readable(now.topology):
         return None
@@ -61,7 +61,7 @@ def _entries(text: str) -> list[str]:
 
 
 def _causes(text: str) -> dict[str, Cause]:
-    """The agent's own record, ``UUID=cause`` each; what others may have made of it is read as far as possible."""
+    """Parses the agent's own record, entries ``UUID=cause``. A record that was edited is read as far as possible."""
     found = {}
     for entry in _entries(text):
         uuid, _, cause = entry.partition("=")

@@ -1,4 +1,4 @@
-"""The devices that DRA drivers publish of a node, in ResourceSlices, and which of them are which GPU."""
+"""The devices of a node that DRA drivers publish in ResourceSlices, with the attributes that identify their GPUs."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,21 +6,21 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 _BUS_IDS = ("resource.kubernetes.io/pciBusID", "pciBusID", "pcieBusID")
-"""The standard name (k8s.io/dynamic-resource-allocation, deviceattribute), and those that drivers have of their own:
-HAMi's says ``pcieBusID`` (k8s-dra-driver, cmd/hami-kubelet-plugin/hami_core.go)."""
+"""The attributes that hold a PCI bus id: the standard name (k8s.io/dynamic-resource-allocation, deviceattribute), then
+names of single drivers. HAMi's driver writes ``pcieBusID`` (k8s-dra-driver, cmd/hami-kubelet-plugin/hami_core.go)."""
 
 Object = Mapping[str, Any]
 
 
 class Pool(NamedTuple):
-    """Devices that one driver publishes together."""
+    """A pool: the devices that one driver publishes together."""
 
     driver: str
     name: str
 
 
 class DeviceId(NamedTuple):
-    """What names one device in the cluster. No part is empty: a selector with less would mean more devices."""
+    """The name of one device in the cluster. No part is empty: a selector without a part selects more devices."""
 
     driver: str
     pool: str
@@ -29,39 +29,39 @@ class DeviceId(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Device:
-    """A device, as far as it tells which GPU it is."""
+    """A device, with the attributes that identify its GPU."""
 
     id: DeviceId
     uuid: str = ""
     bus_id: str = ""
-    """With a domain of four digits, in lower case."""
+    """The PCI bus id, in lower case, with a domain of four digits."""
     parent: str = ""
-    """UUID of the GPU that it is an instance of."""
+    """The UUID of the GPU of which this device is an instance."""
     is_instance: bool = False
-    """Whether it is an instance of a GPU in MIG mode, which has no NVLinks."""
+    """Whether the device is an instance of a GPU in MIG mode, which has no NVLinks."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """What is published of a node."""
+    """The published devices and pools of a node."""
 
     devices: tuple[Device, ...] = ()
-    """Of the newest generation of each pool that is complete."""
+    """The devices of the newest generation of each complete pool."""
     pools: frozenset[Pool] = field(default_factory=frozenset)
     """All pools of the node."""
     complete: frozenset[Pool] = field(default_factory=frozenset)
-    """Those of which the newest generation is there as a whole."""
+    """The pools whose newest generation has all its slices."""
 
 
 def node_devices(slices: Iterable[Object], node: str) -> NodeDevices:
-    """Read the slices of a node.
+    """Reads the slices of a node.
 
-    While a driver publishes anew, slices of two generations are there, or not all of the newest yet
+    While a driver replaces its slices, there are slices of two generations, or only some of the newest generation
     (k8s.io/api resource/v1, ResourcePool).
 
     Args:
-        slices: ResourceSlices, as the API server sent them. Those of other nodes, and what is none, do not count.
-        node: Name of the node.
+        slices: ResourceSlices, as the API server sent them. Slices of other nodes and malformed ones are ignored.
+        node: The name of the node.
     """
     newest: dict[Pool, int] = {}
     found: dict[tuple[Pool, int], list[Object]] = defaultdict(list)
@@ -77,7 +77,7 @@ def node_devices(slices: Iterable[Object], node: str) -> NodeDevices:
 
 
 def normal_bus_id(text: str) -> str:
-    """A PCI bus id as sysfs writes it, ``0000:4a:00.0``; NVML's has a domain of eight digits, in upper case."""
+    """Returns a PCI bus id in the form of sysfs, ``0000:4a:00.0``. NVML writes upper case and eight domain digits."""
     domain, _, rest = text.lower().partition(":")
     return f"{domain.lstrip('0').rjust(4, '0')}:{rest}" if rest else ""
 
@@ -104,7 +104,7 @@ def _devices(pool: Pool, specs: Iterable[Object]) -> Iterator[Device]:
 
 
 def _attribute(attributes: Object, pool: Pool, name: str) -> str:
-    """A string; a name without a domain belongs to the driver, which may also spell its domain out."""
+    """Returns a string attribute. A name without a domain is in the driver's domain, which may also be written out."""
     value = attributes.get(name, attributes.get(f"{pool.driver}/{name}"))
     return text_in(as_object(value), "string")
 
@@ -114,11 +114,11 @@ def _objects(value: object) -> list[Object]:
 
 
 def as_object(value: object) -> Object:
-    """What the API server sent, if it is an object; else an empty one."""
+    """Returns a value of the API server's JSON if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def text_in(holder: Object, key: str) -> str:
-    """A member of an object, if it is text; else empty."""
+    """Returns a member of an object if it is a string, else an empty string."""
     value = holder.get(key)
     return value if isinstance(value, str) else ""

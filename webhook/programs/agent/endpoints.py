@@ -1,4 +1,4 @@
-"""What probes and Prometheus hear of the agent."""
+"""The endpoints of the agent for probes and for Prometheus."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,7 +12,7 @@ from webhook.programs.agent.traffic import Sampler
 from webhook.programs.endpoints import Endpoints
 
 STUCK_SECONDS = 300.0
-"""A round that takes longer will not end: a call into a driver that hangs. A new process may get through."""
+"""The longest time that a round may take. A longer one waits in a driver that hangs; a new process may get through."""
 
 
 def agent_endpoints(
@@ -23,15 +23,15 @@ def agent_endpoints(
     log: AgentLog,
     sampler: Sampler | None = None,
 ) -> Endpoints:
-    """Answers about one agent.
+    """Returns the endpoints of one agent.
 
     Args:
-        node: The name of its node.
-        status: Says how the agent is doing.
+        node: The name of the agent's node.
+        status: Returns the status of the agent.
         clock: The clock of the status.
-        is_alive: Says whether rounds are being made.
-        log: Takes what goes wrong in an answer.
-        sampler: Samples the traffic of the cards, on the same clock; None: nothing does.
+        is_alive: Returns whether the thread of the rounds runs.
+        log: Receives the traceback of an answer that failed.
+        sampler: The sampler of the cards' traffic, with the same clock; None if traffic is not sampled.
     """
 
     def illness() -> str:

@@ -1,4 +1,4 @@
-"""What has happened to a node's GPUs and links between two looks at it, for the node's Events."""
+"""The Events of a node: changes of its GPUs and links between two looks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from webhook.words.catalogue import nodes
 from webhook.words.catalogue.entry import Entry
 
 NOTE_LIMIT = 1024
-"""Bytes: kubernetes pkg/apis/core/validation/events.go, NoteLengthLimit."""
+"""The longest note of an Event, in bytes (kubernetes pkg/apis/core/validation/events.go, NoteLengthLimit)."""
 
 
 class EventReason(StrEnum):
-    """The word by which people and programs look for an Event."""
+    """The reason of an Event, a word by which people and programs find it."""
 
     NVLINK_DOWN = "NVLinkDown"
     NVLINK_RESTORED = "NVLinkRestored"
@@ -48,7 +48,7 @@ ENTRIES: Mapping[EventReason, Entry] = MappingProxyType(
         EventReason.GPU_UNTAINTED: nodes.GPU_UNTAINTED,
     }
 )
-"""What an Event of each reason says."""
+"""The catalogue entry with the text of each reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,12 @@ class NodeEvent:
 
 
 def changes(now: Look, *, before: NodeTopology | None, readable: NodeTopology | None) -> tuple[NodeEvent, ...]:
-    """What to tell about a new look at a node; one event for each reason, whatever the number of GPUs.
+    """Returns the events of a new look at a node: at most one for each reason, whatever the number of GPUs.
 
     Args:
         now: The new look.
-        before: What was published last. None if nothing was: then everything is told that is not as it should be.
-        readable: The last topology with GPUs, for the comparison after the driver was away; None if unknown.
+        before: The topology that was published last. If it is None, all present faults are reported.
+        readable: The last topology with GPUs, to compare with after the driver was away; None if unknown.
     """
     if before is None:
         return tuple(_faults(now))
@@ -83,7 +83,7 @@ def changes(now: Look, *, before: NodeTopology | None, readable: NodeTopology | 
 
 
 def cordon_events(cordoned: Sequence[str], uncordoned: Sequence[str]) -> tuple[NodeEvent, ...]:
-    """What to tell about GPUs, by UUID, that HAMi was told to leave alone, or may use again."""
+    """Returns the events about GPUs, by UUID, that were added to or removed from HAMi's cordon."""
     return (
         *_events(EventReason.GPU_CORDONED, cordoned, warning=True),
         *_events(EventReason.GPU_UNCORDONED, uncordoned, warning=False),
@@ -91,7 +91,7 @@ def cordon_events(cordoned: Sequence[str], uncordoned: Sequence[str]) -> tuple[N
 
 
 def taint_events(tainted: Sequence[str], untainted: Sequence[str]) -> tuple[NodeEvent, ...]:
-    """What to tell about GPUs, by UUID, from which resource claims are kept, or are no longer."""
+    """Returns the events about GPUs, by UUID, whose taints were created or deleted."""
     return (
         *_events(EventReason.GPU_TAINTED, tainted, warning=True),
         *_events(EventReason.GPU_UNTAINTED, untainted, warning=False),
@@ -99,7 +99,7 @@ def taint_events(tainted: Sequence[str], untainted: Sequence[str]) -> tuple[Node
 
 
 def _events(reason: EventReason, found: Sequence[str], *, warning: bool) -> Iterator[NodeEvent]:
-    """One event for all that was found, if there is something; what the API server would refuse is cut off."""
+    """Yields one event for all findings, or none if there are no findings. A note over the limit is cut off."""
     if found:
         message = ENTRIES[reason].say(found="; ".join(found))
         note = str(message).encode("ascii", "replace").decode()
@@ -107,7 +107,7 @@ def _events(reason: EventReason, found: Sequence[str], *, warning: bool) -> Iter
 
 
 def _faults(now: Look) -> Iterator[NodeEvent]:
-    """What is wrong at the first look, when there is nothing to compare with."""
+    """Yields the events of a first look, without an earlier topology to compare with."""
     ailing = [_links_up(gpu) for gpu in now.topology.gpus if gpu.index in now.health.ailing]
     yield from _events(EventReason.NVLINK_DOWN, ailing, warning=True)
     yield from _events(EventReason.GPU_LOST, [_loss(gpu) for gpu in now.topology.lost], warning=True)
@@ -148,9 +148,10 @@ def _link_changes(before: NodeTopology, look: Look) -> Iterator[NodeEvent]:
 
 
 def _comparable(now: NodeTopology, before: NodeTopology) -> Iterator[tuple[Gpu, Gpu]]:
-    """Each GPU with itself in the other look. Whoever switches MIG on wants the links down, at both of their ends.
+    """Yields each GPU whose links can be compared, with the same GPU before.
 
-    Links that cannot be read, now or then, cannot be compared.
+    Left out are GPUs in MIG mode, and GPUs whose links cannot be read, now or before. To switch MIG mode also takes
+    down the other ends of direct links. So when a GPU was switched, all GPUs without links to switches are left out.
     """
     switched_over = _in_mig_mode(now) != _in_mig_mode(before)
     for gpu in now.gpus:

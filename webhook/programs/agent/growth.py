@@ -1,4 +1,4 @@
-"""From counters of the driver, which begin anew at times, to totals that only grow; and what GPUs did lately."""
+"""Totals that only grow, made of the driver's counters, which restart at times; and the recent traffic of GPUs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,36 +9,37 @@ from webhook.hardware.traffic.model import BUSY, Traffic, Window
 
 MOST_CARDS = 64
 MOST_BYTES_PER_SECOND = 400e9
-"""What one counter can grow by: PCIe 7 with 16 lanes carries 256 GB/s each way, a link of NVLink 5 50 GB/s."""
+"""The fastest growth of one counter: PCIe 7 with 16 lanes carries 256 GB/s each way, a link of NVLink 5 50 GB/s."""
 LONGEST_STEP = 60.0
-"""Seconds that one sample of utilisation can stand for."""
+"""The longest time, in seconds, for which one sample of utilisation counts."""
 LENGTHS = (60, 300, 600, 1200, 3600, 10800, 43200, 86400)
-"""Seconds of the windows that are told, at least: an older reading stands for one that is not kept."""
+"""The shortest lengths of the reported windows, in seconds. An older reading replaces one that is not kept."""
 _KEPT = ((400.0, 1.0), (1260.0, 60.0), (15000.0, 600.0), (91000.0, 3600.0))
-"""Of readings that are so old at most, in seconds, one is kept in each span of so many seconds."""
+"""Pairs of an age and a span, in seconds: one of the readings up to that age is kept in each span."""
 _Key = tuple[str, Direction, int]
-"""Carrier, direction and link of a counter."""
+"""The carrier, direction and link of a counter."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CardTotals:
-    """What one GPU did since the agent has watched it. What its driver does not tell is absent."""
+    """The totals of one GPU since the agent first read it. A value that its driver does not report is absent."""
 
     index: int
     nvlink: Mapping[Direction, int] = field(default_factory=dict)
     """Bytes."""
     pcie: Mapping[Direction, int] = field(default_factory=dict)
+    """Bytes."""
     utilization: float | None = None
-    """In the last sample."""
+    """The utilisation in the last sample."""
     busy: float | None = None
-    """Seconds of samples in which it was at least :data:`BUSY`."""
+    """Seconds of samples with a utilisation of at least :data:`BUSY`."""
     used: float | None = None
-    """Seconds, each weighed with the utilisation in its sample."""
+    """Seconds, each weighted with the utilisation in its sample."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sampled:
-    """The last sample: one value that is replaced as a whole, so that other threads see no half of it."""
+    """The last sample. It is replaced as one value, so that other threads never see half of a sample."""
 
     at: float
     """Seconds of a clock that never goes back."""
@@ -46,7 +47,7 @@ class Sampled:
     """By UUID."""
     traffic: Traffic | None = None
     seconds: float = 0.0
-    """How long it took."""
+    """The seconds that the sample took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +60,19 @@ class _Mark:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Seen:
-    """One card as it was read last, and all that was added up before."""
+    """The last reading of one card, and its sums so far."""
 
     at: float
     counters: Mapping[_Key, ByteCounter]
-    """Each as it was told last."""
+    """The last known value of each counter."""
     sums: Mapping[_Key, int]
-    """By how much each has grown."""
+    """The total growth of each counter."""
     busy: float = 0.0
     used: float = 0.0
 
 
 class Growth:
-    """Totals of all cards, and how they were at earlier moments. Times are seconds of a clock that never goes back."""
+    """The totals of all cards, now and at earlier moments. Times are seconds of a clock that never goes back."""
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
@@ -79,7 +80,7 @@ class Growth:
         """The oldest first."""
 
     def add(self, cards: Sequence[CardCounters], at: float) -> Mapping[str, CardTotals]:
-        """Take a reading; returns the totals by UUID, of the cards that are in it."""
+        """Adds a reading; returns the totals of its cards by UUID."""
         found = {card.uuid: self._add_card(card, at) for card in cards[:MOST_CARDS] if card.uuid}
         if len(self._seen) > 2 * MOST_CARDS:  # cards were changed again and again
             self._seen = {uuid: seen for uuid, seen in self._seen.items() if uuid in found}
@@ -88,14 +89,14 @@ class Growth:
 
     @property
     def kept(self) -> int:
-        """How many readings are kept."""
+        """The number of readings that are kept."""
         return len(self._marks)
 
     def traffic(self, now: datetime) -> Traffic:
-        """What the cards of the last reading did until then.
+        """Returns the traffic of the cards of the last reading, up to that reading.
 
         Args:
-            now: When that reading was, by the clock on the wall; how long windows are does not depend on it.
+            now: The wall-clock time of that reading. The lengths of windows do not depend on it.
         """
         if not self._marks:
             return Traffic(at=now)
@@ -115,7 +116,10 @@ class Growth:
         return _told(card, now)
 
     def _forget(self, uuid: str) -> None:
-        """Its counters began anew, and nobody knows how much was lost: no window reaches back behind that."""
+        """Removes a card whose counters restarted from all marks.
+
+        The growth before the restart is unknown, so no window may reach back past it.
+        """
         self._marks = [
             _Mark(each.at, {key: card for key, card in each.cards.items() if key != uuid}) for each in self._marks
         ]
@@ -127,9 +131,9 @@ def _counters(card: CardCounters) -> dict[_Key, ByteCounter]:
 
 
 def _grown(seen: _Seen, counters: Mapping[_Key, ByteCounter], at: float) -> dict[_Key, int] | None:
-    """By how much each counter has grown; None if one of them began anew, for then the driver was loaded anew.
+    """Returns the growth of each counter, or None if one of them restarted, because the driver was loaded again.
 
-    A counter of 32 bits that is less than before has gone round once, if so much can have moved meanwhile.
+    A 32-bit counter with a smaller value has overflowed once, if that many bytes can have moved in the time between.
     """
     most = MOST_BYTES_PER_SECOND * max(1.0, at - seen.at)
     grown = {}
@@ -152,7 +156,7 @@ def _after(
     utilization: float | None,
     at: float,
 ) -> _Seen:
-    """A counter that is not told this time goes on where it was, unless others began anew."""
+    """Returns the state after a reading. A counter that is not in it keeps its last value, unless others restarted."""
     step = min(at - before.at, LONGEST_STEP)
     return _Seen(
         at=at,
@@ -164,7 +168,7 @@ def _after(
 
 
 def _told(card: CardCounters, seen: _Seen) -> CardTotals:
-    """The totals of what the driver told this time."""
+    """Returns the totals of the values that the driver reported in this reading."""
     is_told = card.utilization is not None
     return CardTotals(
         index=card.index,
@@ -181,7 +185,10 @@ def _sum(seen: _Seen, carrier: str, way: Direction) -> int:
 
 
 def _thinned(marks: Sequence[_Mark], now: float) -> list[_Mark]:
-    """The first mark in each span. Longer spans hold whole shorter ones, so that no mark is missed later."""
+    """Returns the first mark in each span.
+
+    Each longer span consists of whole shorter ones, so its first mark is still there when the mark has that age.
+    """
     kept: dict[tuple[float, int], _Mark] = {}
     for mark in marks:
         span = next((span for age, span in _KEPT if now - mark.at <= age), None)
@@ -191,7 +198,7 @@ def _thinned(marks: Sequence[_Mark], now: float) -> list[_Mark]:
 
 
 def _chosen(marks: Sequence[_Mark], now: float) -> list[_Mark]:
-    """For each length the youngest mark that is old enough, and the oldest of all; the youngest first."""
+    """Returns the youngest mark that is old enough for each length, and the oldest mark; the youngest first."""
     found: dict[int, _Mark] = {}
     for length in LENGTHS:
         old_enough = next((mark for mark in reversed(marks) if now - mark.at >= length), None)
@@ -219,7 +226,7 @@ def _window(before: CardTotals, now: CardTotals, seconds: float) -> Window:
 
 
 def _between(before: Mapping[Direction, int], now: Mapping[Direction, int]) -> int | None:
-    """In both directions; None if the driver does not tell both."""
+    """Returns the bytes of both directions together, or None if the driver does not report both."""
     if before.keys() != set(Direction) or now.keys() != set(Direction):
         return None
     return sum(now.values()) - sum(before.values())

@@ -1,4 +1,4 @@
-"""Which GPUs of a node are ill, and why: for HAMi's cordon and for the taints of devices alike."""
+"""The ill GPUs of a node and the causes, for both HAMi's cordon and the taints of devices."""
 
 from collections.abc import Collection, Mapping
 from enum import StrEnum
@@ -9,30 +9,30 @@ from webhook.programs.agent.look import Look, counterpart, vanished
 
 
 class Cause(StrEnum):
-    """Why nothing should be put on a GPU."""
+    """The cause for which a GPU should get no pods."""
 
     LINKS = "links"
-    """It has fewer links up than it should."""
+    """The GPU has fewer links up than it should."""
     LOST = "lost"
-    """The driver cannot reach it."""
+    """The driver cannot reach the GPU."""
 
 
 def ill_gpus(
     now: Look, before: NodeTopology | None, *, known: Mapping[str, Cause], kept: Collection[str]
 ) -> dict[str, Cause]:
-    """The ill GPUs by UUID: those that were known to be ill first, in their order.
+    """Returns the ill GPUs by UUID. GPUs that were known to be ill come first, in their order.
 
     Args:
         now: The new look, at a node whose driver answers.
-        before: The last topology with GPUs, which knows those that the driver no longer lists; None if unknown.
-        known: What was ill in earlier rounds. It stays so until something shows that it is well again.
-        kept: UUIDs that stay ill although they are gone from the node.
+        before: The last topology with GPUs; it has the GPUs that the driver no longer lists. None if unknown.
+        known: The GPUs that were ill in earlier rounds. They stay ill until a look shows that they are well again.
+        kept: UUIDs of GPUs that stay ill although they are gone from the node.
     """
     return {**_still_ill(known, kept, now), **_ill(now, before)}
 
 
 def _ill(now: Look, before: NodeTopology | None) -> dict[str, Cause]:
-    """GPUs that are lost, or whose links are down, by themselves, compared with their peers or with before."""
+    """Returns the lost GPUs, and those with links down: by themselves, or compared with their peers or with before."""
     topology = now.topology
     gone = vanished(before, topology) if before else ()
     links = [gpu.uuid for gpu in topology.gpus if _has_lost_links(gpu, now, before, excused=bool(gone))]
@@ -42,10 +42,10 @@ def _ill(now: Look, before: NodeTopology | None) -> dict[str, Cause]:
 
 
 def _has_lost_links(gpu: Gpu, now: Look, before: NodeTopology | None, *, excused: bool) -> bool:
-    """Whether links of a GPU are down that should be up.
+    """Returns whether a GPU has links down that should be up.
 
-    Where links were up and are all down, the GPU by itself looks like one that was never wired. Direct links to a GPU
-    that is gone, lost or in MIG mode are excused, and so are links that cannot be read.
+    A GPU whose links are all down looks like one that was never wired, so it is compared with before. Direct links to
+    a GPU that is gone, lost or in MIG mode may be down. Links that cannot be read do not count as down.
     """
     if gpu.links_problem:
         return False
@@ -60,7 +60,7 @@ def _has_lost_links(gpu: Gpu, now: Look, before: NodeTopology | None, *, excused
 
 
 def _still_ill(known: Mapping[str, Cause], kept: Collection[str], now: Look) -> dict[str, Cause]:
-    """Known GPUs for which nothing shows that they are well again; of those that are gone, the ones to be kept."""
+    """Returns the known GPUs that this look does not show to be well. GPUs that are gone stay only if in ``kept``."""
     there = {gpu.uuid: gpu for gpu in now.topology.gpus}
     return {
         uuid: cause
@@ -78,7 +78,7 @@ def _is_without_links(gpu: Gpu, cause: Cause) -> bool:
 
 
 def _known(gpu: Gpu | LostGpu, before: NodeTopology | None) -> Gpu | None:
-    """The same GPU as it was before."""
+    """Returns the state of a GPU in the earlier topology."""
     return counterpart(gpu, before.gpus) if before else None
 
 

@@ -1,4 +1,4 @@
-"""One JSON line for each thing that the agent did or that went wrong; a round that changes nothing writes none."""
+"""The log of the agent: one JSON line for each action or failure. A round that changes nothing writes no line."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ class AgentLog(Log):
         super().__init__(descriptor, node=node)
 
     def started(self, *, version: str, interval: float) -> None:
-        """The agent runs, and its port is open."""
+        """Logs that the agent runs and its port is open."""
         self.say("info", "started", version=version, intervalSeconds=interval)
 
     def discovered(
@@ -25,7 +25,7 @@ class AgentLog(Log):
         problem: str,
         nccl_problem: str,
     ) -> None:
-        """A discovery differs from the one before."""
+        """Logs a discovery that differs from the one before."""
         self.say(
             "warning" if findings or slower or problem else "info",
             "discovered",
@@ -38,34 +38,34 @@ class AgentLog(Log):
         )
 
     def wrote(self, kind: str, name: str, text: str = "") -> None:
-        """An object was written."""
+        """Logs that an object was written."""
         self.say("info", "wrote", kind=kind, name=name, text=text)
 
     def failed(self, error: str, *, kind: str, retry_seconds: float | None = None) -> None:
-        """Something did not work, and why."""
+        """Logs a failure and its cause."""
         retry = None if retry_seconds is None else round(retry_seconds, 1)
         self.say("warning", "failed", kind=kind, error=error, retrySeconds=retry)
 
     def measured(self, *, pairs: int, slower: int) -> None:
-        """The bandwidth between GPUs is measured, of so many pairs in so many directions."""
+        """Logs that bandwidths were measured, with the number of pairs and of those slower than expected."""
         self.say("warning" if slower else "info", "measured", pairs=pairs, slower=slower)
 
     def not_measured(self, why: str) -> None:
-        """There was nothing to measure."""
+        """Logs why nothing was measured."""
         self.say("info", "not measured", text=why)
 
     def taints(self, message: str) -> None:
-        """Claims cannot be kept from GPUs as they should."""
+        """Logs why some claims cannot be kept from ill GPUs."""
         self.say("warning", "taints", text=message)
 
     def recovered(self, failures: int) -> None:
-        """The cluster has the topology again."""
+        """Logs that the cluster has the topology again, after so many failures."""
         self.say("info", "recovered", failures=failures)
 
     def bug(self, traceback: str) -> None:
-        """Something happened that should not be possible."""
+        """Logs the traceback of a bug."""
         self.say("error", "bug", traceback=traceback)
 
     def stopping(self, signal_name: str) -> None:
-        """A signal ends the program."""
+        """Logs that a signal ends the program."""
         self.say("info", "stopping", signal=signal_name)

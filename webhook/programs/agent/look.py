@@ -1,4 +1,4 @@
-"""One look at a node: its topology and the judgement of it, and how GPUs are found again in another look."""
+"""One look at a node, its topology with its health, and the comparison of GPUs between two looks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,31 +12,31 @@ _Device = TypeVar("_Device", Gpu, LostGpu)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A topology and the judgement of it."""
+    """A topology of a node and its health."""
 
     topology: NodeTopology
     health: NodeHealth
 
 
 def is_readable(topology: NodeTopology) -> bool:
-    """Whether GPUs could be looked for at all; a node without any may still be readable."""
+    """Returns whether the driver could be asked for GPUs. A node without GPUs may still be readable."""
     return bool(topology.gpus or topology.lost or not topology.problem)
 
 
 def counterpart(gpu: Gpu | LostGpu, others: Iterable[_Device]) -> _Device | None:
-    """The same GPU in another look; None if it is not there."""
+    """Returns the same GPU in another look, or None if it is not there."""
     return next((other for other in others if _is_same(gpu, other)), None)
 
 
 def vanished(before: NodeTopology, now: NodeTopology) -> tuple[Gpu, ...]:
-    """GPUs that were there and that the driver does not even list as lost any more."""
+    """Returns the GPUs that were there before and that the driver no longer lists, not even as lost."""
     return tuple(
         gpu for gpu in before.gpus if counterpart(gpu, now.gpus) is None and counterpart(gpu, now.lost) is None
     )
 
 
 def _is_same(one: Gpu | LostGpu, other: Gpu | LostGpu) -> bool:
-    """By UUID; a lost one may have none, then by the bus id, then by the index."""
+    """Compares GPUs by UUID. A lost GPU may have no UUID, then by the bus id, and last by the index."""
     if one.uuid and other.uuid:
         return one.uuid == other.uuid
     if one.pci_bus_id and other.pci_bus_id:

@@ -1,7 +1,8 @@
-"""``--verify-at-start``: measures the free GPUs once, in a thread of its own; what it finds goes with the topology.
+"""The measurement of the free GPUs at the start (``--verify-at-start``); the result is published with the topology.
 
-That a measurement begins is published before it does. If it ends the program, for example because there is too little
-memory for CUDA, the next start finds that and does not try again for a day.
+A thread of its own measures once. The agent publishes that a measurement begins before it begins. If the measurement
+ends the program, for example because there is too little memory for CUDA, the next start reads this mark and does not
+measure for a day.
 """
 
 import threading
@@ -23,38 +24,38 @@ from webhook.words.errors import GpuTopologyError
 from webhook.words.timestamp import format_timestamp, parse_timestamp
 
 AGAIN_AFTER = timedelta(days=1)
-"""GPUs that were in use at one start are measured at a later one."""
+"""The shortest time between two measurements. GPUs in use at one start are measured at a later one."""
 
 
 class Measuring:
-    """What is known of the bandwidth between the GPUs of this node.
+    """The known bandwidths between the GPUs of this node, and the thread that measures them.
 
     Args:
         measure: Measures the free GPUs; takes minutes, and raises GpuTopologyError if there is nothing to measure.
-        log: Is told what came of it.
+        log: Receives the outcome.
     """
 
     def __init__(self, measure: Callable[[], BandwidthReport], log: AgentLog) -> None:
         self._measure, self._log = measure, log
         self._known: Measurements | None = None
         self._found: Measurements | None = None
-        """What this program measured. Written by the thread that measures."""
+        """The measurements of this process. The thread that measures writes them."""
         self._thread: threading.Thread | None = None
         self._is_announced = False
 
     def told(self, topology: NodeTopology) -> NodeTopology:
-        """A topology as it was discovered, with what is known of its bandwidth."""
+        """Returns a discovered topology with its known bandwidths."""
         if self._known is None:
             return topology
         found = self._found
         return with_measurements(topology, self._known.with_newer(found) if found else self._known)
 
     def announced(self, topology: NodeTopology, published: NodeTopology | None, at: datetime) -> NodeTopology:
-        """The same before it is published; if a measurement shall begin, it says so.
+        """Returns a topology for publication, with its known bandwidths and the mark of a measurement that will begin.
 
         Args:
-            topology: As it was discovered.
-            published: What the cluster has: an earlier agent may have measured.
+            topology: The discovered topology.
+            published: The topology that the cluster has, perhaps with measurements of an earlier agent.
             at: The time.
         """
         if self._known is None:
@@ -66,7 +67,7 @@ class Measuring:
         return self.told(topology)
 
     def begin(self) -> None:
-        """What was announced is published: measure, unless that was begun already."""
+        """Starts an announced measurement, once. To be called after the announcement was published."""
         if self._is_announced and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="measuring", daemon=True)
             self._thread.start()
@@ -76,7 +77,7 @@ class Measuring:
             found = measurements(self._measure())
         except GpuTopologyError as nothing:
             self._log.not_measured(str(nothing))
-        except Exception:  # an odd machine must not end the program that tells of it
+        except Exception:  # an odd machine must not end the program that reports on it
             self._log.bug(traceback.format_exc())
         else:
             self._found = found
@@ -85,6 +86,6 @@ class Measuring:
 
 
 def _is_due(topology: NodeTopology, at: datetime) -> bool:
-    """Whether GPUs were not measured yet, and no measurement began lately."""
+    """Returns whether some pair is unmeasured and no measurement began in the last day."""
     began = parse_timestamp(topology.measured_at)
     return has_unmeasured_pair(topology) and (began is None or not began <= at < began + AGAIN_AFTER)

@@ -1,6 +1,6 @@
-"""The metrics of the agent, made of its status at each scrape: what is gone from the node is gone from them too.
+"""The metrics of the agent, made of its status at each scrape, so that removed GPUs leave no values behind.
 
-Each has the label ``node``, because the name of a pod does not tell which machine is ill. docs/observability.md.
+Each metric has the label ``node``, because the name of a pod does not identify the machine (docs/observability.md).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,14 +21,14 @@ FABRIC_STATES = ("completed", "in-progress", "not-started", "unsupported")
 def families(
     status: Status, sampled: Sampled | None = None, *, node: str, now: float, version: str
 ) -> Iterator[Metric]:
-    """All metrics.
+    """Yields all metrics.
 
     Args:
-        status: Of the agent.
-        sampled: The last sample of the counters of its cards; None where there is none that is fresh.
-        node: Its name.
+        status: The status of the agent.
+        sampled: The last sample of the cards' counters; None if there is no fresh one.
+        node: The name of the node.
         now: The time, by the clock of the status.
-        version: Of this program.
+        version: The version of this program.
     """
     yield exposition.info("agent_build", "1; the label names the version of the agent.", node=node, version=version)
     of = _Node(node)
@@ -56,7 +56,7 @@ def families(
 
 
 class _Node:
-    """Families about one node."""
+    """The maker of metric families about one node."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -100,7 +100,7 @@ def _by_state(look: Look) -> Values:
 
 
 def _traffic(of: _Node, cards: Mapping[str, CardTotals]) -> Iterator[Metric]:
-    """A card of which something is not told has no value of it: 0 would say that nothing moves."""
+    """Yields the metrics of traffic. A card without a reading has no value, because 0 would mean no traffic."""
     labels = ("gpu", "uuid", "direction")
     nvlink: Values = {(str(c.index), uuid, way): n for uuid, c in cards.items() for way, n in c.nvlink.items()}
     pcie: Values = {(str(c.index), uuid, way): n for uuid, c in cards.items() for way, n in c.pcie.items()}

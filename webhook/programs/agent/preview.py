@@ -1,4 +1,4 @@
-"""What the agent would publish, for people to look at; it needs no cluster and touches none."""
+"""The preview of the agent's publication, for people to read. It needs no cluster and changes none."""
 
 import io
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ _TIMELESS = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def preview(topology: NodeTopology, options: PublishOptions) -> str:
-    """The ConfigMap as YAML; label, annotations, events and findings in comments.
+    """Returns the ConfigMap as YAML, with label, annotations, events and findings in comments.
 
-    As a first round would write it, to a Node without annotations and with nothing published before.
+    The content is that of a first round, for a Node without annotations and without an earlier publication.
 
     Args:
-        topology: Of the node, as discovered.
-        options: How to publish; an empty namespace is left out.
+        topology: The discovered topology of the node.
+        options: The options of publication. An empty namespace is left out.
     """
     seen = sound(topology)
     look = Look(seen, node_health(seen))

@@ -1,4 +1,4 @@
-"""Decides what to write about a node, from what the cluster has and what was discovered."""
+"""The decision what to write about a node, made of the cluster's objects and the discovered topology."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from webhook.hardware.traffic.document import format_traffic
 from webhook.hardware.traffic.model import Traffic
 from webhook.objects.event import Reporter, event_manifest
 from webhook.objects.lease import lease_spec
-from webhook.programs.agent.cordon import CordonChange, cordon_change
+from webhook.programs.agent.cordon import cordon_change
 from webhook.programs.agent.events import NodeEvent, changes, cordon_events, taint_events
 from webhook.programs.agent.look import Look
 from webhook.words import names
@@ -21,14 +21,14 @@ from webhook.words.errors import FormatError
 from webhook.words.node_names import config_map_name, node_label
 
 EVENTS_NAMESPACE = names.DEFAULT_NAMESPACE
-"""For objects without a namespace: kubernetes pkg/apis/core/validation/events.go."""
+"""The namespace of Events about objects without one (kubernetes pkg/apis/core/validation/events.go)."""
 
 Object = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observed:
-    """What the cluster has of a node, as the API server sent it."""
+    """The objects of a node in the cluster, as the API server sent them."""
 
     node: Object
     config_map: Object | None
@@ -36,63 +36,64 @@ class Observed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """What the agent knows of earlier rounds; after a restart, nothing."""
+    """The agent's memory of earlier rounds, empty after a restart."""
 
     published: NodeTopology | None = None
     """The topology that the cluster had last."""
     readable: NodeTopology | None = None
-    """The last one with GPUs: the driver may be away between two looks."""
+    """The last topology with GPUs. The driver may not answer between two looks."""
 
     def after(self, topology: NodeTopology) -> "Memory":
-        """The memory once ``topology`` is published."""
+        """Returns the memory after ``topology`` was published."""
         return Memory(published=topology, readable=topology if topology.gpus else self.readable)
 
     def at_start(self, config_map: Object | None) -> "Memory":
-        """The memory, or else what the ConfigMap remembers."""
+        """Returns this memory or, if it is empty, the memory made of the ConfigMap's topology."""
         published = self.published or (published_topology(config_map) if config_map else None)
         return self if published is None or self.published else Memory().after(published)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeChange:
-    """What to change at the Node."""
+    """A change of the Node, and its Events."""
 
     patch: Object
-    """JSON merge patch. With a ``resourceVersion`` where it rewrites a list that others write too."""
+    """A JSON merge patch. It has a ``resourceVersion`` if it rewrites a list that others write too."""
     events: tuple[Object, ...] = ()
-    """To be created once the patch is applied."""
+    """The Events to create after the patch is applied."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Publication:
-    """What to write, in this order. Each part may be written twice without harm."""
+    """The objects to write, in this order. Each may be written twice without harm."""
 
     events: tuple[Object, ...]
     node: NodeChange | None
     config_map: Object | None
-    """To be applied; None if the cluster has it. Last: what happened is known from the difference to the old one."""
+    """The ConfigMap to apply; None if the cluster has it. It is last, because events come from the difference to the
+    old one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishOptions:
-    """How to publish."""
+    """The options of publication."""
 
     namespace: str
-    """Of the ConfigMap and the Lease."""
+    """The namespace of the ConfigMap and the Lease."""
     cordon: bool = False
-    """Whether to tell HAMi which GPUs to leave alone."""
+    """Whether to cordon ill GPUs for HAMi."""
     taint_devices: bool = False
-    """Whether to keep resource claims from these GPUs, by DeviceTaintRules."""
+    """Whether to keep resource claims from ill GPUs, by DeviceTaintRules."""
 
 
 def decide(observed: Observed, now: Look, *, memory: Memory, options: PublishOptions, at: datetime) -> Publication:
-    """What to write so that the cluster knows ``now``; nothing that it has already.
+    """Returns the objects to write so that the cluster has ``now``, without those that it has already.
 
     Args:
-        observed: What the cluster has.
+        observed: The objects of the node in the cluster.
         now: The newest look at the node.
-        memory: Of earlier rounds.
-        options: How to publish.
+        memory: The memory of earlier rounds.
+        options: The options of publication.
         at: The time of the Events.
     """
     known = memory.at_start(observed.config_map)
@@ -109,11 +110,11 @@ def decide(observed: Observed, now: Look, *, memory: Memory, options: PublishOpt
 def node_change(
     node: Object, now: Look, *, before: NodeTopology | None, cordon: bool, at: datetime
 ) -> NodeChange | None:
-    """What to change at the Node: the label, and the annotations of a cordon.
+    """Returns the change of the Node's label and of its cordon annotations, or None if nothing changes.
 
     Args:
-        node: As the API server sent it.
-        now: The newest look at it.
+        node: The Node, as the API server sent it.
+        now: The newest look at the node.
         before: The last topology with GPUs; None if unknown.
         cordon: Whether the agent may cordon GPUs.
         at: The time of the Events.
@@ -127,7 +128,8 @@ def node_change(
     change = cordon_change(annotations, now, before=before, enabled=cordon)
     if change is None:
         return NodeChange(patch={"metadata": patch}) if patch else None
-    patch["annotations"] = _annotations_patch(annotations, change)
+    wanted = {names.HAMI_DEVICE_CORDON: change.device_cordon, names.CORDONED: change.cordoned}
+    patch["annotations"] = {key: value for key, value in wanted.items() if value != annotations.get(key)}
     patch["resourceVersion"] = metadata["resourceVersion"]
     events = cordon_events(change.added, change.removed)
     seed = metadata["resourceVersion"]
@@ -139,14 +141,14 @@ def node_change(
 def taint_event_manifests(
     tainted: Sequence[str], untainted: Sequence[str], node: Object, *, at: datetime, seed: str
 ) -> tuple[Object, ...]:
-    """The Events that tell of DeviceTaintRules.
+    """Returns the Events about DeviceTaintRules.
 
     Args:
-        tainted: UUIDs of GPUs for which there are rules now.
-        untainted: Of those for which there are none any more.
-        node: As the API server sent it.
+        tainted: UUIDs of GPUs for which rules were created.
+        untainted: UUIDs of GPUs for which rules were deleted.
+        node: The Node, as the API server sent it.
         at: The time of the Events.
-        seed: What differs when the same happens again.
+        seed: A text that differs when the same change happens again.
     """
     return tuple(
         _event(event, node, "Taint", at=at, seed=seed)
@@ -155,7 +157,7 @@ def taint_event_manifests(
 
 
 def published_topology(config_map: Object) -> NodeTopology | None:
-    """The topology in a ConfigMap; None if it cannot be read, for example after it was edited."""
+    """Returns the topology in a ConfigMap, or None if it cannot be read, for example after it was edited."""
     try:
         text = (config_map.get("data") or {}).get(names.TOPOLOGY_KEY, "")
         return parse_topology(text, source=f"ConfigMap {_metadata(config_map).get('name', '')}")
@@ -164,7 +166,7 @@ def published_topology(config_map: Object) -> NodeTopology | None:
 
 
 def sound(topology: NodeTopology) -> NodeTopology:
-    """``topology`` if readers will accept it; else one that says why there is none."""
+    """Returns ``topology`` if readers will accept it, else an empty topology with the problem."""
     try:
         return parse_topology(format_topology(topology), source=f"the topology of node {topology.node}")
     except FormatError as error:
@@ -172,7 +174,7 @@ def sound(topology: NodeTopology) -> NodeTopology:
 
 
 def config_map_manifest(topology: NodeTopology, node: Object, *, namespace: str) -> Object:
-    """The ConfigMap of a node. It goes when the Node goes."""
+    """Returns the ConfigMap of a node. The Node owns it, so it is deleted with the Node."""
     metadata = _owned(topology.node, node, namespace)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": _files(topology)}
 
@@ -180,14 +182,14 @@ def config_map_manifest(topology: NodeTopology, node: Object, *, namespace: str)
 def lease_manifest(
     node: Object, *, namespace: str, interval: float, at: datetime, traffic: Traffic | None = None
 ) -> Object:
-    """The Lease of a node, which says that what is published was true at a time. It goes when the Node goes.
+    """Returns the Lease of a node: the time at which the published topology was true. It is deleted with the Node.
 
     Args:
-        node: As the API server sent it.
-        namespace: Of the ConfigMap.
+        node: The Node, as the API server sent it.
+        namespace: The namespace of the ConfigMap.
         interval: Seconds between two discoveries.
-        at: When the node was looked at.
-        traffic: What its GPUs did lately; None where that is not known.
+        at: The time of the last look at the node.
+        traffic: The recent traffic of its GPUs; None if unknown.
     """
     name = _metadata(node)["name"]
     metadata = _owned(name, node, namespace)
@@ -202,7 +204,7 @@ def lease_manifest(
 
 
 def nccl_problem(topology: NodeTopology) -> str:
-    """Why the ConfigMap has no file for NCCL although the node has GPUs that could use one; empty if it has."""
+    """Returns why the ConfigMap has no file for NCCL. Empty if it has one, or if no GPU could use one."""
     if all(gpu.mig_mode is MigMode.ENABLED for gpu in topology.gpus):
         return ""
     try:
@@ -213,7 +215,7 @@ def nccl_problem(topology: NodeTopology) -> str:
 
 
 def _owned(name: str, node: Object, namespace: str) -> Object:
-    """The metadata of what belongs to the node called ``name``."""
+    """Returns the metadata of an object that the node called ``name`` owns."""
     metadata = _metadata(node)
     return {
         "name": config_map_name(name),
@@ -225,14 +227,14 @@ def _owned(name: str, node: Object, namespace: str) -> Object:
 
 def _files(topology: NodeTopology) -> dict[str, str]:
     files = {names.TOPOLOGY_KEY: format_topology(topology)}
-    # Where nothing can be written, NCCL does without a file, but not with an empty one.
+    # Without a topology to write, the file is left out: NCCL works without a file, but not with an empty one.
     with contextlib.suppress(FormatError):
         files[names.NCCL_TOPOLOGY_KEY] = format_nccl_topology(topology)
     return files
 
 
 def _has(config_map: Object, manifest: Object) -> bool:
-    """Whether the ConfigMap says all that the manifest says; other members do not matter."""
+    """Returns whether the ConfigMap has all members of the manifest. Other members are ignored."""
     found, wanted = _metadata(config_map), _metadata(manifest)
     owners = found.get("ownerReferences") or []
     return (
@@ -246,15 +248,11 @@ def _contains(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     return found.items() >= wanted.items()
 
 
-def _annotations_patch(annotations: Mapping[str, str], change: CordonChange) -> dict[str, str | None]:
-    wanted = {names.HAMI_DEVICE_CORDON: change.device_cordon, names.CORDONED: change.cordoned}
-    return {key: value for key, value in wanted.items() if value != annotations.get(key)}
-
-
 def _event(event: NodeEvent, node: Object, action: str, *, at: datetime, seed: str) -> Object:
-    """An Event on the Node. ``seed`` is the version of what is about to be replaced.
+    """Returns the manifest of an Event on the Node.
 
-    So it is the same when a round is repeated because its end did not reach the API server.
+    ``seed`` is the version of the object that is about to be replaced. So a round that is repeated, because its end
+    did not reach the API server, makes the same Event again.
     """
     metadata = _metadata(node)
     name, uid = metadata["name"], metadata["uid"]

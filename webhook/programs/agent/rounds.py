@@ -1,4 +1,4 @@
-"""The rounds of the agent: discover, decide, write; and what happens when one of the three does not work."""
+"""The rounds of the agent (discover, decide, write), and the handling of their failures."""
 
 import traceback
 from collections.abc import Callable
@@ -36,12 +36,12 @@ from webhook.words.errors import GpuTopologyError
 from webhook.words.node_names import config_map_name
 
 ATTEMPTS = 5
-"""How often a Node that others write at the same time is read again."""
+"""The number of attempts to patch a Node that others write at the same time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Clock:
-    """The time, and the chance that spreads agents over it."""
+    """The clocks of an agent, and the random numbers that spread the agents of a cluster over time."""
 
     monotonic: Callable[[], float]
     """Seconds of a clock that never goes back."""
@@ -51,7 +51,7 @@ class Clock:
 
 
 class Agent:
-    """Watches one node. ``status`` may be read by other threads."""
+    """The agent of one node. Other threads may read ``status``."""
 
     def __init__(  # noqa: PLR0913 - what the outside world is to it
         self,
@@ -80,13 +80,14 @@ class Agent:
         self._memory = Memory()
         self._tainting = Tainting(node, log, self._wrote) if options.taint_devices else None
         self._looked_at = clock.now()
-        self._renewal: str | None = None  # why the last one was refused; empty after a success
+        self._renewal: str | None = None
+        """Why the last renewal of the Lease was refused; empty after a success, None before the first."""
         started = clock.monotonic()
         self._schedule = Schedule(interval=interval, discover_at=started)
         self.status = Status(confirmed_at=started)
 
     async def wake(self) -> float:
-        """Do what is due; returns the seconds until there is something to do again. Raises nothing."""
+        """Discovers and publishes if due; returns the seconds until the next call is due. Raises nothing."""
         clock = self._clock.monotonic
         self.status = replace(self.status, busy_since=clock())
         if clock() >= self._schedule.discover_at:
@@ -97,7 +98,7 @@ class Agent:
         return max(0.0, self._schedule.wake_at - clock())
 
     async def close(self) -> None:
-        """Close the connection; the next round makes another."""
+        """Closes the connection; the next round makes another."""
         api, self._api = self._api, None
         if api:
             with suppress(Exception):
@@ -108,7 +109,7 @@ class Agent:
         try:
             topology = sound(self._discover_topology())
             look = _look_at(self._measuring.told(topology) if self._measuring else topology)
-        except Exception:  # an odd machine must not end the program that tells of it
+        except Exception:  # an odd machine must not end the program that reports on it
             self._bug()
             self.status = replace(self.status, look=None).counted(Count.DISCOVERIES, "bug")
         else:
@@ -139,13 +140,14 @@ class Agent:
             self.status = replace(self.status, in_step=True, failure=refusal, confirmed_at=self._clock.monotonic())
 
     async def _write(self, look: Look) -> str:
-        """Make the cluster know ``look``, and when it was true.
+        """Writes ``look`` to the cluster, and renews the Lease that says when it was true.
 
         Returns:
-            Why the latter was refused; empty if it was not.
+            Why the renewal of the Lease was refused; empty if it was not.
 
         Raises:
-            ApiError: not everything could be written; what could, is.
+            ApiError: not everything could be written. A refusal of the Node's change or of taints does not stop the
+                other writes.
         """
         api = self._api = self._api or self._connect()
         at = self._clock.now()
@@ -173,7 +175,7 @@ class Agent:
         return refusal
 
     def _announced(self, look: Look, published: NodeTopology | None) -> Look:
-        """The look, with what earlier agents measured and that a measurement begins, where that was asked for."""
+        """Returns the look with earlier measurements and the mark of one that begins, if the agent measures."""
         if not self._measuring:
             return look
         told = _look_at(self._measuring.announced(look.topology, published, self._clock.now()))
@@ -189,10 +191,10 @@ class Agent:
         return Observed(node=node, config_map=found.object() if found else None)
 
     async def _create_events(self, api: Api, events: tuple[Object, ...]) -> None:
-        """No program depends on Events, so one that is refused stops nothing."""
+        """Creates Events. No program depends on them, so a refused Event does not end the round."""
         for event in events:
             try:
-                with suppress(Conflict):  # it was created before the agent began anew
+                with suppress(Conflict):  # it was created before the agent restarted
                     await api.create(EVENT, event)
             except ApiRefused as error:
                 self._count_api_error(error)
@@ -210,17 +212,16 @@ class Agent:
                 if attempts == ATTEMPTS:
                     raise
                 self._count_api_error(error)
-                change = self._node_change((await api.get(NODE, self._node)).object(), look, before)
+                node = (await api.get(NODE, self._node)).object()
+                cordon, at = self._options.cordon, self._clock.now()
+                change = node_change(node, look, before=before, cordon=cordon, at=at)
             else:
                 self._wrote("Node", self._node, _written(change.patch))
                 await self._create_events(api, change.events)
                 return
 
-    def _node_change(self, node: Object, look: Look, before: NodeTopology | None) -> NodeChange | None:
-        return node_change(node, look, before=before, cordon=self._options.cordon, at=self._clock.now())
-
     async def _taint(self, api: Api, node: Object, look: Look, before: NodeTopology | None) -> ApiError | None:
-        """Keep claims from ill GPUs, where that was asked for; returns why that was refused."""
+        """Updates the taints of ill GPUs, if the agent writes taints; returns the refusal, or None."""
         if not self._tainting:
             return None
         done = await self._tainting.round(api, node, look, before)
@@ -234,9 +235,9 @@ class Agent:
         self._wrote("ConfigMap", manifest["metadata"]["name"])
 
     async def _renew(self, api: Api, node: Object) -> str:
-        """Say when the published topology was true; returns why that was refused, or nothing.
+        """Renews the Lease, which says when the published topology was true; returns why it was refused, or "".
 
-        A refusal is no reason to publish later: what is published stays so. Only what is new of renewals is logged.
+        A refusal does not delay publications. Only a renewal whose outcome differs from the one before is logged.
         """
         options, interval = self._options, self._schedule.interval
         manifest = lease_manifest(
@@ -268,7 +269,7 @@ class Agent:
     async def _failed(self, error: str, *, kind: str, asked: float = 0.0) -> None:
         self.status = replace(self.status, failure=error).counted(Count.ERRORS, kind)
         delay = await self._retry_later(asked=asked)
-        if not self._once:  # else there is no retry, and whoever asked for the round tells of ``status.failure``
+        if not self._once:  # a single round is not retried, and its caller reports ``status.failure``
             self._log.failed(error, kind=kind, retry_seconds=delay)
 
     def _bug(self) -> None:
@@ -277,7 +278,11 @@ class Agent:
         self.status = replace(self.status, failure=text, in_step=False).counted(Count.ERRORS, "bug")
 
     async def _retry_later(self, *, asked: float = 0.0) -> float:
-        """Put the next publication off, and begin it with a new connection: token and authority may be new by then."""
+        """Schedules the retry and closes the connection, because token and authority may be new by then.
+
+        Returns:
+            The seconds until the retry.
+        """
         await self.close()
         now = self._clock.monotonic()
         self._schedule = self._schedule.failed(now, self._clock.jitter(), asked=asked)
@@ -300,7 +305,7 @@ def _look_at(topology: NodeTopology) -> Look:
 
 
 def _written(patch: Object) -> str:
-    """A patch of a Node in words."""
+    """Describes a patch of a Node in words."""
     metadata = patch["metadata"]
     members = {**metadata.get("labels", {}), **metadata.get("annotations", {})}
     return ", ".join(f"{key}={value}" if value is not None else f"{key} removed" for key, value in members.items())

@@ -1,4 +1,4 @@
-"""Runs the agent: once, or until a signal ends it."""
+"""The start of the agent, for one round or until a signal ends it."""
 
 import asyncio
 import random
@@ -33,47 +33,49 @@ from webhook.words import names
 from webhook.words.errors import GpuTopologyError
 
 REQUEST_SECONDS = 10.0
-"""For one request."""
+"""The time limit of one request to the API server."""
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentSettings:
-    """What the command line says."""
+    """The settings of the command line."""
 
     node: str
     options: PublishOptions
     interval: float
     """Seconds between two discoveries."""
     traffic_interval: float
-    """Seconds between two samples of the counters of traffic; 0: there are none."""
+    """Seconds between two samples of the traffic counters; 0: no samples."""
     verify_at_start: bool
-    """Whether the bandwidth between the GPUs that are free is measured, once."""
+    """Whether the bandwidth between the free GPUs is measured, once."""
     root: Path
-    """Where ``/sys`` and ``/proc`` are."""
+    """The folder that has ``/sys`` and ``/proc``."""
     kubeconfig: Where
-    """None: this program runs as a pod."""
+    """The kubeconfig; None if this program runs as a pod."""
     host: str
     port: int
 
 
 def run(settings: AgentSettings) -> None:
-    """Watch the node until SIGTERM or SIGINT, which end the program at once: everything it writes is written whole.
+    """Runs the agent until SIGTERM or SIGINT.
+
+    A signal ends the program at once, also during a round, because each object is written whole.
 
     Raises:
-        ConfigError: there is no way to an API server.
+        ConfigError: no API server is configured.
         GpuTopologyError: the port is taken.
     """
     connector = partial(connect_agent, settings.kubeconfig)
-    connector()  # a wrong setting is better said now than at each retry
+    connector()  # a wrong setting is reported now instead of at each retry
     log = _log(settings)
     take_over_logging(log)
     sampler = _sampler(settings, log)
     agent = _agent(settings, connector, log, sampler)
-    # Rounds are not interrupted but left behind, so the signals are for this thread alone. Blocked ones also reach a
-    # program with the process id 1, which the kernel otherwise spares (signal(7), pid_namespaces(7)).
+    # Only this thread takes the signals, by sigwait; the program ends without waiting for a round. A process with the
+    # id 1 gets signals without a handler only if they are blocked (signal(7), pid_namespaces(7)).
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    rounds = threading.Thread(target=_make_rounds, args=(agent,), name="rounds", daemon=True)
+    rounds = threading.Thread(target=lambda: asyncio.run(_rounds(agent)), name="rounds", daemon=True)
     endpoints = agent_endpoints(settings.node, lambda: agent.status, time.monotonic, rounds.is_alive, log, sampler)
     serve(endpoints, settings.host, settings.port)
     log.started(version=__version__, interval=settings.interval)
@@ -84,10 +86,10 @@ def run(settings: AgentSettings) -> None:
 
 
 def run_once(settings: AgentSettings) -> None:
-    """Make one round.
+    """Makes one round.
 
     Raises:
-        GpuTopologyError: the topology could not be published, or there is none to be seen.
+        GpuTopologyError: the topology could not be published, or it has a problem and no GPU.
     """
     agent = _agent(settings, partial(connect_agent, settings.kubeconfig), _log(settings), None, once=True)
     asyncio.run(_round(agent))
@@ -105,17 +107,13 @@ async def _round(agent: Agent) -> None:
     await agent.close()
 
 
-def _make_rounds(agent: Agent) -> None:
-    asyncio.run(_rounds(agent))
-
-
 async def _rounds(agent: Agent) -> NoReturn:
     while True:
         await asyncio.sleep(await agent.wake())
 
 
 def connect_agent(where: Where) -> Api:
-    """The API server, for an agent. Nothing is sent yet.
+    """Returns the agent's client of the API server. It sends nothing yet.
 
     Raises:
         ConfigError: there is no such configuration, or it cannot be used.
@@ -165,6 +163,6 @@ def _agent(
 
 
 def _measuring(settings: AgentSettings, log: AgentLog) -> Measuring:
-    # In the image there is no NCCL, and pairs are what is asked of a topology.
+    # The image has no NCCL, and a topology needs only the bandwidths of pairs.
     wanted = Wanted(node=settings.node, root=settings.root, all_reduce=False)
     return Measuring(partial(measured, wanted), log)

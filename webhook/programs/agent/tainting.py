@@ -1,6 +1,6 @@
-"""Keeps the DeviceTaintRules of this node as they should be, with as few requests as that takes.
+"""The reconciliation of the DeviceTaintRules of this node with its ill GPUs, with few requests.
 
-A node whose GPUs are well, and that has no rules, asks for nothing after the first round.
+For a node without ill GPUs and without rules, no request is sent after the first round.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,47 +32,47 @@ from webhook.words.catalogue.entry import Message
 from webhook.words.node_names import node_label
 
 Wrote = Callable[[str, str, str], None]
-"""Told the kind, the name and what was written, of each object."""
+"""The callback that receives kind, name and text of each written object."""
 
 
 @dataclass(slots=True)
 class Done:
-    """What became of a round; filled in as it goes on, so that what was written is known after a failure too."""
+    """The outcome of a round. It is filled during the round, so that it is right after a failure too."""
 
     tainted: list[str] = field(default_factory=list)
     """UUIDs of GPUs for which a rule was created."""
     untainted: list[str] = field(default_factory=list)
-    """Of those for which one was deleted."""
+    """UUIDs of GPUs for which a rule was deleted, or else names of devices."""
     refused: ApiError | None = None
-    """Why not all could be written."""
+    """The error that ended the round early."""
 
 
 class Tainting:
-    """What the agent knows of its rules between two rounds."""
+    """The writer of the agent's rules, with its memory between two rounds."""
 
     def __init__(self, node: str, log: AgentLog, wrote: Wrote) -> None:
         self._node = node
         self._log = log
         self._wrote = wrote
         self._rules: Kind | None = None
-        """Their kind in the version that is served; ``None`` if none is known to be."""
+        """The kind of the rules in the served version; None if no served version is known."""
         self._known: dict[str, Cause] = {}
         self._settled = False
-        """Whether there is no rule of ours."""
+        """Whether no GPU is ill and the agent has no rule, or the API server has no DeviceTaintRules."""
         self._told: tuple[str, ...] = ()
         self.status: TaintStatus | None = None
 
     async def round(self, api: Api, node: Object, look: Look, before: NodeTopology | None) -> Done:
-        """Make the rules say what was seen.
+        """Makes the rules match the newest look.
 
         Args:
             api: The API server.
-            node: The Node, as it sent it.
+            node: The Node, as the API server sent it.
             look: The newest look.
             before: The last topology with GPUs; None if unknown.
 
         Raises:
-            ApiServerAway: it may work later.
+            ApiServerAway: the API server does not answer; a later round may succeed.
         """
         done = Done()
         if not is_readable(look.topology):
@@ -115,7 +115,7 @@ class Tainting:
         return await api.objects(slices, most=MOST_PER_PAGE, what=f"list ResourceSlices of node {self._node}")
 
     async def _apply(self, api: Api, rules: Kind, change: TaintChange, done: Done) -> list[Object]:
-        """Write it; returns the new rules whose names others have."""
+        """Applies a change; returns the new rules whose names are taken by other rules."""
         taken = []
         for rule in change.delete:
             await api.delete(rules, rule.name, uid=rule.uid, resource_version=rule.version)
@@ -150,7 +150,7 @@ class Tainting:
         self._tell(told)
 
     def _tell(self, messages: Sequence[Message]) -> None:
-        """Log what was not said in the round before."""
+        """Logs the messages that were not logged in the round before."""
         said = tuple(message.advice for message in messages)
         for text in said:
             if text not in self._told:

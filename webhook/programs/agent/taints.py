@@ -1,7 +1,8 @@
-"""Which DeviceTaintRules keep claims from ill GPUs, and which of those that are there are the agent's own.
+"""The DeviceTaintRules that keep claims from ill GPUs, and the recognition of the agent's own rules.
 
-A rule taints what its selector names, and an empty selector names every device of the cluster (k8s.io/api
-resource/v1, DeviceTaintSelector). So a rule is only ever made of a :class:`webhook.programs.agent.devices.DeviceId`.
+A rule taints the devices that its selector selects, and an empty selector selects every device of the cluster
+(k8s.io/api resource/v1, DeviceTaintSelector). So each rule is made of a
+:class:`webhook.programs.agent.devices.DeviceId`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,16 +17,16 @@ from webhook.words.node_names import node_label, taint_rule_name
 
 KIND = "DeviceTaintRule"
 EFFECT = "NoSchedule"
-"""Of new rules: running pods stay."""
+"""The effect of new rules: running pods stay."""
 MOST_RULES = 256
-"""Of one node. A node has some tens of devices; more is a mistake, and rules are objects of the whole cluster."""
+"""The most rules of one node. A node has some tens of devices, so more would be a mistake that fills the cluster."""
 KEYS: Mapping[Cause, str] = {Cause.LINKS: names.NVLINK_DOWN, Cause.LOST: names.GPU_LOST}
 
 Object = dict[str, Any]
 
 
 class Taint(NamedTuple):
-    """What the agent decides of a taint; the effect is what people may change."""
+    """The part of a taint that the agent decides. People may change the third part, the effect."""
 
     key: str
     value: str
@@ -39,10 +40,10 @@ class IllGpu:
     cause: Cause
     bus_id: str = ""
     links_down: int | None = None
-    """None if they cannot be counted now."""
+    """The number of links that are down; None if they cannot be counted now."""
 
     def taint(self, old: Taint | None = None) -> Taint:
-        """The taint of its devices; what cannot be counted now is as in ``old``."""
+        """Returns the taint of the GPU's devices. If links cannot be counted now, the number in ``old`` stays."""
         key = KEYS[self.cause]
         if self.cause is Cause.LOST:
             return Taint(key, "")
@@ -53,7 +54,7 @@ class IllGpu:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OwnRule:
-    """A rule of this agent, as it is in the cluster."""
+    """A rule of this agent in the cluster."""
 
     name: str
     uid: str
@@ -61,42 +62,42 @@ class OwnRule:
     device: DeviceId
     taint: Taint
     uuid: str
-    """Of the GPU for which it was made; empty if it no longer says so."""
+    """The UUID of the GPU for which the rule was made; empty if its annotation was removed."""
 
     @property
     def cause(self) -> Cause:
-        """Why it was made."""
+        """The cause for which the rule was made."""
         return Cause.LOST if self.taint.key == names.GPU_LOST else Cause.LINKS
 
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """A rule with another taint."""
+    """A change of a rule's taint."""
 
     rule: OwnRule
     patch: Object
-    """JSON merge patch. It insists on the version that was read, and leaves the effect alone."""
+    """A JSON merge patch. It requires the version that was read, and does not change the effect."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaintChange:
-    """What to do with the rules of a node."""
+    """The changes of the rules of a node."""
 
     create: tuple[Object, ...] = ()
     change: tuple[RuleChange, ...] = ()
     delete: tuple[OwnRule, ...] = ()
     unmatched: tuple[str, ...] = ()
-    """UUIDs of ill GPUs that no device is known to be."""
+    """UUIDs of ill GPUs without a known device."""
     left_out: int = 0
-    """Rules beyond the bound."""
+    """The number of rules over :data:`MOST_RULES`."""
 
 
 def ill_with_links(ill: Mapping[str, Cause], *looks: NodeTopology | None) -> tuple[IllGpu, ...]:
-    """Ill GPUs with what their taints say of them.
+    """Returns the ill GPUs with the values of their taints.
 
     Args:
-        ill: By UUID.
-        looks: Topologies that may know them, the newest first; only that one tells how many links are down.
+        ill: The causes by UUID.
+        looks: Topologies that may have the GPUs, the newest first. Only the newest gives the number of links down.
     """
     known = [{gpu.uuid: gpu for gpu in look.gpus} for look in looks if look]
     lost = {gpu.uuid: gpu for look in looks if look for gpu in look.lost if gpu.uuid}
@@ -113,11 +114,11 @@ def ill_with_links(ill: Mapping[str, Cause], *looks: NodeTopology | None) -> tup
 
 
 def own_rules(rules: Iterable[Mapping[str, Any]], node: str, devices: NodeDevices) -> tuple[OwnRule, ...]:
-    """The rules that this agent made, among those with its label.
+    """Returns the rules that this agent made, among those with its label.
 
-    The label alone proves nothing: whoever may create such rules may write it. So a rule counts only if its name is the
-    one that this agent gives to a rule for this device, the pool is one of this node, and the taint is one of the
-    agent's. A rule whose selector or key a person changed is that person's.
+    The label alone is no proof, because every user who may create such rules may write it. So a rule counts only if
+    its name is the one that this agent gives to a rule for this device, its pool is one of this node, and its taint has
+    a key of the agent. A rule whose selector or key a person changed belongs to that person.
     """
     pools = {pool.name for pool in devices.pools} | {node}
     found = [_own_rule(rule) for rule in rules if _label(rule) == node_label(node)]
@@ -129,7 +130,7 @@ def own_rules(rules: Iterable[Mapping[str, Any]], node: str, devices: NodeDevice
 
 
 def known_causes(rules: Iterable[OwnRule], devices: NodeDevices) -> dict[str, Cause]:
-    """Which GPUs were ill according to the rules, by UUID. Where a rule no longer says it, its device does."""
+    """Returns the causes of the rules by UUID of the GPU. The UUID of a rule without one is that of its device."""
     uuids = {device.id: device.uuid for device in devices.devices if not device.is_instance}
     causes = {(rule.uuid or uuids.get(rule.device, "")): rule.cause for rule in rules}
     return {uuid: cause for uuid, cause in causes.items() if uuid}
@@ -138,13 +139,13 @@ def known_causes(rules: Iterable[OwnRule], devices: NodeDevices) -> dict[str, Ca
 def taint_change(
     ill: Iterable[IllGpu], rules: Iterable[OwnRule], devices: NodeDevices, node: Mapping[str, Any]
 ) -> TaintChange:
-    """What to do so that exactly the devices of ill GPUs are tainted.
+    """Returns the changes after which exactly the devices of ill GPUs are tainted.
 
     Args:
-        ill: GPUs of the node.
-        rules: Of this agent.
-        devices: Of the node.
-        node: The Node, as the API server sent it. It owns the rules, which go when it goes.
+        ill: The ill GPUs of the node.
+        rules: The rules of this agent.
+        devices: The devices of the node.
+        node: The Node, as the API server sent it. It owns the rules, so they are deleted with it.
     """
     ill, own = tuple(ill), {rule.device: rule for rule in rules}
     wanted = _wanted(ill, devices)
@@ -164,7 +165,7 @@ def taint_change(
 
 
 def rule_manifest(device: DeviceId, gpu: IllGpu, node: Mapping[str, Any]) -> Object:
-    """A new rule, without its ``apiVersion``.
+    """Returns the manifest of a new rule, without its ``apiVersion``.
 
     Raises:
         ValueError: a part of the device is empty, so that the rule would taint more than one device.
@@ -189,7 +190,7 @@ def rule_manifest(device: DeviceId, gpu: IllGpu, node: Mapping[str, Any]) -> Obj
 
 
 def _wanted(ill: Iterable[IllGpu], devices: NodeDevices) -> dict[DeviceId, IllGpu]:
-    """The devices to be tainted, each with its GPU."""
+    """Returns the devices to taint, each with its GPU."""
     by_uuid, by_bus_id = {gpu.uuid: gpu for gpu in ill}, {gpu.bus_id: gpu for gpu in ill if gpu.bus_id}
     wanted: dict[DeviceId, IllGpu] = {}
     for device in devices.devices:
@@ -200,19 +201,22 @@ def _wanted(ill: Iterable[IllGpu], devices: NodeDevices) -> dict[DeviceId, IllGp
 
 
 def _gpu_of(device: Device, by_uuid: Mapping[str, IllGpu], by_bus_id: Mapping[str, IllGpu]) -> IllGpu | None:
-    """By UUID; only a device that does not tell one is looked up by its place, where another card may be by now."""
+    """Returns the ill GPU of a device, by UUID.
+
+    Only a device without a UUID is found by its bus id, because another card may be in that place by now.
+    """
     if device.uuid or device.parent:
         return by_uuid.get(device.uuid)
     return by_bus_id.get(device.bus_id)
 
 
 def _may_be_ill(rule: OwnRule, ill: set[str], devices: NodeDevices) -> bool:
-    """Whether the device of a rule may still be an ill GPU, while its driver publishes anew or is away."""
+    """Returns whether a rule's device may still be an ill GPU, because its pool is incomplete or gone for now."""
     return rule.uuid in ill and Pool(rule.device.driver, rule.device.pool) not in devices.complete
 
 
 def _patch(rule: OwnRule, gpu: IllGpu) -> Object:
-    """What to change at a rule; empty if it is right."""
+    """Returns the patch of a rule, empty if the rule is right."""
     taint = gpu.taint(rule.taint)
     if taint == rule.taint and rule.uuid == gpu.uuid:
         return {}

@@ -1,4 +1,4 @@
-"""Samples the counters of the cards in a thread of its own, apart from the rounds, and keeps what is told of them."""
+"""The sampler of the cards' traffic counters, in a thread of its own apart from the rounds."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -9,23 +9,23 @@ from webhook.hardware.traffic.model import Traffic
 from webhook.programs.agent.growth import Growth, Sampled
 
 MISSED = 4
-"""So many pauses may pass without a sample before the last one is told no more."""
+"""The number of pauses without a new sample after which the last sample is no longer reported."""
 MOST_OF_A_CORE = 0.005
-"""For samples. Where they take more, as on a node whose driver starts each idle GPU for them because nothing keeps it
-awake (persistence mode), the pauses between them become longer."""
+"""The largest share of a CPU core for samples. If samples take more, the pauses between them become longer. They do so
+on a node without persistence mode, whose driver starts each idle GPU for a sample."""
 LONGEST_PAUSE = 600.0
 
 
 class Sampler:
-    """Reads counters again and again. ``sampled`` and ``busy_since`` may be read by other threads.
+    """The sampler, which reads counters at an interval. Other threads may read ``sampled`` and ``busy_since``.
 
     Args:
         read: Reads the counters of all cards.
         interval: Seconds between two samples.
-        clock: Seconds that never go back.
-        spent: Seconds of CPU that this thread has taken.
-        now: The time on the wall.
-        bug: Takes the traceback of a sample that ended in an exception.
+        clock: Returns the seconds of a clock that never goes back.
+        spent: Returns the CPU seconds of this thread.
+        now: Returns the wall-clock time.
+        bug: Called in the handler of an exception that ended a sample; logs the traceback.
     """
 
     def __init__(
@@ -49,26 +49,26 @@ class Sampler:
         self._growth = Growth()
         self._sampled: Sampled | None = None
         self.busy_since: float | None = None
-        """Since when a sample has been going on; None between two."""
+        """The start of the current sample; None between two samples."""
 
     def start(self) -> None:
-        """Sample until the end of the program."""
+        """Starts the thread, which samples until the end of the program."""
         threading.Thread(target=self._run, name="traffic", daemon=True).start()
 
     @property
     def sampled(self) -> Sampled | None:
-        """The last sample, as long as it is fresh."""
+        """The last sample, or None if it is no longer fresh."""
         found = self._sampled
         return found if found and self._clock() - found.at <= MISSED * self.pause else None
 
     @property
     def traffic(self) -> Traffic | None:
-        """What the cards did until then; None where no card was read."""
+        """The traffic up to the last sample; None if no card was read."""
         found = self.sampled
         return found.traffic if found and found.cards else None
 
     def sample(self) -> None:
-        """Take one sample. Raises nothing."""
+        """Takes one sample. Raises nothing."""
         started, spent = self._clock(), self._spent()
         self.busy_since = started
         try:
@@ -76,7 +76,7 @@ class Sampler:
             at, now = self._clock(), self._now()
             cards = self._growth.add(counters, at)
             self._sampled = Sampled(at=at, cards=cards, traffic=self._growth.traffic(now), seconds=at - started)
-        except Exception:  # an odd machine must not end the samples of it
+        except Exception:  # an odd machine must not end the sampling
             self._bug()
         self.pause = min(max(self._interval, (self._spent() - spent) / MOST_OF_A_CORE), LONGEST_PAUSE)
         self.busy_since = None

@@ -1,5 +1,5 @@
-"""``gpu-topology remap``, which runs in every injected pod before its GPUs are used: docs/injection.md, section 12.
+"""The program ``gpu-topology remap``, which runs in each injected pod before its GPUs are used.
 
-It verifies on the node what admission and bind have written, and writes files for the other containers. It starts in
-milliseconds, so it loads the standard library and NVML, nothing else.
+On the node it verifies the values that admission and bind have written, and writes files for the other containers
+(docs/injection.md, section 12). It must start in milliseconds, so it loads only the standard library and NVML.
 """

@@ -1,4 +1,4 @@
-"""Whether the driver and what was published of a node agree."""
+"""The comparison of the driver's topology with the published one."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -6,21 +6,21 @@ from webhook.hardware.topology.model import Gpu, LostGpu, NodeTopology
 from webhook.programs.remap.difference import named
 
 NVML = "nvml"
-"""Source of topologies that hold links; those of other sources are approximations."""
+"""The source of topologies with exact links. Topologies of other sources are approximations."""
 
 
 def unseen(published: NodeTopology, real: NodeTopology) -> tuple[Gpu, ...]:
-    """GPUs that were published and that the driver does not show here, not even as lost."""
+    """Returns the published GPUs that the driver does not list here, not even as lost."""
     uuids = {gpu.uuid for gpu in real.gpus} | {gpu.uuid for gpu in real.lost}
     lost = {gpu.index for gpu in real.lost}
     return tuple(gpu for gpu in published.gpus if gpu.uuid and gpu.uuid not in uuids and gpu.index not in lost)
 
 
 def disagreements(published: NodeTopology, real: NodeTopology) -> Iterator[str]:
-    """A sentence for each GPU of which both tell, and not the same.
+    """Yields a sentence for each difference between the published and the driver's data of a GPU.
 
-    Where GPUs are hidden, NVML counts the others anew, so their numbers say nothing, nor is it known where links to the
-    hidden ones lead.
+    If GPUs are hidden, NVML numbers the others from 0 again, so numbers are not compared. Links to hidden GPUs are not
+    compared either, because their targets are not known here.
     """
     hidden = unseen(published, real)
     labels = _labels_here(published, real, hidden)
@@ -35,7 +35,7 @@ def disagreements(published: NodeTopology, real: NodeTopology) -> Iterator[str]:
 
 
 def _labels_here(published: NodeTopology, real: NodeTopology, hidden: Collection[Gpu]) -> dict[str, str]:
-    """What the published GPUs are called here, by their published labels; hidden ones have no name."""
+    """Returns the labels here of the published GPUs, by their published labels; hidden GPUs have an empty label."""
     listed: tuple[Gpu | LostGpu, ...] = (*real.gpus, *real.lost)
     here = {gpu.uuid: gpu.label for gpu in listed if gpu.uuid}
     labels = {gpu.label: here.get(gpu.uuid, gpu.label) for gpu in published.gpus}
@@ -49,7 +49,7 @@ def _links_differ(before: Mapping[str, int], now: Mapping[str, int], *, of: str)
 
 
 def _links(gpu: Gpu, labels: Mapping[str, str]) -> dict[str, int]:
-    """Active links by where they lead, without those to nameless ends."""
+    """Returns the numbers of active links by target, without the links to targets without a name."""
     found = {labels.get(link.target, link.target): link.active for link in gpu.nvlinks if link.active}
     found.pop("", None)
     return found

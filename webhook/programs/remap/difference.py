@@ -1,4 +1,4 @@
-"""In what a value differs from the truth, in words that name the GPUs."""
+"""The sentences about a value that differs from the allocation; they name the GPUs."""
 
 import re
 from collections.abc import Sequence
@@ -9,33 +9,33 @@ from webhook.words.errors import shorten
 _NUMBER = re.compile(r"[0-9]{1,6}")
 _PLAIN = re.compile(r"[0-9,-]{1,40}")
 _NAMED = 4
-"""A sentence does not name more GPUs."""
+"""The most GPUs that one sentence names."""
 
 
 def shown(value: str) -> str:
-    """A value of ``CUDA_VISIBLE_DEVICES`` in a sentence."""
+    """Returns a value of ``CUDA_VISIBLE_DEVICES`` in a form for sentences."""
     return value if _PLAIN.fullmatch(value) else shorten(value)
 
 
 def named(gpu: Gpu) -> str:
-    """Its label and its UUID."""
+    """Returns the label and the UUID of a GPU."""
     return f"{gpu.label} {gpu.uuid}" if gpu.uuid else gpu.label
 
 
 def listed(parts: Sequence[str]) -> str:
-    """Some of the parts, and how many there are more."""
+    """Joins the first parts, and adds the number of the others."""
     more = len(parts) - _NAMED
     return ", ".join(parts[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def indices_differ(found: str, own: Sequence[Gpu], visible: Sequence[Gpu], scheduler: str) -> str:
-    """Why a value of ``CUDA_VISIBLE_DEVICES`` is not that of a container; empty if it is.
+    """Returns why a value of ``CUDA_VISIBLE_DEVICES`` is wrong for a container; empty if it is right.
 
     Args:
-        found: What the container has.
-        own: The GPUs that it was given, in CUDA's order.
-        visible: The GPUs that it sees, in CUDA's order.
-        scheduler: Who gave them.
+        found: The value of the container.
+        own: The GPUs allocated to the container, in CUDA's order.
+        visible: The GPUs that the container sees, in CUDA's order.
+        scheduler: The name of the scheduler, or of the claim, that allocated them.
     """
     truth = ",".join(str(visible.index(gpu)) for gpu in own)
     if found == truth:
@@ -58,13 +58,13 @@ def indices_differ(found: str, own: Sequence[Gpu], visible: Sequence[Gpu], sched
 
 
 def uuids_differ(found: str, own: Sequence[Gpu], known: Sequence[Gpu], scheduler: str) -> str:
-    """Why a list of UUIDs is not that of a pod; empty if it is.
+    """Returns why a list of UUIDs is wrong for a pod; empty if it is right.
 
     Args:
-        found: What its containers have.
-        own: The GPUs that it was given, in CUDA's order.
+        found: The list of its containers.
+        own: The GPUs allocated to the pod, in CUDA's order.
         known: The GPUs of the node.
-        scheduler: Who gave them.
+        scheduler: The name of the scheduler, or of the claim, that allocated them.
     """
     if found == ",".join(gpu.uuid for gpu in own):
         return ""

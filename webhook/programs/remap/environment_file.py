@@ -1,7 +1,7 @@
 """The file ``env``, from which containers may take the values that depend on their GPUs (``fileKeyRef``).
 
-Kubernetes changed the format between releases, and no file is right for both (KEP-3721): that of 1.35 wants every value
-in single quotes, that of 1.34 keeps quotes and ends a value at ``#`` (k8s.io/kubernetes pkg/kubelet/util/env).
+Kubernetes changed the format between releases, and no file is right for both (KEP-3721). Release 1.35 requires single
+quotes around each value; release 1.34 keeps quotes and ends a value at ``#`` (k8s.io/kubernetes pkg/kubelet/util/env).
 """
 
 import re
@@ -17,18 +17,18 @@ from webhook.words.errors import FormatError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LONGEST = 32 * 1024
-"""Characters of a value: KEP-3721."""
+"""The most characters of a value (KEP-3721)."""
 
 
 class EnvFormat(StrEnum):
-    """By the first release of Kubernetes that reads it."""
+    """The format of the file, by the first release of Kubernetes that reads it."""
 
     QUOTED = "1.35"
     RAW = "1.34"
 
 
 def environment_values(inputs: Inputs, resolution: Resolution | None) -> tuple[tuple[str, str], ...]:
-    """The variables of the containers; those of admission where nothing is known of the GPUs."""
+    """Returns the variables of the containers; without a resolution, the variables of admission."""
     if resolution is None:
         nvls = nvls_until_bind(inputs.profile, host_network=inputs.demand.host_network)
         return nccl_defaults(inputs.demand.nccl, nvls=nvls)
@@ -45,10 +45,10 @@ def _line_of(given: ContainerGpus) -> str:
 
 
 def format_environment(values: Iterable[tuple[str, str]], env_format: EnvFormat) -> str:
-    """The text of the file.
+    """Returns the text of the file.
 
     Raises:
-        FormatError: a value cannot be written so that the kubelet reads the same.
+        FormatError: a value cannot be written so that the kubelet reads the same value.
     """
     return "".join(f"{name}={_written(name, value, env_format)}\n" for name, value in values)
 

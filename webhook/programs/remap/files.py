@@ -1,8 +1,8 @@
-"""The files for the other containers of the pod: each is there whole, or not at all.
+"""The files for the other containers of the pod. Each file is there as a whole, or not at all.
 
-Whoever may ``exec`` into the container of this program can write into the directory too, under the same user id. So
-nothing that is found there is opened for writing, followed or waited for: a file is made under a name that cannot be
-foreseen, and takes the place of whatever has its name.
+A user who may ``exec`` into the container of this program can also write into the directory, with the same user id. So
+no entry found there is opened for writing, followed or waited for. Each file is made under a random name, and then
+replaces the entry that has its final name.
 """
 
 import os
@@ -22,15 +22,15 @@ READY = "ready"
 _OURS = (READY, TOPOLOGY, NCCL_SETTINGS, ENVIRONMENT, REPORT)
 _TEMPORARY = re.compile(rf"\.({'|'.join(map(re.escape, _OURS))})\.[0-9a-f]{{16}}\.new")
 _LOOKED_AT = 1000
-"""Entries of the directory among which an earlier run's temporary files are looked for."""
+"""The number of directory entries that are searched for temporary files of an earlier run."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MODE = 0o644
-"""Other containers run as other users."""
+"""The mode of each file: readable by all, because other containers run as other users."""
 _MARK_LIMIT = 64
-"""Bytes: two numbers."""
+"""The bytes read of the mark of readiness, which holds two numbers."""
 _START_TIME = 19
-"""Place of ``starttime`` in /proc/<pid>/stat, counted from behind the name: proc(5)."""
+"""The position of ``starttime`` in /proc/<pid>/stat, counted after the name (proc(5))."""
 
 
 class NotWrittenError(GpuTopologyError):
@@ -38,10 +38,10 @@ class NotWrittenError(GpuTopologyError):
 
 
 class Files:
-    """The directory that the containers of the pod share; the same one until it is closed, whatever its path becomes.
+    """The directory that the containers of the pod share. It stays the same directory if its path is replaced.
 
     Raises:
-        NotWrittenError: it cannot be opened, or is a link.
+        NotWrittenError: the directory cannot be opened, or is a link.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -60,7 +60,7 @@ class Files:
         os.close(self._descriptor)
 
     def clear(self) -> None:
-        """Remove what an earlier run has left, so that it is not taken for what this run writes.
+        """Removes the files of an earlier run, so that they are not mistaken for files of this run.
 
         Raises:
             NotWrittenError: a file cannot be removed, or a directory has its name.
@@ -70,15 +70,15 @@ class Files:
                 self._remove(name)
             except OSError as error:
                 raise _failure(self._directory / name, "removed", error) from None
-        with suppress(OSError):  # in the way of nothing
+        with suppress(OSError):  # left temporary files do no harm
             for name in self._temporaries():
                 self._remove(name)
 
     def write(self, name: str, text: str) -> None:
-        """Write a file that all users can read.
+        """Writes a file that all users can read.
 
         Raises:
-            NotWrittenError: it cannot be written; what was there stays.
+            NotWrittenError: the file cannot be written; an earlier one stays.
         """
         temporary = f".{name}.{os.urandom(8).hex()}.new"
         try:
@@ -90,10 +90,10 @@ class Files:
             raise _failure(self._directory / name, "written", error) from None
 
     def mark_ready(self) -> None:
-        """Say that this run has written everything.
+        """Writes the mark that this run has written all its files.
 
         Raises:
-            NotWrittenError: that cannot be written.
+            NotWrittenError: the mark cannot be written.
         """
         pid = os.getpid()
         self.write(READY, f"{pid} {_started(pid)}\n")
@@ -102,7 +102,7 @@ class Files:
         with os.fdopen(os.open(name, _NEW, 0o600, dir_fd=self._descriptor), "wb") as file:
             file.write(data)
             file.flush()
-            os.fchmod(file.fileno(), _MODE)  # whatever the umask
+            os.fchmod(file.fileno(), _MODE)  # independent of the umask
             os.fsync(file.fileno())
 
     def _remove(self, name: str) -> None:
@@ -115,7 +115,7 @@ class Files:
 
 
 def is_ready(directory: Path) -> bool:
-    """Whether a run that is still there has written everything; an earlier container leaves its files behind."""
+    """Returns whether a process that still runs has written all files. Files of an earlier container do not count."""
     try:
         pid, started = read_regular(directory / READY, _MARK_LIMIT).decode("ascii").split()
         return _started(int(pid)) == started
@@ -124,7 +124,7 @@ def is_ready(directory: Path) -> bool:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in ticks since boot: with its number, what tells it from all others."""
+    """Returns the start time of a process in ticks since boot; with the process id, it identifies the process."""
     return (
         Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[_START_TIME]
     )

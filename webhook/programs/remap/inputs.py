@@ -1,4 +1,4 @@
-"""What the program was told: the variables of its container, as one value (docs/injection.md, section 3)."""
+"""The inputs of the program: the variables of its container as one value (docs/injection.md, section 3)."""
 
 import math
 import re
@@ -35,52 +35,52 @@ T = TypeVar("T")
 
 
 class Environment(StrEnum):
-    """Whence containers take the values that depend on the GPUs."""
+    """The source from which containers take the values that depend on their GPUs."""
 
     ANNOTATIONS = "annotations"
     FILE = "file"
-    """From the file that this program writes."""
+    """The file that this program writes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inputs:
-    """One pod on its node, as admission and bind describe it."""
+    """The description of one pod on its node, by admission and bind."""
 
     demand: GpuDemand
     node: str
-    """Name of the node."""
+    """The name of the node."""
     allocation: Allocation
-    """Without devices where the annotation names none, or is missing."""
+    """The allocation; without devices if the annotation names none or is missing."""
     allocation_problem: str = ""
-    """Why it cannot be read; only in ``exclusive``, where nothing depends on it but the verification."""
+    """Why the allocation cannot be read. Only in ``exclusive``, where only the verification depends on it."""
     published: NodeTopology | None = None
-    """What bind knew of the node; None if it wrote nothing."""
+    """The topology of the node that bind used; None if it wrote none."""
     visible_devices: Mapping[str, str] = field(default_factory=dict)
-    """``CUDA_VISIBLE_DEVICES`` of containers by their annotations; empty where the annotation is missing."""
+    """``CUDA_VISIBLE_DEVICES`` of containers by the keys of their annotations; empty if the annotation is missing."""
     visible_uuids: str | None = None
-    """The list of the pod's GPUs, which is the ``NVIDIA_VISIBLE_DEVICES`` of all containers in ``pod-peers``, and that
-    of this one where it may not see every GPU of the node; None where neither is so."""
+    """The list of the pod's GPUs. In ``pod-peers`` it is the ``NVIDIA_VISIBLE_DEVICES`` of all containers, in
+    ``exclusive`` that of this container if it may not see every GPU of the node. None in all other cases."""
     environment: Environment = Environment.ANNOTATIONS
 
     @property
     def profile(self) -> Profile:
-        """Never ``observe``."""
+        """The profile of the pod, never ``observe``."""
         return self.demand.profile
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The UUIDs on the list of the pod's GPUs; none where there is no list, or bind has not written it."""
+        """The UUIDs on the list of the pod's GPUs; none if there is no list, or bind has not written it."""
         text = self.visible_uuids or names.NO_VISIBLE_DEVICE
         return () if text == names.NO_VISIBLE_DEVICE else tuple(text.split(","))
 
     @property
     def is_blind(self) -> bool:
-        """Whether this container sees the GPUs on that list and no others, and the list names none."""
+        """Whether this container sees no GPU, because it sees only the GPUs on the list and the list names none."""
         return self.profile is Profile.EXCLUSIVE and self.visible_uuids is not None and not self.shown
 
     @property
     def scheduler(self) -> str:
-        """What gave the GPUs, as people call it: a scheduler, or a claim."""
+        """The name of the scheduler that allocated the GPUs, or of the resource claim."""
         return _GIVERS[self.demand.family]
 
     @property
@@ -90,10 +90,10 @@ class Inputs:
 
 
 def read_inputs(environment: Mapping[str, str]) -> Inputs:
-    """What the variables say.
+    """Reads the variables.
 
     Raises:
-        FormatError: a variable is missing or does not parse; its name stands first.
+        FormatError: a variable is missing or does not parse; the message begins with its name.
     """
     variables = _Variables(environment)
     profile = variables.choice(names.REMAP_PROFILE, {str(profile): profile for profile in _PROFILES})
@@ -110,7 +110,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
             family=family,
             requirements=_read_requirements(variables),
             on_violation=variables.choice(names.REMAP_ON_VIOLATION, _by_word(OnViolation), OnViolation.WARN),
-            nccl=_read_tables(variables),
+            nccl=variables.parsed(names.REMAP_NCCL, _parse_tables, NcclTables()),
             host_network=variables.choice(names.REMAP_HOST_NETWORK, _TRUTHS, default=False),
         ),
         node=variables.filled(names.REMAP_NODE_NAME),
@@ -124,7 +124,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
 
 
 def _read_uuids(variables: "_Variables", profile: Profile, absent: str | None) -> str | None:
-    """In ``exclusive`` it is there where this container is shown the GPUs of the pod and no others."""
+    """Reads the list of the pod's GPUs. In ``exclusive`` it exists only if this container sees only the pod's GPUs."""
     if profile is Profile.POD_PEERS:
         return variables.text(names.REMAP_VISIBLE_UUIDS, absent)
     return variables.find(names.REMAP_VISIBLE_UUIDS) if profile is Profile.EXCLUSIVE else None
@@ -143,7 +143,7 @@ def _variable_of(key: str) -> str:
 
 
 class _Variables:
-    """Environment variables; those without a default must be there."""
+    """The environment variables. A variable without a default is required."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = values
@@ -173,7 +173,7 @@ class _Variables:
         return choices[value]
 
     def parsed(self, name: str, parse: Callable[[str], T], default: T) -> T:
-        """What ``parse`` makes of a variable; the default if it is not there."""
+        """Parses a variable; returns the default if it is not set."""
         return parse(self._values[name]) if name in self._values else default
 
 
@@ -229,7 +229,7 @@ def _read_bandwidth(text: str) -> float:
 
 
 def _read_allocation(variables: _Variables, dialect: Dialect, profile: Profile) -> tuple[Allocation, str]:
-    """The allocation, and why it cannot be read: bind lets such a pod of ``exclusive`` go too."""
+    """Returns the allocation, and why it cannot be read. Like bind, it lets such a pod run in ``exclusive``."""
     text = variables.text(names.REMAP_ALLOCATION)
     if not text.strip(";"):
         return Allocation(), ""
@@ -248,12 +248,8 @@ def _read_topology(variables: _Variables) -> NodeTopology | None:
     return parse_topology(text, source=_called(names.REMAP_NODE_TOPOLOGY))
 
 
-def _read_tables(variables: _Variables) -> NcclTables:
-    return variables.parsed(names.REMAP_NCCL, _parse_tables, NcclTables())
-
-
 def _parse_tables(text: str) -> NcclTables:
-    """The counterpart of ``webhook.decisions.resolve.demand.format_tables``."""
+    """Parses the output of ``webhook.decisions.resolve.demand.format_tables``."""
     document = _load(text)
     variables = document.get("variables", {})
     if not isinstance(variables, dict):

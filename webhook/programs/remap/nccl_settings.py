@@ -1,7 +1,7 @@
 """The file ``nccl.conf``, from which NCCL takes variables that its process does not have (``NCCL_CONF_FILE``).
 
-NCCL reads it from 2.23 on: a name, ``=`` and the value on each line, without quotes. A line with ``#`` first is a
-comment only from 2.26 on, so none is written. Source: NCCL src/misc/param.cc, setEnvFile.
+NCCL reads it from 2.23 on. Each line has a name, ``=`` and the value, without quotes. Lines that begin with ``#`` are
+comments only from 2.26 on, so no comment is written. Source: NCCL src/misc/param.cc, setEnvFile.
 """
 
 import re
@@ -11,11 +11,11 @@ from webhook.words.errors import FormatError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _LONGEST = 1023
-"""Bytes of a value; NCCL cuts the rest off."""
+"""The most bytes of a value; NCCL cuts the rest off."""
 
 
 def format_nccl_settings(values: Iterable[tuple[str, str]]) -> str:
-    """The text of the file.
+    """Returns the text of the file.
 
     Raises:
         FormatError: NCCL would read another name or another value.

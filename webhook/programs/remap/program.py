@@ -1,6 +1,6 @@
-"""``gpu-topology remap``: arguments, and how the program ends (docs/injection.md, section 12).
+"""The arguments and the end of ``gpu-topology remap`` (docs/injection.md, section 12).
 
-Modules are loaded where they are used: the probe runs once a second and needs hardly any.
+Modules are imported where they are used, because the probe runs once a second and needs few of them.
 """
 
 import os
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 INIT, SIDECAR, PROBE = "init", "sidecar", "probe"
 REASON_LIMIT = 4096
-"""Bytes of a termination message: k8s.io/kubernetes pkg/kubelet/container/runtime.go."""
+"""The most bytes of a termination message (k8s.io/kubernetes pkg/kubelet/container/runtime.go)."""
 DEADLINE = 50.0
-"""Seconds for a run; the startup probe of the sidecar gives up after 60, and would end it without a reason."""
+"""The seconds for a run. The startup probe of the sidecar gives up after 60 and would end it without a reason."""
 _PROBE_DEADLINE = 4.0
-"""Seconds; the kubelet waits for 5."""
+"""The seconds for a probe; the kubelet waits for 5."""
 _STDOUT = 1
 _NOT_READY = 1
 _BUG, _LATE = 20, 21
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; gives its exit code, and in mode ``sidecar`` only if it failed.
+    """Runs the program and returns its exit code. In mode ``sidecar`` it returns only after a failure.
 
     Args:
-        arguments: Those behind ``gpu-topology remap``; those of this process if absent.
+        arguments: The arguments after ``gpu-topology remap``; if None, those of this process.
     """
-    options = _parse(list(sys.argv[2:] if arguments is None else arguments))  # which ends the process for --help
+    options = _parse(list(sys.argv[2:] if arguments is None else arguments))  # ends the process for --help
     hold_back_sigterm()
     watch = _watch(options)
     if options.mode == PROBE:
@@ -93,7 +93,11 @@ def _parse(given: list[str]) -> "Namespace":
 
 
 def _seconds(text: str) -> float:
-    """A number of seconds that the kernel can wait; ``ValueError`` for anything else."""
+    """Parses a number of seconds that the kernel can wait.
+
+    Raises:
+        ValueError: the text is no such number.
+    """
     value = float(text)
     if not 0 < value <= 86400:
         raise ValueError(text)
@@ -107,7 +111,7 @@ def _probe(options: "Namespace") -> int:
 
 
 def _run(options: "Namespace", watch: Watch) -> tuple[int, str, str]:
-    """Exit code, reason in one line, and what to print."""
+    """Returns the exit code, the reason in one line, and the report to print."""
     try:
         from webhook.programs.remap.run import run
 
@@ -126,7 +130,7 @@ def _run(options: "Namespace", watch: Watch) -> tuple[int, str, str]:
 
 
 def _print(text: str) -> None:
-    """To standard output. Its reader may be gone, which changes nothing."""
+    """Writes to standard output. A reader that is gone is no error."""
     rest = text.encode()
     with suppress(OSError):
         while rest:
@@ -134,6 +138,6 @@ def _print(text: str) -> None:
 
 
 def _leave_reason(path: str, reason: str) -> None:
-    """Where the kubelet looks for it. The file is there in every container; elsewhere none is made."""
+    """Writes the reason to the file that the kubelet reads. Each container has that file; a missing one is not made."""
     with suppress(OSError):
         replace_text(Path(path), reason.encode()[:REASON_LIMIT])

@@ -1,4 +1,4 @@
-"""Files that others may have put there: opened so that nothing is waited for, and read so far and no farther."""
+"""Reads and writes of regular files in places where others may write: without waiting, and up to a limit."""
 
 import errno
 import os
@@ -6,19 +6,20 @@ import stat
 from pathlib import Path
 
 _CAREFULLY = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""The open of a FIFO waits for its other end, that of a terminal may make it the one of this process: open(2)."""
+"""The flags against special files: to open a FIFO waits for its other end, and to open a terminal may make it the
+controlling terminal of this process (open(2))."""
 
 
 def read_regular(path: Path, limit: int, *, follow: bool = False) -> bytes:
-    """The first ``limit`` bytes of a regular file.
+    """Reads the first ``limit`` bytes of a regular file.
 
     Args:
-        path: Of the file.
-        limit: Bytes.
-        follow: Whether a link in its place is followed.
+        path: The path of the file.
+        limit: The most bytes to read.
+        follow: Whether a symbolic link in its place is followed.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: the file cannot be read, or is no regular file.
     """
     descriptor = _opened(path, os.O_RDONLY | (0 if follow else os.O_NOFOLLOW))
     with os.fdopen(descriptor, "rb") as file:
@@ -26,10 +27,10 @@ def read_regular(path: Path, limit: int, *, follow: bool = False) -> bytes:
 
 
 def replace_text(path: Path, data: bytes) -> None:
-    """Give a regular file that is there other contents.
+    """Replaces the contents of an existing regular file.
 
     Raises:
-        OSError: it is not there, cannot be written, or is no regular file.
+        OSError: the file does not exist, cannot be written, or is no regular file.
     """
     descriptor = _opened(path, os.O_WRONLY | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "wb", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""``report.txt``: what was found out, for people."""
+"""The file ``report.txt``: the result of the verification, for people."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,17 +21,17 @@ _ORIGINS = {
 
 
 def one_line(text: str) -> str:
-    """The text with every character that a terminal or a log may misread escaped."""
+    """Escapes every character that a terminal or a log may misread."""
     return printable(text).encode("ascii", "backslashreplace").decode()
 
 
 def format_report(inputs: Inputs, verdict: Verdict, *, warnings: Sequence[str] = ()) -> str:
-    """The report; its first line is the reason.
+    """Returns the report, whose first line is the reason.
 
     Args:
-        inputs: What the pod was told.
-        verdict: What was found out.
-        warnings: More of them than the verdict has.
+        inputs: The inputs of the program.
+        verdict: The verdict on them.
+        warnings: Warnings in addition to those of the verdict.
     """
     lines = [verdict.reason, "", *_situation(inputs, verdict)]
     if verdict.resolution:
@@ -62,7 +62,7 @@ def _containers(resolution: Resolution) -> list[str]:
 
 
 def _row(gpu: Gpu, number: int) -> tuple[str, ...]:
-    """One GPU; its number is the one that CUDA counts among those that the container sees."""
+    """Returns the cells of one GPU. Its number is CUDA's index among the GPUs that the container sees."""
     numa = "" if gpu.numa_node is None else str(gpu.numa_node)
     return gpu.label, str(number), gpu.uuid, gpu.pci_bus_id, numa
 

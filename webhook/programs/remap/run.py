@@ -1,4 +1,4 @@
-"""One run: read what the pod was told and what is there, verify, write the files for the other containers."""
+"""One run of the program: read the inputs and the machine, verify, write the files for the other containers."""
 
 import os
 import sys
@@ -20,29 +20,29 @@ from webhook.programs.remap.verify import LIBRARY, MachineState, published_here,
 from webhook.words.errors import FormatError
 
 _TEXT_LIMIT = 1024 * 1024
-"""Bytes. The image has no preload file of its own; one line of maps is one part of a library."""
+"""The most bytes read of a file. The image has no preload file of its own; a line of maps is one part of a library."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a run ended."""
+    """The end of a run."""
 
     code: ExitCode
     reason: str
-    """One line."""
+    """The reason, in one line."""
     report: str
-    """Its first line is the reason."""
+    """The report, whose first line is the reason."""
 
 
 def run(*, directory: str, root: str, env_format: str, stays: bool, begins: Callable[[str], None]) -> End:
-    """Verify the pod that the environment variables describe, and write its files.
+    """Verifies the pod that the environment variables describe, and writes its files.
 
     Args:
-        directory: Where the files belong.
-        root: Where ``/sys``, ``/proc`` and ``/etc`` are.
-        env_format: Of the file ``env``: ``1.35`` or ``1.34``.
-        stays: The program goes on running, so that a probe can ask whether it has written everything.
-        begins: Called with what it does next, for the case that it never comes back from there.
+        directory: The directory of the files.
+        root: The directory that has ``/sys``, ``/proc`` and ``/etc``.
+        env_format: The format of the file ``env``: ``1.35`` or ``1.34``.
+        stays: Whether the program keeps running after success, so that a probe can check the mark of readiness.
+        begins: Called with the name of each step before it, to name a step that never returns.
     """
     begins(f"opening {directory}")
     try:
@@ -71,11 +71,11 @@ def _judged(files: Files, root: Path, env_format: EnvFormat, begins: Callable[[s
 
 
 def look(node: str, root: Path) -> MachineState:
-    """What is there.
+    """Reads the state of the machine.
 
     Args:
-        node: Name of the node.
-        root: Where ``/sys``, ``/proc`` and ``/etc`` are.
+        node: The name of the node.
+        root: The directory that has ``/sys``, ``/proc`` and ``/etc``.
     """
     return MachineState(
         topology=discover(node=node, root=root),
@@ -92,10 +92,10 @@ def _read(path: Path) -> str:
 
 
 def _fulfilled(inputs: Inputs, verdict: Verdict, files: Files, env_format: EnvFormat) -> End:
-    """Write what the other containers read.
+    """Writes the files that the other containers read.
 
     Raises:
-        FormatError: they read the env file, and it cannot hold a value.
+        FormatError: the containers read the file ``env``, and it cannot hold a value.
     """
     warnings = [
         *_write_topology(inputs, verdict, files),
@@ -140,7 +140,7 @@ def _write_environment(inputs: Inputs, verdict: Verdict, files: Files, env_forma
 
 
 def _stopped(end: End, files: Files) -> End:
-    """Leave a report of why the pod does not run. That it cannot be written is not the reason."""
+    """Writes the report of a failed run. A failure of this write does not replace the reason."""
     try:
         files.write(REPORT, end.report)
     except NotWrittenError as error:

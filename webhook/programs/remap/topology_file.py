@@ -1,4 +1,4 @@
-"""The file ``nccl-topo.xml``, from the best topology that can be written."""
+"""The file ``nccl-topo.xml``, made of the best topology that can be written."""
 
 from collections.abc import Iterable
 
@@ -8,11 +8,11 @@ from webhook.words.errors import FormatError
 
 
 def format_first(topologies: Iterable[NodeTopology], *, host_indices: bool) -> tuple[str, str]:
-    """The text of the file, or nothing and the reason why none can be written.
+    """Returns the text of the file, or an empty text and the reason.
 
     Args:
-        topologies: The best first.
-        host_indices: Ranks share the node in different containers: ``format_nccl_topology``.
+        topologies: The topologies, the best first.
+        host_indices: Whether ranks in different containers share the node (see ``format_nccl_topology``).
     """
     reasons = []
     for topology in topologies:

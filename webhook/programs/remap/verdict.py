@@ -1,4 +1,4 @@
-"""What the program found out: findings, the code that it ends with and the reason for it."""
+"""The verdict of the program: its findings, its exit code and the reason."""
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
@@ -8,13 +8,13 @@ from webhook.decisions.resolve.resolve import Resolution
 
 
 class ExitCode(IntEnum):
-    """How the program ends: docs/injection.md, section 12."""
+    """The exit codes of the program (docs/injection.md, section 12)."""
 
     TRUE = 0
-    """What the pod was given is true, or nothing says otherwise."""
+    """The values of the pod are true, or nothing contradicts them."""
     WRONG_USAGE = 2
     NOT_BOUND = 10
-    """A value was never resolved: the binding webhook did not run."""
+    """A value was never resolved, because the binding webhook did not run."""
     GPU_MISSING = 11
     OTHER_GPUS = 12
     """A value names other GPUs than the allocated ones."""
@@ -25,14 +25,14 @@ class ExitCode(IntEnum):
     BAD_VARIABLE = 17
     NOT_WRITTEN = 18
     GPU_UNSEEN = 19
-    """Host indices do not hold."""
+    """Host indices are wrong, because some GPU of the node is not seen."""
     BUG = 20
     LATE = 21
-    """It was not done in time, as when the driver gives no answer."""
+    """The run took too long, for example because the driver gives no answer."""
 
 
 class State(StrEnum):
-    """How a check went."""
+    """The outcome of a check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -41,49 +41,49 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckResult:
-    """One check, with its evidence in a sentence."""
+    """The result of one check, with its evidence in a sentence."""
 
     text: str
     state: State = State.OK
     code: ExitCode = ExitCode.TRUE
-    """What the program ends with for it."""
+    """The exit code of the program for this result."""
 
 
 def ok(text: str) -> CheckResult:
-    """Something is as it should be."""
+    """Returns the result of a check without a problem."""
     return CheckResult(text=text)
 
 
 def warning(text: str) -> CheckResult:
-    """Something that the pod may run with."""
+    """Returns the result of a check with a problem that the pod may run with."""
     return CheckResult(text=text, state=State.WARNING)
 
 
 def failed(code: ExitCode, text: str) -> CheckResult:
-    """Something that the pod may not run with."""
+    """Returns the result of a check with a problem that the pod may not run with."""
     return CheckResult(text=text, state=State.FAILED, code=code)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """Everything that was found out."""
+    """The result of the verification."""
 
     findings: tuple[CheckResult, ...]
-    """In the order in which they matter: the first that failed is the reason."""
+    """The results of the checks, the most important first. The first failed one gives the reason."""
     node: KnownNode | None = None
-    """What the values were verified with."""
+    """The node with which the values were verified."""
     resolution: Resolution | None = None
-    """What the values should be; None if that cannot be known."""
+    """The right values; None if they cannot be known."""
 
     @property
     def code(self) -> ExitCode:
-        """What the program ends with, as far as this verdict decides."""
+        """The exit code, unless the program fails after this verdict."""
         failure = self._failure
         return failure.code if failure else ExitCode.TRUE
 
     @property
     def reason(self) -> str:
-        """In one line, why the pod may or may not run."""
+        """The reason why the pod may or may not run, in one line."""
         failure = self._failure
         if failure:
             return failure.text
@@ -95,7 +95,7 @@ class Verdict:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences."""
+        """The sentences of the warnings."""
         return tuple(finding.text for finding in self.findings if finding.state is State.WARNING)
 
     @property

@@ -1,4 +1,4 @@
-"""Whether what a pod was told about its GPUs is true on the machine on which it starts."""
+"""The verification of a pod's inputs on the machine on which it starts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,27 +35,27 @@ _LIST = f"annotation {names.VISIBLE_UUIDS}, from which {names.ENV_NVIDIA_VISIBLE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineState:
-    """What the program sees where it runs."""
+    """The state of the machine, as the program sees it."""
 
     topology: NodeTopology
-    """From NVML and sysfs; its ``problem`` says why there are no GPUs."""
+    """The topology from NVML and sysfs. Its ``problem`` says why there are no GPUs."""
     preload: str = ""
-    """Text of ``/etc/ld.so.preload``; empty where there is none."""
+    """The text of ``/etc/ld.so.preload``; empty if there is no such file."""
     mapped: bool = False
-    """Whether HAMi's library is part of this process."""
+    """Whether HAMi's library is mapped into this process."""
 
     @property
     def has_nvml(self) -> bool:
-        """Whether the driver tells of any GPU, be it lost."""
+        """Whether the driver lists any GPU, including lost ones."""
         return bool(self.topology.gpus or self.topology.lost)
 
 
 def verify(inputs: Inputs, machine: MachineState) -> Verdict:
-    """Compare what the pod was told with what is true.
+    """Compares the inputs of a pod with the machine.
 
     Args:
-        inputs: What the pod was told.
-        machine: What is there.
+        inputs: The inputs, from admission and bind.
+        machine: The state of the machine.
     """
     node = _node(inputs, machine)
     resolution, trouble = _resolved(inputs, node)
@@ -82,7 +82,7 @@ def _node(inputs: Inputs, machine: MachineState) -> KnownNode | None:
 
 
 def _resolved(inputs: Inputs, node: KnownNode | None) -> tuple[Resolution | None, tuple[CheckResult, ...]]:
-    """What the values should be, and what is to be said of the allocation."""
+    """Returns the right values, or None if they cannot be known, and the results of checks of the allocation."""
     if inputs.allocation_problem:
         return None, (warning(f"{inputs.allocation_problem}; so nothing can be verified"),)
     if not inputs.allocation.devices:
@@ -98,7 +98,11 @@ def _resolved(inputs: Inputs, node: KnownNode | None) -> tuple[Resolution | None
 
 
 def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> CheckResult:
-    """In ``exclusive`` the device plugin's list decides what is seen, so only a GPU that is not there stops the pod."""
+    """Returns the result for an allocation that cannot be resolved.
+
+    In ``exclusive`` the device plugin decides which GPUs the container sees. So the pod is stopped only for a missing
+    GPU, for a list of other GPUs, and for a requirement that MIG cannot meet.
+    """
     if error.reason is Unresolved.GPU_UNKNOWN and _lists_others(inputs, node):
         text = f"{_LIST}, lists other GPUs than {inputs.scheduler} allocated: {error}"
         return failed(ExitCode.OTHER_GPUS, text)
@@ -112,7 +116,7 @@ def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> CheckRe
 
 
 def _lists_others(inputs: Inputs, node: KnownNode) -> bool:
-    """Whether an allocated GPU is not seen here because the list of the pod's GPUs does not name it."""
+    """Returns whether allocated GPUs are not seen here because the list of the pod's GPUs does not name them."""
     if not inputs.shown or inputs.environment is Environment.FILE:
         return False
     here = {gpu.uuid for gpu in node.topology.gpus}
@@ -141,7 +145,7 @@ def _unallocated(inputs: Inputs) -> CheckResult:
 
 
 def _is_unbound(inputs: Inputs) -> bool:
-    """Whether a value is still the one from admission; from the file that is no matter."""
+    """Returns whether a value may still be the one from admission. Values from the file count as such."""
     return inputs.environment is Environment.FILE or any(_unbound(inputs))
 
 
@@ -172,7 +176,7 @@ def _preloaded(machine: MachineState) -> Iterator[CheckResult]:
 
 
 def _known(inputs: Inputs, machine: MachineState, node: KnownNode | None) -> Iterator[CheckResult]:
-    """Whether there is anything to verify with."""
+    """Checks that there is a topology to verify with."""
     if machine.has_nvml:
         yield ok(_counted_here(inputs, machine))
         return
@@ -181,7 +185,8 @@ def _known(inputs: Inputs, machine: MachineState, node: KnownNode | None) -> Ite
         told = f"annotation {names.NODE_TOPOLOGY}, which comes from {_TELLERS[node.origin]}, is believed"
         yield warning(f"the GPUs cannot be seen from here: {problem}. So {told}")
         return
-    missing = f"annotation {names.NODE_TOPOLOGY} is {_state_of_topology(inputs)}"
+    state = f"that of node {inputs.published.node}" if inputs.published else "empty"
+    missing = f"annotation {names.NODE_TOPOLOGY} is {state}"
     text = f"nothing to verify with: {problem}, and {missing}"
     yield failed(ExitCode.NOTHING_TO_VERIFY_WITH, text) if inputs.demand.sees_others else warning(text)
 
@@ -196,25 +201,22 @@ def _counted_here(inputs: Inputs, machine: MachineState) -> str:
 
 
 def _blindness(inputs: Inputs) -> str:
-    """Why this container is shown no GPU, if it is for want of a list."""
+    """Returns why this container sees no GPU, if the reason is a missing or empty list; else an empty text."""
     if not inputs.is_blind:
         return ""
     why = _unwritten(names.VISIBLE_UUIDS, inputs.visible_uuids or "")
     return f"this container is shown no GPU, because the binding webhook {_AMBIGUOUS}: {why}"
 
 
-def _state_of_topology(inputs: Inputs) -> str:
-    return f"that of node {inputs.published.node}" if inputs.published else "empty"
-
-
 def _hidden(inputs: Inputs, machine: MachineState) -> Iterator[CheckResult]:
-    """Host indices hold only where every GPU of the node is seen here."""
+    """Checks that every GPU of the node is seen here. Otherwise host indices are wrong."""
     published = published_here(inputs)
     if not inputs.demand.sees_node or not machine.has_nvml or published is None:
         return
     hidden = unseen(published, machine.topology)
     if hidden:
-        text = f"{_list(hidden)} of this node cannot be seen here, so that CUDA counts the others differently"
+        gpus = listed([named(gpu) for gpu in hidden])
+        text = f"{gpus} of this node cannot be seen here, so that CUDA counts the others differently"
         yield failed(ExitCode.GPU_UNSEEN, f"{text}: {_TOOLKIT}")
     else:
         yield ok("every GPU that was published of this node is seen here")
@@ -235,7 +237,7 @@ def _values(inputs: Inputs, resolution: Resolution | None) -> Iterator[CheckResu
 
 def _list_of_gpus(inputs: Inputs, resolution: Resolution) -> CheckResult:
     own = resolution.gpus
-    # In exclusive no variable counts the GPUs along this list, so its order does not matter.
+    # In exclusive no variable has indices into this list, so its order does not matter.
     is_set = inputs.profile is Profile.EXCLUSIVE and set(inputs.shown) == {gpu.uuid for gpu in own}
     known = resolution.node.topology.gpus
     differs = "" if is_set else uuids_differ(",".join(inputs.shown), own, known, scheduler=inputs.scheduler)
@@ -254,9 +256,9 @@ def _visible_devices(inputs: Inputs, given: ContainerGpus, value: str, resolutio
 
 
 def _visible_to(inputs: Inputs, given: ContainerGpus, resolution: Resolution) -> tuple[Gpu, ...]:
-    """The GPUs that a container sees, in CUDA's order; none if they are not known.
+    """Returns the GPUs that a container sees, in CUDA's order; none if they are not known.
 
-    A privileged one sees all of the node, of which this container may see less.
+    A privileged container sees all GPUs of the node, and this container may see fewer.
     """
     if inputs.profile is not Profile.POD_PEERS:
         return resolution.node.in_cuda_order
@@ -299,7 +301,7 @@ def _found(inputs: Inputs, resolution: Resolution) -> str:
 
 
 def _published(inputs: Inputs, machine: MachineState) -> Iterator[CheckResult]:
-    """What bind knew of the node, next to what is true of it."""
+    """Compares the topology that bind used with the driver's."""
     published = inputs.published
     if published is None:
         if machine.has_nvml and not inputs.demand.sees_others and inputs.environment is not Environment.FILE:
@@ -318,13 +320,9 @@ def _published(inputs: Inputs, machine: MachineState) -> Iterator[CheckResult]:
 
 
 def published_here(inputs: Inputs) -> NodeTopology | None:
-    """What bind knew of this node; not of another one, as in a pod that was copied."""
+    """Returns the topology that bind used, or None if it is of another node, as in a copied pod."""
     published = inputs.published
     return published if published and published.node == inputs.node else None
-
-
-def _list(gpus: tuple[Gpu, ...]) -> str:
-    return listed([named(gpu) for gpu in gpus])
 
 
 def _labels(gpus: tuple[Gpu, ...]) -> str:

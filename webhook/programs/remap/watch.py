@@ -1,7 +1,7 @@
-"""What ends the program other than itself: SIGTERM, and a run that takes too long.
+"""The thread that ends the program at SIGTERM, and when a run takes too long.
 
-A call into the driver may never return, so a thread of its own waits. As process 1 of a container the program is sent
-no signal that it does not wait for (pid_namespaces(7)), so an alarm would be no help.
+A call into the driver may never return, so a thread of its own waits. An alarm cannot replace it: as process 1 of a
+container the program gets only signals that it waits for or handles (pid_namespaces(7)).
 """
 
 import faulthandler
@@ -12,22 +12,22 @@ from threading import Thread
 
 _STDERR = 2
 _GRACE = 5.0
-"""Seconds after which a run ends that holds Python's lock, so that not even the thread could end it."""
+"""The additional seconds after which a run ends that holds Python's lock, so that the thread cannot end it."""
 
 
 def hold_back_sigterm() -> None:
-    """Keep SIGTERM until a :class:`Watch` waits for it."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # of all threads: they inherit it
+    """Blocks SIGTERM until a :class:`Watch` waits for it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # threads started later inherit the mask
 
 
 class Watch:
-    """Watches over one run.
+    """The watch over one run.
 
     Args:
         told: The exit code at SIGTERM.
         late: The exit code when the time is over.
-        seconds: How long the run may take.
-        leave: Called with a sentence before it ends late; it must not wait for anything.
+        seconds: The longest time of the run.
+        leave: Called with a sentence before a late run ends; must not wait for anything.
     """
 
     def __init__(self, *, told: int, late: int, seconds: float, leave: Callable[[str], None]) -> None:
@@ -42,17 +42,17 @@ class Watch:
         faulthandler.dump_traceback_later(seconds + _GRACE, exit=True, file=_STDERR)
 
     def begins(self, what: str) -> None:
-        """The run has come to ``what``."""
+        """Records that the run begins the step ``what``."""
         self._doing = what
 
     def wait_for_sigterm(self) -> None:
-        """The run is over in time; wait for SIGTERM, however long it takes."""
+        """Waits for SIGTERM without a time limit, after a run that ended in time."""
         self._is_over = True
         faulthandler.cancel_dump_traceback_later()
         self._thread.join()
 
     def _wait(self) -> None:
-        """End the process, whatever the other thread does then."""
+        """Ends the process, also while the main thread is in a call that never returns."""
         if signal.sigtimedwait({signal.SIGTERM}, self._seconds) is None:
             if not self._is_over:
                 self._leave(f"not done after {self._seconds:g} seconds: it was still {self._doing}")
