@@ -1,1 +1,1 @@
-"""What a review costs: this webhook beside a server that does nothing, measured in one run. See `bench.__main__`."""
+"""The benchmarks: the cost of a review, compared with a server that does nothing in the same run (`bench.__main__`)."""

@@ -1,26 +1,27 @@
-"""`python -m bench`: what one review costs, and what the process costs, beside a server that does nothing.
+"""`python -m bench`: the costs of one review and of the process, compared with a server that does nothing.
 
-Six rows, measured in one run, on one machine, with bursts in turn:
+Six rows are measured in one run, on one machine, with bursts in turn:
 
 - `bare`: a raw ASGI application that answers fixed bytes, on the webhook's uvicorn settings and TLS. The floor.
 - `skipped`: the webhook and a pod of a CPU service, which it leaves alone.
 - `injected`: the webhook and a pod with eight GPUs, which it patches. Each review has another container name.
-- `watching`: the same with the state of a cluster of 5,000 nodes with eight GPUs, which changes all the time, and is
-  listed anew every three seconds: 107 MB of JSON each time.
+- `watching`: like `injected`, with the state of a cluster of 5,000 nodes with eight GPUs. The state changes all the
+  time, and is listed again every three seconds: 107 MB of JSON each time.
 - `bound`: the Binding of a pod with four GPUs to a node with eight, each time another pod with other GPUs. The webhook
-  reads the pod, 14 KB by now, from a stand-in for the API server, over TLS.
-- `claimed`: the same with GPUs by a resource claim, with `claims.enabled`: it reads the pod, and then its claim.
+  reads the pod, 14 KB at that time, from a stand-in for the API server, over TLS.
+- `claimed`: like `bound`, with GPUs by a resource claim and `claims.enabled`: it reads the pod, and then its claim.
 
-A machine drifts by half within minutes, so the figure that means something is the ratio to `bare` in the same round;
-absolute microseconds and reviews per second describe the machine as much as the code. What is measured:
+The speed of a machine drifts by half within minutes, so the figure with a meaning is the ratio to `bare` in the same
+round. Absolute microseconds and reviews per second describe the machine as much as the code. The measured values:
 
 - CPU for one review: time on the CPU of the server process, user and system, kernel network work included, between
-  the first byte sent and the last answer received, over the number of answers. Handshakes are outside.
+  the first byte sent and the last answer received, over the number of answers. Handshakes are not included.
 - Latency as the client sees it, in a closed loop: a connection sends its next review when the last one is answered.
   At 64 connections that would only be 64 divided by the throughput, so it is not shown.
-- Start: from the start of the process to its first answered review over TLS, Python's own start included. Once with
-  a state directory, and once as the chart runs it: as a pod with access to the API server, where it reads its state and
-  finds its certificates in a Secret. Its resident memory is taken after the first probe, and after 10,000 reviews.
+- Start: from the start of the process to its first answered review over TLS, Python's own start included. It is timed
+  with a state directory, and also as the chart runs it: as a pod with access to the API server, where it reads its
+  state and finds its certificates in a Secret. Its resident memory is taken after the first probe, and after 10,000
+  reviews.
 - Growth: resident memory of a fresh process after a warm-up, and again after `--growth` reviews with distinct uids.
 
 The server has one core and the client another; with one core only they share it and reviews per second mean little.
@@ -47,7 +48,7 @@ FULL = measure.Plan(rounds=7, seconds=1.0, starts=5, growth=1_000_000)
 
 
 def main() -> int:
-    """Measure, print, and return the exit code."""
+    """Measures, prints, and returns the exit code."""
     arguments = parse()
     default = QUICK if arguments.quick else FULL
     chosen = {name: getattr(arguments, name) for name in ("rounds", "seconds", "growth")}
@@ -69,7 +70,7 @@ def main() -> int:
 
 
 def parse() -> argparse.Namespace:
-    """The command line; `None` where it leaves the choice to `--quick` or the full plan."""
+    """Parses the command line. An option that is not given is `None`: `--quick` or the full plan decides."""
     parser = argparse.ArgumentParser(
         prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -82,7 +83,7 @@ def parse() -> argparse.Namespace:
 
 
 def positive(text: str) -> int:
-    """A number of at least 1."""
+    """Parses a number of at least 1."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text}")

@@ -1,7 +1,7 @@
-"""A stand-in for the API server: pods over keep-alive TLS, and lists and watches of a cluster if it is to have one.
+"""A stand-in for the API server: pods over keep-alive TLS and, if it has a cluster, lists and watches.
 
-It answers the GET of a pod in chunks, without their length, as Go does with what is longer than 2 KB
-(net/http/server.go, bufferBeforeChunkingSize). Nothing is decoded: it must be faster than what it is asked by.
+It answers the GET of a pod in chunks, without a content length, as Go does for bodies over 2 KB (net/http/server.go,
+bufferBeforeChunkingSize). It decodes no pod, because it must be faster than the webhook.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ NAME = re.compile(rb"GET /(?:api/v1|apis/resource\.k8s\.io/v1)/namespaces/[^/ ]+
 
 
 class Pods:
-    """The pods there are, and their claims.
+    """The pods, and their claims.
 
     Args:
-        pods: Handed out in turn, by the twelve digits at the end of a name, which are put into them for ``SERIAL``.
-        claims: One for each pod, if they have claims; by the same digits.
+        pods: The pods to hand out in turn. The twelve digits at the end of the requested name choose one, and replace
+            ``SERIAL`` in it.
+        claims: One claim for each pod, chosen by the same digits; none if the pods have no claims.
     """
 
     def __init__(self, pods: Sequence[bytes], claims: Sequence[bytes] = ()) -> None:
@@ -53,7 +54,7 @@ class Pods:
         }
 
     def answer(self, request: bytes) -> bytes:
-        """The whole answer to a request."""
+        """Returns the whole answer to a request."""
         asked = NAME.match(request)
         kept = self._kept[asked[1]] if asked else []
         if asked is None or not kept:
@@ -65,12 +66,12 @@ class Pods:
 
 
 def chunked(document: bytes) -> bytes:
-    """An answer with the object in one chunk."""
+    """Returns an answer with the document in one chunk."""
     return HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0" % (len(document), document) + END
 
 
 class Connection(asyncio.Protocol):
-    """Answers each request when it is complete."""
+    """One connection, which answers each request when it is complete."""
 
     def __init__(self, pods: Pods, cluster: Cluster, objects: Objects) -> None:
         self._pods = pods
@@ -111,7 +112,7 @@ class Connection(asyncio.Protocol):
 
 
 async def serve(port: int, ca_file: Path, pods: Pods, cluster: Cluster, objects: Objects) -> None:
-    """Serve until a signal ends it."""
+    """Serves until a signal ends it."""
     bundle = issue(["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
     ca_file.write_bytes(bundle.authority)
     loop = asyncio.get_running_loop()
@@ -121,7 +122,7 @@ async def serve(port: int, ca_file: Path, pods: Pods, cluster: Cluster, objects:
 
 
 def main() -> None:
-    """Read the pods and serve them."""
+    """Reads the pods and serves them."""
     parser = argparse.ArgumentParser(prog="python -m bench.api_server", description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--ca-file", type=Path, required=True, help="where to write the authority to trust")

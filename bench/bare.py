@@ -1,7 +1,6 @@
-"""The floor: fixed bytes from a raw ASGI application, on the server settings and the TLS of the webhook.
+"""The floor: fixed bytes from a raw ASGI application, with the server settings and the TLS of the webhook.
 
-What uvicorn, TLS and the kernel cost before a webhook has done anything. Nothing written on uvicorn's ASGI interface
-can be cheaper.
+Its cost is that of uvicorn, TLS and the kernel. No program on uvicorn's ASGI interface can be cheaper.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ BODY = (
     b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"","allowed":true,"patchType":'
     b'"JSONPatch","patch":"' + b"A" * 2_000 + b'"}}'
 )
-"""An answer of 2.1 KB, as long as one that injects."""
+"""An answer of 2.1 KB, as long as the answer to an injected pod."""
 
 START: Message = {
     "type": "http.response.start",
@@ -36,7 +35,7 @@ ANSWER: Message = {"type": "http.response.body", "body": BODY}
 async def application(
     _scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
 ) -> None:
-    """Read the request to its end, look at nothing, answer."""
+    """Reads a request to its end without looking at it, and answers."""
     while (await receive()).get("more_body"):
         pass
     await send(START)
@@ -44,7 +43,7 @@ async def application(
 
 
 def main() -> None:
-    """Serve until a signal stops it."""
+    """Serves until a signal ends it."""
     parser = argparse.ArgumentParser(prog="python -m bench.bare", description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--ca-file", type=Path, required=True, help="where to write the authority to trust")

@@ -1,4 +1,4 @@
-"""The Bindings that the benchmark sends, and the pods that the API server has for them: injected, and with GPUs."""
+"""The Bindings that the benchmark sends, and their pods at the API server: injected, and with GPUs."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ UID = f"3b0c6d0f-4d52-9a44-0f4a-{bodies.SERIAL.decode()}"
 NAME = f"llama-pretrain-worker-{bodies.SERIAL.decode()}"
 GPUS = 4
 ORDERS = 12
-"""Times 36 sets of GPUs: more than what is kept of a node."""
+"""The orders of each of the 36 sets of GPUs; together they are more than the webhook caches for a node."""
 
 Admit = Callable[[bytes], bytes]
-"""Sends a request to the webhook; its whole answer."""
+"""Sends a request to the webhook and returns its whole answer."""
 
 
 def topology() -> NodeTopology:
-    """The node that pods are bound to."""
+    """Returns the topology of the node that pods are bound to."""
     return parse_topology(TOPOLOGY.read_bytes(), source=str(TOPOLOGY))
 
 
 def request(pod: bytes) -> bytes:
-    """The HTTP request about the Binding of this pod, as HAMi's scheduler posts it."""
+    """Returns the HTTP request about the Binding of this pod, as HAMi's scheduler posts it."""
     metadata = msgspec.json.decode(pod)["metadata"]
     identity = {"name": metadata["name"], "namespace": bodies.NAMESPACE, "uid": metadata["uid"]}
     kind = {"group": "", "version": "v1", "kind": "Binding"}
@@ -74,16 +74,16 @@ def request(pod: bytes) -> bytes:
 
 
 def pods(admit: Admit) -> Iterator[bytes]:
-    """The pods of `pods_with_gpus`."""
+    """Yields the pods of `pods_with_gpus`."""
     for pod, _ in pods_with_gpus(admit):
         yield pod
 
 
 def pods_with_gpus(admit: Admit) -> Iterator[tuple[bytes, Sequence[Gpu]]]:
-    """Pods with four GPUs, each with its GPUs, and each time others.
+    """Yields pods with four GPUs, each with its GPUs, and each with another set or order of them.
 
-    Two are of each NUMA node, so that all answers have the same length. Name and uid hold `bodies.SERIAL`, for which
-    whoever hands them out puts another number each time.
+    Two GPUs are of each NUMA node, so that all answers have the same length. Name and uid hold `bodies.SERIAL`, which
+    the stand-in for the API server replaces with another number in each answer.
     """
     submitted = json.dumps(bodies.submitted("gpu")).replace('"nvidia.com/gpu": "8"', f'"nvidia.com/gpu": "{GPUS}"')
     pod = _injected(admit, json.loads(submitted))
@@ -91,13 +91,13 @@ def pods_with_gpus(admit: Admit) -> Iterator[tuple[bytes, Sequence[Gpu]]]:
     gpus = topology().gpus
     for chosen in combinations(gpus, GPUS):
         if sum(gpu.numa_node == gpus[0].numa_node for gpu in chosen) == GPUS // 2:
-            # In many orders, as HAMi may pick them.
+            # Many orders, because HAMi may pick the GPUs in any order.
             for order in islice(permutations(chosen), ORDERS):
                 yield _allocated(pod, order), order
 
 
 def _injected(admit: Admit, submitted: dict[str, Any]) -> dict[str, Any]:
-    """The pod after admission."""
+    """Returns the pod after admission."""
     answer = admit(bodies.post(bodies.PATH, bodies.review(submitted)))
     response = json.loads(answer.partition(b"\r\n\r\n")[2])["response"]
     pod: dict[str, Any] = jsonpatch.apply_patch(
@@ -107,7 +107,7 @@ def _injected(admit: Admit, submitted: dict[str, Any]) -> dict[str, Any]:
 
 
 def _allocated(pod: dict[str, Any], gpus: Sequence[Gpu]) -> bytes:
-    """The pod as HAMi's Filter leaves it (HAMi docs/develop/protocol.md); its first app container has the GPUs."""
+    """Returns the pod after HAMi's Filter (HAMi docs/develop/protocol.md); its first app container has the GPUs."""
     devices = "".join(f"{gpu.uuid},NVIDIA,{gpu.memory_mib},100:" for gpu in gpus)
     given = {
         "hami.io/bind-phase": "allocating",

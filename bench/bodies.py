@@ -1,4 +1,4 @@
-"""The reviews that the benchmark sends: the pods of `bench/pods/`, wrapped the way kube-apiserver wraps them."""
+"""The reviews that the benchmark sends: the pods of `bench/pods/`, wrapped as kube-apiserver does."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ TRAINER = b"trainer"
 UID = f"9f3c2a10-6b1e-4d7a-8c55-{SERIAL.decode()}"
 
 MERGE_KEYS = ("mountPath", "containerPort", "name", "uid")
-"""What names an item of a list in managedFields; a list without such a key is tracked as one value."""
+"""The keys that identify an item of a list in managedFields. A list without such a key is tracked as one value."""
 
 ATOMIC = {"fieldRef", "secretKeyRef", "resourceFieldRef"}
 """Fields that managedFields tracks as one value."""
 
 
 def request(pod: str) -> bytes:
-    """The HTTP/1.1 request that creates the pod in `bench/pods/<pod>.yaml`, byte for byte what goes over the wire.
+    """Returns the bytes of the HTTP/1.1 request that creates the pod in `bench/pods/<pod>.yaml`.
 
     Its GPU container has a new name each time, so that no two reviews are about equal pods.
     """
@@ -36,7 +36,7 @@ def request(pod: str) -> bytes:
 
 
 def post(path: str, body: bytes, *, host: str = "gpu-topology-webhook.gpu-topology.svc") -> bytes:
-    """The HTTP/1.1 request with which kube-apiserver sends a review."""
+    """Returns the HTTP/1.1 request with which kube-apiserver sends a review."""
     head = (
         f"POST {path}?timeout=5s HTTP/1.1\r\n"
         f"Host: {host}:443\r\n"
@@ -51,13 +51,13 @@ def post(path: str, body: bytes, *, host: str = "gpu-topology-webhook.gpu-topolo
 
 
 def submitted(pod: str) -> dict[str, Any]:
-    """The pod in `bench/pods/<pod>.yaml`."""
+    """Reads the pod in `bench/pods/<pod>.yaml`."""
     manifest: dict[str, Any] = YAML(typ="safe").load(PODS / f"{pod}.yaml")
     return manifest
 
 
 def review(submitted: dict[str, Any]) -> bytes:
-    """The AdmissionReview for the creation of a pod as compact JSON, about 10 KB for those of `bench/pods/`."""
+    """Returns the AdmissionReview for the creation of a pod, as compact JSON: about 10 KB for `bench/pods/`."""
     kind = {"group": "", "version": "v1", "kind": "Pod"}
     resource = {"group": "", "version": "v1", "resource": "pods"}
     return msgspec.json.encode(
@@ -88,9 +88,9 @@ def review(submitted: dict[str, Any]) -> bytes:
 
 
 def with_managed_fields(pod: dict[str, Any]) -> dict[str, Any]:
-    """The pod with a managedFields entry such as the API server has added by the time admission sees it.
+    """Returns the pod with a managedFields entry, which the API server adds before admission.
 
-    It covers labels and containers, not everything: in a real pod it is a third to a half of the bytes, as it is here.
+    The entry covers only labels and containers. In a real pod it is a third to a half of the bytes, as it is here.
     """
     written = {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": {"containers": pod["spec"]["containers"]}}
     entry = {
@@ -105,7 +105,7 @@ def with_managed_fields(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def owned_fields(value: object) -> dict[str, Any]:
-    """The FieldsV1 set of a manager that wrote all of `value`."""
+    """Returns the FieldsV1 set of a manager that wrote all of `value`."""
     if isinstance(value, dict):
         return {f"f:{key}": {} if key in ATOMIC else owned_fields(item) for key, item in value.items()}
     if not isinstance(value, list) or not value or not isinstance(value[0], dict):

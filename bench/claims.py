@@ -1,4 +1,4 @@
-"""Pods that got their GPUs by resource claims, the claims, and the slices that say which GPUs those are."""
+"""The pods with GPUs by resource claims, their claims, and the slices that identify the GPUs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROFILE = {"name": names.REMAP_PROFILE, "value": "exclusive"}
 
 
 def slices() -> str:
-    """The ResourceSlice of the node that pods are bound to, as NVIDIA's driver publishes it, for a state directory."""
+    """Returns the ResourceSlice of the node, as NVIDIA's driver publishes it, for a state directory."""
     node = bindings.topology()
     spec = {
         "driver": DRIVER,
@@ -34,9 +34,9 @@ def slices() -> str:
 
 
 def pods(admit: bindings.Admit) -> Iterator[tuple[bytes, bytes]]:
-    """Pods with four GPUs by one claim, each with its claim: the pods of `bindings.pods`, with a claim for a limit.
+    """Yields pods with four GPUs by one claim, each with its claim: the pods of `bindings.pods` without their limit.
 
-    The names of both hold `bodies.SERIAL`.
+    The names of pod and claim hold `bodies.SERIAL`.
     """
     for bound, gpus in bindings.pods_with_gpus(admit):
         pod = msgspec.json.decode(bound)
@@ -44,7 +44,7 @@ def pods(admit: bindings.Admit) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _device(gpu: Gpu) -> dict[str, Any]:
-    """The attributes of NVIDIA's driver: cmd/gpu-kubelet-plugin/deviceinfo.go."""
+    """Returns a device with the attributes of NVIDIA's driver (cmd/gpu-kubelet-plugin/deviceinfo.go)."""
     texts = {"type": "gpu", "uuid": gpu.uuid, "productName": "NVIDIA H20", "brand": "Nvidia", "architecture": "Hopper"}
     texts |= {"resource.kubernetes.io/pciBusID": gpu.pci_bus_id, "resource.kubernetes.io/pcieRoot": "pci0000:00"}
     versions = {"cudaComputeCapability": "9.0.0", "driverVersion": "550.163.1", "cudaDriverVersion": "12.4.0"}
@@ -58,7 +58,7 @@ def _device(gpu: Gpu) -> dict[str, Any]:
 
 
 def _claiming(pod: dict[str, Any]) -> dict[str, Any]:
-    """The pod, with a claim in the place of its limit and of what HAMi wrote."""
+    """Returns the pod with a claim in place of its limit, and without HAMi's annotations."""
     metadata, spec = pod["metadata"], pod["spec"]
     annotations = {key: value for key, value in metadata["annotations"].items() if not key.startswith("hami.io/")}
     spec = {
@@ -84,7 +84,7 @@ def _without_gpus(amounts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _allocated(metadata: Mapping[str, Any], gpus: Sequence[Gpu]) -> dict[str, Any]:
-    """The ResourceClaim of the pod as kube-scheduler leaves it before it binds."""
+    """Returns the ResourceClaim of the pod as kube-scheduler writes it before it binds the pod."""
     node = bindings.topology().node
     results = [{"request": REQUEST, "driver": DRIVER, "pool": node, "device": f"gpu-{gpu.index}"} for gpu in gpus]
     wish = {"deviceClassName": DRIVER, "allocationMode": "ExactCount", "count": len(gpus)}

@@ -1,8 +1,8 @@
-"""A cluster for the stand-in of the API server: namespaces, and nodes with eight GPUs each whose agents are alive.
+"""The cluster of the stand-in for the API server: namespaces, and nodes with eight GPUs and an agent each.
 
-Objects are of the size that they have in a real one, managedFields included, and change as often: each Lease once a
-minute, and each Node twice, because HAMi's device plugin and scheduler shake hands in its annotations every 30 s
-(HAMi pkg/device-plugin, watchAndRegister).
+Objects have the size of real ones, managedFields included, and change as often: each Lease once a minute, and each Node
+twice a minute, because HAMi's device plugin and scheduler exchange a handshake in its annotations every 30 s (HAMi
+pkg/device-plugin, watchAndRegister).
 """
 
 from __future__ import annotations
@@ -48,43 +48,43 @@ Write = Callable[[bytes], None]
 
 @dataclass
 class Collection:
-    """Objects as JSON, cut where the version stands."""
+    """A collection of objects as JSON. Each text is cut at the place of the resource version."""
 
     objects: list[tuple[bytes, bytes]]
     versions: list[int]
     seconds: float = 0.0
-    """In which each changes once; 0: never."""
+    """The seconds in which each object changes once; 0: never."""
     watchers: set[Watcher] = field(default_factory=set)
 
     def item(self, number: int) -> bytes:
-        """One object."""
+        """Returns the JSON of one object."""
         before, after = self.objects[number]
         return b'%s"%d"%s' % (before, self.versions[number], after)
 
 
 class Watcher:
-    """One watch."""
+    """One watch of a client."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
         write(CHUNKED)
 
     def tell(self, kind: bytes, document: bytes) -> None:
-        """Send an event."""
+        """Sends an event."""
         line = b'{"type":"%s","object":%s}\n' % (kind, document)
         self._write(b"%x\r\n%s\r\n" % (len(line), line))
 
     def end(self) -> None:
-        """End the watch, and with it the answer."""
+        """Ends the watch, and so the answer."""
         self._write(END_OF_CHUNKS)
 
 
 class Cluster:
-    """What there is.
+    """The cluster: its collections and their changes.
 
     Args:
-        nodes: How many.
-        resync: After so many seconds, again and again, all watches are told that their version is gone; 0: never.
+        nodes: The number of nodes.
+        resync: The interval in seconds after which all watches end because their version is gone; 0: never.
     """
 
     def __init__(self, nodes: int, resync: float) -> None:
@@ -99,7 +99,7 @@ class Cluster:
         }
 
     def answer(self, target: str, write: Write) -> bool:
-        """Answer a request, or begin to; False if it is none about the cluster."""
+        """Answers a request, or begins to; returns False if the request is not about the cluster."""
         url = urlsplit(target)
         if url.path in OTHERS:
             _say(write, msgspec.json.encode(OTHERS[url.path]))
@@ -116,12 +116,12 @@ class Cluster:
         return True
 
     def forget(self, write: Write) -> None:
-        """That connection is gone."""
+        """Removes the watches of a closed connection."""
         for collection in self._collections.values():
             collection.watchers = {one for one in collection.watchers if one._write is not write}  # noqa: SLF001
 
     async def live(self) -> None:
-        """Let objects change."""
+        """Changes objects, and sends bookmarks or ends watches, forever."""
         loop = asyncio.get_running_loop()
         for collection in self._collections.values():
             if collection.seconds and collection.objects:
@@ -145,7 +145,7 @@ class Cluster:
             due %= 1
 
     def _remind(self, collection: Collection) -> None:
-        """Tell all watches that their version is gone, or where they are."""
+        """Ends all watches because their version is gone, or sends them a bookmark."""
         for watcher in collection.watchers:
             if self._resync:
                 watcher.tell(b"ERROR", msgspec.json.encode(GONE))
@@ -176,7 +176,7 @@ def _collection(objects: Iterator[dict[str, Any]], seconds: float = 0.0) -> Coll
 
 
 def node_name(number: int) -> str:
-    """Of the node of that number."""
+    """Returns the name of the node with a number."""
     return f"gpu-node-{number:05}"
 
 

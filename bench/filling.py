@@ -1,9 +1,9 @@
-"""`python -m bench.filling`: what clients without credentials can make a server hold, and how long others wait then.
+"""`python -m bench.filling`: the memory that clients without credentials can make a server use, and what others wait.
 
-Each attack goes for some seconds against a server of its own, on a core of its own, from another process. Meanwhile a
-keep-alive client sends reviews as kube-apiserver does, and a review on a new connection and a probe are tried again and
-again. Reported are the peak of resident memory, the longest time that each of them waited, and what they lost.
-Exit codes: 0 nothing was lost and memory stayed below the limit, 1 else, 2 usage. Linux only.
+Each attack runs for some seconds against a server of its own, on a core of its own, from another process. During it a
+keep-alive client sends reviews as kube-apiserver does, and reviews on new connections and probes are sent at an
+interval. The report has the peak of resident memory, and for each kind of client the longest wait and the lost
+requests. Exit codes: 0 nothing was lost and memory stayed below the limit, 1 otherwise, 2 usage. Linux only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LIMIT_MIB = 200.0
 SECONDS = 15.0
 BODY = 6 * 1024 * 1024
 PAUSE_S = 0.01
-"""Between two reviews of the client that is watched."""
+"""The pause between two reviews of the keep-alive client."""
 HEAD = b"POST /mutate/pods HTTP/1.1\r\nHost: x\r\n"
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -44,25 +44,25 @@ Dial = Callable[[], Awaitable[Streams]]
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """Clients that all do the same, again when they are sent away."""
+    """A kind of attack: clients that all do the same, and connect again when the server closes their connection."""
 
     name: str
     clients: int
     act: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
     transport: str = "tls"
-    """Where to: ``tls``, ``tcp`` for the same port without a handshake, ``ops``."""
+    """The destination: ``tls``, ``tcp`` for the same port without a handshake, or ``ops``."""
 
 
 @dataclass(kw_only=True)
 class Waits:
-    """Of one kind of client."""
+    """The waits and losses of one kind of client."""
 
     longest_s: float = 0.0
     answered: int = 0
     lost: int = 0
 
     def add(self, ask: Callable[[], None]) -> bool:
-        """Have it ask once; returns whether it got its answer."""
+        """Calls ``ask`` once and counts the outcome; returns whether it got an answer."""
         begin = time.perf_counter()
         try:
             ask()
@@ -77,7 +77,7 @@ class Waits:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What one attack came to."""
+    """The result of one attack."""
 
     peak_mib: float
     kept: Waits
@@ -150,8 +150,8 @@ ATTACKS = (
 
 
 def _attack(number: int, program: servers.Program, core: int) -> None:
-    """The process of the attackers."""
-    logging.disable()  # what becomes of their connections is the point
+    """Runs the clients of one attack, in their own process."""
+    logging.disable()  # failures of their connections are expected
     os.sched_setaffinity(0, {core})
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 8192), most))
@@ -176,14 +176,14 @@ async def _attackers(attack: Attack, program: servers.Program) -> None:
 
 
 class KeptConnection:
-    """A client that keeps its connection."""
+    """The client that keeps its connection."""
 
     def __init__(self, program: servers.Program, request: bytes) -> None:
         self._program, self._request = program, request
         self._channel: ssl.SSLSocket | None = None
 
     def ask(self) -> None:
-        """Send a review; on the connection of the last one, if there is one."""
+        """Sends a review on the connection of the last one, or on a new one after a failure."""
         if self._channel is None:
             self._channel = _dial(self._program)
         try:
@@ -207,7 +207,7 @@ def _exchange(channel: ssl.SSLSocket, request: bytes) -> None:
 
 
 def measure(number: int, seconds: float, server_core: int, client_core: int) -> Result:
-    """Attack number ``number`` against a new server."""
+    """Runs attack number ``number`` against a new server."""
     request = bodies.request("gpu")
     with tempfile.TemporaryDirectory() as directory:
         program = servers.webhook(Path(directory) / "server")

@@ -1,7 +1,7 @@
-"""The load: closed-loop connections that send one review as fast as it is answered, in a process of its own.
+"""The load: closed-loop connections that send the next review when the last is answered, in a process of its own.
 
-Nothing is parsed per answer. Every answer to one request has the same length, so counting bytes tells where it ends,
-and its first bytes tell whether it is a 200: one core of this client keeps one core of a server busy.
+No answer is parsed. Every answer to one request has the same length, so the number of bytes shows its end, and its
+first bytes show whether it is a 200. So one core of this client keeps one core of a server busy.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from bench.bodies import SERIAL
 
 OK = b"HTTP/1.1 200"
 GRACE_S = 10.0
-"""How much longer than planned a burst may take, in seconds, before it counts as a server that hangs."""
+"""The seconds that a burst may take longer than planned, before the server counts as hung."""
 
 SETTLE_S = 0.05
-"""What servers get to finish handshakes and closes outside the measured time, in seconds."""
+"""The seconds for servers to finish handshakes and closes outside the measured time."""
 
 
 class AnswerError(Exception):
-    """The server answered something other than the expected 200, or not at all."""
+    """The error of a server that did not answer with the expected 200, or not at all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """One request to one server, and what the client must know to count its answers."""
+    """The target of a load: one request to one server, with the data that the client needs to count answers."""
 
     name: str
     """The server, for errors."""
@@ -52,14 +52,14 @@ class Target:
     request: bytes
     answer_length: int
     behind: int | None = None
-    """Process that the server asks before it answers, if there is one: its time counts for no other row."""
+    """The process that the server asks before it answers, if there is one. Its time is not that of other processes."""
     restless: tuple[int, ...] = ()
-    """Processes that work all the time, and so are stopped while another row is measured."""
+    """The processes that work all the time, and so are stopped while another row is measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Burst:
-    """What one burst measured."""
+    """The measurements of one burst."""
 
     reviews: int
     seconds: float
@@ -69,9 +69,9 @@ class Burst:
     p99_us: float
     max_us: float
     client_busy: float
-    """Share of its core that the client used: near 1, the client is what limits reviews per second."""
+    """The share of its core that the client used. Near 1, the client limits the reviews per second."""
     others: float
-    """Share of the cores in use that went to processes other than server and client."""
+    """The share of the cores in use that went to processes other than server and client."""
 
     @property
     def per_second(self) -> float:
@@ -80,7 +80,7 @@ class Burst:
 
 
 class Connection(asyncio.Protocol):
-    """One keep-alive connection: the next review leaves when the answer to the last one is complete."""
+    """One keep-alive connection, which sends the next review when the answer to the last one is complete."""
 
     def __init__(self, target: Target, serials: Iterator[int], latencies: array[int]) -> None:
         self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -98,7 +98,7 @@ class Connection(asyncio.Protocol):
         self._deadline_ns = 0
 
     def start(self, deadline_ns: int) -> None:
-        """Send reviews until `deadline_ns` on the clock of `time.perf_counter_ns`."""
+        """Sends reviews until `deadline_ns` on the clock of `time.perf_counter_ns`."""
         self._deadline_ns = deadline_ns
         self._send(time.perf_counter_ns())
 
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Called by the loop: count, and send the next review when the answer is complete."""
+        """Called by the loop. Counts bytes, and sends the next review when the answer is complete."""
         if not self._received and not data.startswith(OK):
             return self._fail(f"expected {OK.decode()}, found {data[:300]!r}")
         self._received += len(data)
@@ -132,7 +132,7 @@ class Connection(asyncio.Protocol):
         return None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Called by the loop: an error, unless this connection had finished."""
+        """Called by the loop. An error unless this connection has finished."""
         found = f"{self._received} bytes and then {exc or 'the end of the stream'}"
         self._fail(f"expected an answer of {self._expected} bytes, found {found}")
 
@@ -180,9 +180,9 @@ def _behind_ns(target: Target) -> int:
 
 
 async def _connect(target: Target, connections: int) -> tuple[list[Connection], array[int]]:
-    """Open the connections, handshakes done, and the array in which they will put their latencies."""
+    """Opens the connections, with their handshakes; returns them and the array for their latencies."""
     tls = ssl.create_default_context(cafile=str(target.ca_file))
-    # Unique over all bursts: it starts at the microseconds of the clock, and a review takes longer than one.
+    # Unique over all bursts: the count starts at the microseconds of the clock, and a review takes over a microsecond.
     serials = itertools.count(time.monotonic_ns() // 1_000 % 10 ** len(SERIAL))
     latencies = array("q")
     loop = asyncio.get_running_loop()
@@ -203,7 +203,7 @@ class Client:
         self._pool = pool
 
     def burst(self, target: Target, connections: int, seconds: float) -> Burst:
-        """Load a server for some seconds over this many keep-alive connections, and wait for the figures.
+        """Loads a server for some seconds over this many keep-alive connections, and returns the measurements.
 
         Raises `AnswerError` for an answer that is not the expected one, or that does not come.
         """
@@ -212,13 +212,16 @@ class Client:
 
 @contextmanager
 def client(core: int) -> Iterator[Client]:
-    """A load-generating process on its own core, ended with the block."""
+    """Starts a load-generating process on its own core, and ends it with the block."""
     with ProcessPoolExecutor(1, get_context("spawn"), _prepare, (core,)) as pool:
         yield Client(pool)
 
 
 def _prepare(core: int) -> None:
-    """Run in the new process: the parent decides when it ends, and a collection would pass for latency."""
+    """Prepares the new process.
+
+    The parent decides when it ends, and garbage is not collected during a burst, because that would count as latency.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.sched_setaffinity(0, {core})

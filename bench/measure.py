@@ -1,4 +1,4 @@
-"""The measurements: interleaved bursts, the start of the process, memory; nothing here prints."""
+"""The measurements: interleaved bursts, the start of the process, and memory. This module prints nothing."""
 
 from __future__ import annotations
 
@@ -20,45 +20,46 @@ CONNECTIONS = (1, 8, 64)
 TARGET_CONNECTIONS = 8
 """The number of connections for which targets are stated."""
 DISTURBED = 0.15
-"""Share of the cores in use that other processes may have during a burst before it is repeated."""
+"""The share of the cores in use above which other processes disturb a burst, so that it is repeated."""
 MAX_REPEATS = 3
 GROWTH_BURST_S = 1.0
 WAKE_S = 0.5
 GROWTH_WARM_UP = 10_000
 POD_REVIEWS = 10_000
-"""After which the resident memory of a pod is taken; how it grows from there is another measurement."""
+"""The reviews after which the resident memory of a pod is taken. Its later growth is another measurement."""
 FEW_NODES, MANY_NODES = 10, 5_000
 RESYNC_S = 3.0
-"""So often everything is listed anew while the row `watching` is loaded; in a cluster it happens once in days."""
+"""The interval at which everything is listed again while the row `watching` is loaded. In a cluster this happens once
+in days."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How much to measure."""
+    """The extent of a run."""
 
     rounds: int
     seconds: float
-    """Length of one burst."""
+    """The length of one burst."""
     starts: int
-    """How often the start of the process is timed."""
+    """The number of timed starts of the process."""
     growth: int
-    """Reviews over which the growth of resident memory is taken; 0 leaves it out."""
+    """The reviews over which the growth of resident memory is taken; 0 leaves it out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One server under one number of connections: medians over the rounds."""
+    """The medians over the rounds of one server under one number of connections."""
 
     server_us: float
     ratio: float
-    """CPU of one review over that of the bare server in the same round."""
+    """The CPU time of one review, divided by that of the bare server in the same round."""
     per_second: float
     p50_us: float
     p99_us: float
     p99_ratio: float
-    """Of `injected`, in the same round, the 99th percentile is taken for 1."""
+    """The 99th percentile, divided by that of `injected` in the same round."""
     max_us: float
-    """The longest of all rounds."""
+    """The longest latency of all rounds."""
 
 
 @dataclass(kw_only=True)
@@ -67,12 +68,12 @@ class Bursts:
 
     kept: dict[tuple[str, int], list[load.Burst]] = field(default_factory=dict)
     repeated: int = 0
-    """Bursts thrown away because other processes disturbed them."""
+    """The number of bursts that were discarded because other processes disturbed them."""
     disturbed: int = 0
-    """Bursts kept although they were disturbed, because every repeat was."""
+    """The number of bursts that were kept although they were disturbed, because every repeat was."""
 
     def take(self, client: load.Client, row: str, loaded: load.Target, connections: int, seconds: float) -> None:
-        """Load a row once more, and again if other processes disturbed it."""
+        """Loads a row for one burst, and repeats the burst if other processes disturbed it."""
         with awake(loaded.restless):
             burst = client.burst(loaded, connections, seconds)
             for _ in range(MAX_REPEATS):
@@ -84,7 +85,7 @@ class Bursts:
         self.kept.setdefault((row, connections), []).append(burst)
 
     def cell(self, row: str, connections: int) -> Cell:
-        """The medians of one row; its ratio is the median of the ratios of each round."""
+        """Returns the medians of one row. Its ratio is the median of the ratios of the rounds."""
         bursts, floor = self.kept[row, connections], self.kept["bare", connections]
         quiet = self.kept["injected", connections]
         return Cell(
@@ -100,7 +101,7 @@ class Bursts:
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """How resident memory moved while a fresh process answered many reviews."""
+    """The growth of a fresh process's resident memory over many reviews."""
 
     reviews: int
     before_mib: float
@@ -109,24 +110,24 @@ class Growth:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """Everything that one run measured."""
+    """The results of one run."""
 
     bursts: Bursts
     start_ms: Sequence[float]
-    """Start of the process to the first answered review, once for each start."""
+    """The time from the start of the process to the first answered review, for each start."""
     resident_mib: Mapping[str, float]
-    """Resident memory of the webhook: `after start` and `after load`."""
+    """The resident memory of the webhook, `after start` and `after load`."""
     pod_start_ms: Sequence[float]
-    """The same as `start_ms` as a pod of a small cluster, with certificates that are there already."""
+    """Like `start_ms`, as a pod of a small cluster whose certificates exist already."""
     pod_mib: Mapping[str, float]
-    """Resident memory of such a pod: `after start` and probe, and `after load`."""
+    """The resident memory of such a pod, `after start` and probe, and `after load`."""
     watching_mib: float
-    """Resident memory with the state of a big cluster, after start and probe."""
+    """The resident memory with the state of a big cluster, after start and probe."""
     growth: Growth | None
 
 
 def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Results:
-    """Measure everything. `directory` takes certificates and state; `say` is told what comes next."""
+    """Measures everything. `directory` is for certificates and state; `say` is called with the name of each step."""
     server_core, client_core = proc.core_pair()
     skipped, injected = bodies.request("cpu"), bodies.request("gpu")
     with ExitStack() as stack:
@@ -173,7 +174,7 @@ def run(plan: Plan, directory: Path, say: Callable[[str], None]) -> Results:
 
 
 def cluster(stack: ExitStack, directory: Path, nodes: int, core: int, *, resync: float = 0.0) -> servers.Server:
-    """A stand-in for the API server of a cluster of so many nodes, without pods, in a new `directory`."""
+    """Starts a stand-in for the API server of a cluster with `nodes` nodes and no pods, in a new `directory`."""
     directory.mkdir()
     (directory / "pods").mkdir()
     program = servers.api_server(directory / "api-server", directory / "pods", nodes=nodes, resync=resync)
@@ -183,9 +184,10 @@ def cluster(stack: ExitStack, directory: Path, nodes: int, core: int, *, resync:
 def measure_pod(
     client: load.Client, plan: Plan, directory: Path, cores: tuple[int, int], say: Callable[[str], None]
 ) -> tuple[list[float], dict[str, float]]:
-    """Milliseconds to the first answered review, for each start as a pod of a small cluster, and resident memory.
+    """Returns the milliseconds to the first answered review of each start as a pod, and the resident memory.
 
-    A start before them, which is not timed, makes the certificates; that happens once in the life of a cluster.
+    The cluster is small. A first start, which is not timed, makes the certificates; that happens once in the life of a
+    cluster.
     """
     request, start_ms, resident = bodies.request("gpu"), list[float](), dict[str, float]()
     with ExitStack() as stack:
@@ -205,9 +207,9 @@ def measure_pod(
 
 
 def watching_webhook(stack: ExitStack, directory: Path, cores: tuple[int, int]) -> tuple[servers.Server, int]:
-    """A webhook with the state of a cluster of many nodes, all of it known; and the process of its API server.
+    """Starts a webhook that has the state of a cluster of many nodes; returns it and the PID of its API server.
 
-    The API server has the client's core, but the client goes first: a list of 5,000 nodes has 107 MB.
+    The API server has the client's core, with a lower priority than the client: a list of 5,000 nodes has 107 MB.
     """
     api_server = cluster(stack, directory, MANY_NODES, cores[1], resync=RESYNC_S)
     os.setpriority(os.PRIO_PROCESS, api_server.pid, 19)
@@ -220,7 +222,7 @@ def watching_webhook(stack: ExitStack, directory: Path, cores: tuple[int, int]) 
 def binding_targets(
     stack: ExitStack, directory: Path, admit: bindings.Admit, cores: tuple[int, int]
 ) -> dict[str, load.Target]:
-    """The row of Bindings: a webhook of their own, and the API server that it reads pods from on the client's core."""
+    """Starts the servers of the row `bound`: a webhook and, on the client's core, the API server with its pods."""
     pods = directory / "pods"
     pods.mkdir()
     written = list(bindings.pods(admit))
@@ -232,7 +234,7 @@ def binding_targets(
 def claim_targets(
     stack: ExitStack, directory: Path, admit: bindings.Admit, cores: tuple[int, int]
 ) -> dict[str, load.Target]:
-    """The row of Bindings of pods with a claim: a webhook of their own, and an API server with pods and claims."""
+    """Starts the servers of the row `claimed`: a webhook, and an API server with pods and claims."""
     pods = directory / "pods"
     (pods / "claims").mkdir(parents=True)
     written = list(claims.pods(admit))
@@ -246,7 +248,7 @@ def claim_targets(
 def reading_target(
     stack: ExitStack, directory: Path, request: bytes, cores: tuple[int, int], *, slices: str = ""
 ) -> load.Target:
-    """A webhook that reads the objects in `pods` of the directory from an API server, and is asked about a Binding."""
+    """Starts a webhook, and an API server with the objects in `pods` of the directory; `request` is about a Binding."""
     program = servers.api_server(directory / "api-server", directory / "pods")
     api_server = stack.enter_context(servers.running(program, cores[1], servers.READY))
     own = servers.webhook(directory / "live", kubeconfig=directory / "api-server" / "kubeconfig", slices=slices)
@@ -255,7 +257,7 @@ def reading_target(
 
 
 def target(server: servers.Server, request: bytes, *, expect_patch: bool | None) -> load.Target:
-    """Ask once, see that the answer says what the row claims to measure, and learn its length.
+    """Sends a request once, checks that the answer is the one that the row shall measure, and notes its length.
 
     Raises `load.AnswerError` for a review that is refused, or patched when it should not be, or the reverse.
     """
@@ -282,7 +284,7 @@ def interleave(
     say: Callable[[str], None],
     connections: Sequence[int] = CONNECTIONS,
 ) -> Bursts:
-    """Load the rows in turn, so that a machine that drifts slows all of them alike."""
+    """Loads the rows in turn, so that a machine whose speed drifts slows all of them equally."""
     bursts = Bursts()
     say("warming up")
     for warmed in targets.values():
@@ -297,7 +299,7 @@ def interleave(
 
 @contextmanager
 def asleep(pids: Sequence[int]) -> Iterator[None]:
-    """These processes are stopped until the end of the block."""
+    """Stops these processes until the end of the block."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
@@ -309,7 +311,7 @@ def asleep(pids: Sequence[int]) -> Iterator[None]:
 
 @contextmanager
 def awake(pids: Sequence[int]) -> Iterator[None]:
-    """These stopped processes run during the block; it begins when they have caught up with what they slept through."""
+    """Continues these stopped processes during the block, which begins after a time for them to catch up."""
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
     if pids:
@@ -322,7 +324,7 @@ def awake(pids: Sequence[int]) -> Iterator[None]:
 
 
 def time_start(directory: Path, core: int, request: bytes, say: Callable[[str], None]) -> float:
-    """Milliseconds from the start of a webhook process to the end of its first answered review."""
+    """Returns the milliseconds from the start of a webhook process to the end of its first answered review."""
     say("timing the start of the process")
     with servers.running(servers.webhook(directory), core, request) as server:
         return server.start_ms
@@ -331,7 +333,7 @@ def time_start(directory: Path, core: int, request: bytes, say: Callable[[str], 
 def measure_growth(
     client: load.Client, targets: Sequence[load.Target], reviews: int, say: Callable[[str], None]
 ) -> Growth:
-    """Send `reviews` reviews, each row in turn, to one process and compare its memory before and after."""
+    """Sends `reviews` reviews, each row in turn, to one process, and compares its memory before and after."""
     answer_many(client, targets, min(GROWTH_WARM_UP, reviews), 0.25, say)
     before = proc.resident_mib(targets[0].pid)
     answered = answer_many(client, targets, reviews, GROWTH_BURST_S, say)
@@ -341,7 +343,7 @@ def measure_growth(
 def answer_many(
     client: load.Client, targets: Sequence[load.Target], reviews: int, seconds: float, say: Callable[[str], None]
 ) -> int:
-    """Load the targets in turn, in bursts of `seconds`, until `reviews` are answered; returns how many were."""
+    """Loads the targets in turn, in bursts of `seconds`, until `reviews` are answered; returns their number."""
     answered = 0
     for loaded in itertools.cycle(targets):
         if answered >= reviews:

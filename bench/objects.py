@@ -1,6 +1,6 @@
-"""What the webhook's care of certificates writes to the API server, for its stand-in: a Secret, Leases, a registration.
+"""The objects of certificate management at the stand-in for the API server: a Secret, Leases, a registration.
 
-Everything is taken: there is one writer at a time, so nothing conflicts.
+Every write is accepted. There is one writer at a time, so no write conflicts.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from urllib.parse import parse_qs, urlsplit
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 NAME = "gpu-topology-webhook"
 SECRET = "gpu-topology-webhook-tls"  # noqa: S105 - a name
-"""There from the start and empty, as the chart makes it."""
+"""The name of the Secret, which exists from the start and is empty, as the chart makes it."""
 PLACE = re.compile(rf"({CONFIGURATIONS}|/api(?:s/coordination\.k8s\.io)?/v1/namespaces/[^/]+/(?:secrets|leases))(/.+)?")
 MISSING = {
     "kind": "Status",
     "status": "Failure",
     "message": "there is no such object",
     "code": 404,
-    "details": {"kind": "objects"},  # by which the webhook knows that the API server itself says so
+    "details": {"kind": "objects"},  # shows the webhook that the API server itself answers
 }
 
 Object = dict[str, Any]
 
 
 class Objects:
-    """The objects, by their paths.
+    """The objects by their paths.
 
     Args:
-        namespace: Of the webhook.
-        authority: Takes the certificate of the authority that is in the Secret.
+        namespace: The namespace of the webhook.
+        authority: The file for the certificate of the authority in the Secret.
     """
 
     def __init__(self, namespace: str, authority: Path | None) -> None:
@@ -47,7 +47,7 @@ class Objects:
         self._version = 1
 
     def answer(self, method: str, target: str, body: Object) -> tuple[int, Object] | None:
-        """Status and document; None for what is not asked by the care of certificates."""
+        """Returns status and document, or None for a request that is not about certificates."""
         url = urlsplit(target)
         place = PLACE.fullmatch(url.path)
         if place is None:
@@ -70,7 +70,7 @@ class Objects:
 
 
 def merged(old: Object, patch: Object) -> Object:
-    """`old` with `patch` over it: mappings field by field, webhooks by their names, everything else as a whole."""
+    """Merges `patch` into `old`: mappings field by field, webhooks by their names, all other values as a whole."""
     found = dict(old)
     for name, value in patch.items():
         if name == "webhooks":

@@ -1,20 +1,20 @@
-"""`python -m bench.peers`: what other webhooks cost on the same pod, beside ours and beside a server that does nothing.
+"""`python -m bench.peers`: the costs of other webhooks for the same pod, compared with ours and with a bare server.
 
 Each is the program that its project ships, at the API server of the tests, over TLS, with the same bytes of review, and
-with its own log lines. Each does another job, so the table says what admission with it costs, not who is faster at the
-same thing.
+with its own log lines. Each does another job, so the table shows the cost of admission with it, and does not compare
+speeds at the same job.
 
 - `bare`: a raw ASGI application that answers fixed bytes.
 - `gpu-topology-webhook`: ours, and the pod with eight GPUs of `bench/pods/gpu.yaml`, as the row `injected` of
   `python -m bench`.
-- `HAMi`: the webhook in HAMi's scheduler, with the options and the account of the tests. It adds what the request for
-  GPUs leaves open.
+- `HAMi`: the webhook in HAMi's scheduler, with the options and the account of the tests. It adds the values that the
+  request for GPUs leaves open.
 - `EKS pod identity`: the webhook that gives pods a role of AWS. The pod's service account has one, so each container
   gets variables and a mount, and the pod a volume.
 
-A program that cannot be had leaves its row out, and the reason is printed: EKS's is built with Go from its module, or
-taken from the directory `POD_IDENTITY_WEBHOOK_ASSETS`; HAMi's, in the newest release that the tests know, is built
-in the same way, or taken from `HAMI_ASSETS`. What is measured, and the exit codes, are those of `python -m bench`.
+A program that is not available has no row, and the reason is printed. EKS's webhook is built with Go from its module,
+or taken from the directory `POD_IDENTITY_WEBHOOK_ASSETS`. HAMi's, in the newest release that the tests know, is built
+in the same way, or taken from `HAMI_ASSETS`. The measured values and the exit codes are those of `python -m bench`.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Row:
     version: str
     target: load.Target
     operations: int
-    """Of the patch that it answers with."""
+    """The number of operations in the patch of its answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where the other webhooks run."""
+    """The place where the other webhooks run."""
 
     control_plane: ControlPlane
     directory: Path
@@ -81,15 +81,15 @@ class Peer:
     name: str
     program: GoProgram
     path: str
-    """Where it takes reviews."""
+    """The path of its URL for reviews."""
     version: Callable[[Path], str]
-    """Of its executable."""
+    """Returns the version of its executable."""
     prepare: Callable[[Path, Place, Path], servers.Program]
-    """How its executable is started, with its files in a new directory."""
+    """Returns the program that starts its executable, with its files in a new directory."""
 
 
 def peers() -> tuple[Peer, ...]:
-    """The other webhooks."""
+    """Returns the other webhooks."""
     return (
         Peer(
             name="HAMi",
@@ -109,7 +109,7 @@ def peers() -> tuple[Peer, ...]:
 
 
 def prepare_hami(executable: Path, place: Place, directory: Path) -> servers.Program:
-    """HAMi's scheduler as the service account that its chart makes."""
+    """Prepares HAMi's scheduler, as the service account that its chart makes."""
     hami.write_files(directory)
     port = servers.free_port()
     return servers.Program(
@@ -122,7 +122,7 @@ def prepare_hami(executable: Path, place: Place, directory: Path) -> servers.Pro
 
 
 def prepare_pod_identity(executable: Path, place: Place, directory: Path) -> servers.Program:
-    """EKS's webhook as an administrator, and the service account of the benchmark's pod with a role of AWS."""
+    """Prepares EKS's webhook as an administrator, and the service account of the benchmark's pod with a role of AWS."""
     account = bodies.submitted("gpu")["spec"]["serviceAccountName"]
     with place.control_plane.client() as client:
         core = CoreV1Api(client)
@@ -138,13 +138,13 @@ def prepare_pod_identity(executable: Path, place: Place, directory: Path) -> ser
 
 
 def said_version(executable: Path) -> str:
-    """What EKS's webhook says of itself."""
+    """Returns the version that EKS's webhook prints."""
     said = subprocess.run([executable, "--version"], capture_output=True, text=True, check=True)
     return said.stdout.strip().removeprefix("v")
 
 
 def main() -> int:
-    """Measure, print, and return the exit code."""
+    """Measures, prints, and returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -171,7 +171,7 @@ def main() -> int:
 
 
 def find(say: Callable[[str], None]) -> tuple[dict[str, Path], dict[str, str]]:
-    """The executables that there are, by the names of programs; and why webhooks are left out, by their names."""
+    """Returns the available executables by program name, and the reasons for left-out webhooks by their names."""
     found, reasons = dict[str, Path](), dict[str, str]()
     for program in (*CONTROL_PLANE, *(peer.program for peer in peers())):
         executable = find_or_build(program, os.environ, say=say)
@@ -190,7 +190,7 @@ def find(say: Callable[[str], None]) -> tuple[dict[str, Path], dict[str, str]]:
 def run(
     plan: measure.Plan, others: Sequence[Peer], found: Mapping[str, Path], directory: Path, say: Callable[[str], None]
 ) -> tuple[list[Row], measure.Bursts]:
-    """Measure our webhook and the others, with the executables that were found."""
+    """Measures our webhook and the others, with the executables that were found."""
     server_core, client_core = proc.core_pair()
     with ExitStack() as stack:
         client = stack.enter_context(load.client(client_core))
@@ -208,7 +208,7 @@ def run(
 
 
 def own_rows(stack: ExitStack, directory: Path, core: int) -> Iterator[Row]:
-    """The bare server, and our webhook."""
+    """Yields the rows of the bare server and of our webhook."""
     request = bodies.request("gpu")
     bare = stack.enter_context(servers.running(servers.bare(directory / "bare"), core, request))
     target = measure.target(bare, request, expect_patch=None)
@@ -218,7 +218,7 @@ def own_rows(stack: ExitStack, directory: Path, core: int) -> Iterator[Row]:
 
 
 def peer_row(stack: ExitStack, peer: Peer, executable: Path, place: Place) -> Row:
-    """A webhook of another project, once it patches the pod."""
+    """Returns the row of another project's webhook, after it patches the pod."""
     directory = place.directory / peer.program.name
     directory.mkdir()
     request = bodies.request("gpu").replace(bodies.PATH.encode(), peer.path.encode(), 1)
@@ -228,9 +228,9 @@ def peer_row(stack: ExitStack, peer: Peer, executable: Path, place: Place) -> Ro
 
 
 def patched(name: str, version: str, server: servers.Server, request: bytes) -> Row:
-    """A server that patches the pod, at the latest when it has read what the cluster has of it.
+    """Returns the row of a server, after it patches the pod. It may first have to read objects of the cluster.
 
-    Raises `load.AnswerError` if it does not.
+    Raises `load.AnswerError` if it does not patch the pod in time.
     """
     deadline = time.monotonic() + PATCH_LIMIT_S
     while True:
@@ -247,7 +247,7 @@ def patched(name: str, version: str, server: servers.Server, request: bytes) -> 
 
 
 def table(rows: list[Row], bursts: measure.Bursts, plan: measure.Plan) -> Table:
-    """One line for each webhook; `ops` are the operations of its patch."""
+    """Returns a table with one line for each webhook; `ops` are the operations of its patch."""
     connections = measure.TARGET_CONNECTIONS
     title = f"One review of the same pod, {connections} connections; medians, rounds: {plan.rounds}"
     shown = Table(title=title)

@@ -1,19 +1,19 @@
-"""`python -m bench.placement`: what choosing nodes and cards costs the planner.
+"""`python -m bench.placement`: the planner's cost of choosing nodes and cards.
 
 The cluster: 2,000 nodes of eight cards, a quarter each with H20, A100 on NVSwitches, A100 PCIe in bridged pairs, and
-L40S without NVLinks. A fifth of the nodes is empty; 60 % of the 16,000 cards are in use without a pattern, each by a
-pod of its own, and other pods fill up to 20,000. A number of milliseconds describes the machine as much as the code.
+L40S without NVLinks. A fifth of the nodes is empty. At random, 60 % of the 16,000 cards are in use, each by a pod of
+its own, and other pods fill up to 20,000. A number of milliseconds describes the machine as much as the code.
 
 - `choice`: CPU time of a whole round with one new pod of 1, 2, 4 or 8 cards, until its patch is known. Its cards are
   then in use, and as many others get free.
-- `500 at once`: CPU time of all rounds until 500 gated pods are pinned, where HAMi binds each at once. Applying the
-  patches, the work of the API server, is not counted; reading the pods that it answers with is.
-- `in vain`: CPU time of a round with 500 pods that deny, and for which no cards are free.
-- `memory`: what a process has resident that knows all of this, and what it had before.
+- `500 at once`: CPU time of all rounds until 500 gated pods are pinned, where HAMi binds each at once. To apply the
+  patches is the work of the API server and is not counted; to read the changed pods is counted.
+- `in vain`: CPU time of a round with 500 pods with `on-violation: deny`, for which no cards are free.
+- `memory`: the resident memory of a process that has all of this.
 
-`--simulate`: 10,000 nodes with 80,000 cards, and pods that come and go: choices per second of CPU, memory; and what a
-replica reads from the API server on a day with 100,000 pods with cards and 500,000 others, as `bench/traffic.py`
-reckons.
+`--simulate`: 10,000 nodes with 80,000 cards, and pods that come and go. It prints choices per second of CPU time,
+memory, and the bytes that a replica reads from the API server on a day with 100,000 pods with cards and 500,000 others,
+as `bench/traffic.py` estimates them.
 
 A missed target does not change the exit code.
 """
@@ -77,30 +77,30 @@ the nodes. For ten times as many nodes and pods other things would have to chang
 
 @dataclass(kw_only=True)
 class Cluster:
-    """Pods and nodes as the planner knows them, and the API server's part."""
+    """The pods and nodes of the planner, and the part of the API server and of HAMi."""
 
     planner: Planner
     world: World
     random: random.Random
     records: dict[str, PodRecord] = field(default_factory=dict)
     documents: dict[str, Object] = field(default_factory=dict)
-    """Of the pods without a node."""
+    """The JSON of the pods without a node."""
     holders: list[str] = field(default_factory=list)
-    """Keys of the pods with cards."""
+    """The keys of the pods with cards."""
     taken: dict[str, list[int]] = field(default_factory=dict)
-    """By node the cards in use."""
+    """The cards in use, by node."""
     now: float = 1000.0
     created: int = 0
 
     def tell(self, key: str, document: Object | None) -> None:
-        """The planner hears of a pod, by its JSON."""
+        """Reports a pod to the planner by its JSON; None is a deleted pod."""
         before, after = self.records.pop(key, None), None
         if document is not None:
             self.records[key] = after = read_pod(msgspec.json.encode(document), key, before)
         self.world.pod_changed(key, before, after)
 
     def create(self, count: int, *, options: Mapping[str, str] | None = None) -> str:
-        """A gated pod; returns its key."""
+        """Creates a gated pod; returns its key."""
         self.created += 1
         name = f"train-{self.created}"
         self.documents[f"team/{name}"] = pod = gated(name, count, options or {})
@@ -108,12 +108,12 @@ class Cluster:
         return f"team/{name}"
 
     def decide(self) -> list[Write]:
-        """A round."""
+        """Makes a round, and returns its writes."""
         self.now += 0.01
         return self.planner.decide(self.now, AT)
 
     def bind(self, key: str) -> None:
-        """HAMi gives a pod what it is pinned to."""
+        """Binds a pod to the cards that it is pinned to, as HAMi does."""
         pod = self.documents.pop(key)
         metadata = pod["metadata"]
         cards = metadata["annotations"]["nvidia.com/use-gpuuuid"].split(",")
@@ -124,7 +124,7 @@ class Cluster:
         self.tell(key, pod)
 
     def end_one(self) -> None:
-        """Some pod that has cards is deleted."""
+        """Deletes a random pod that has cards."""
         position = self.random.randrange(len(self.holders))
         key, self.holders[position] = self.holders[position], self.holders[-1]
         self.holders.pop()
@@ -133,7 +133,7 @@ class Cluster:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """Something measured."""
+    """A measured value."""
 
     name: str
     value: float
@@ -142,18 +142,18 @@ class Figure:
 
 
 def machines() -> tuple[NodeTopology, ...]:
-    """One of each kind."""
+    """Returns one machine of each kind."""
     return hgx_a100(), h20(), selection.linked(CARDS_PER_NODE, PAIRS), l40s()
 
 
 def named(topology: NodeTopology, node: str) -> NodeTopology:
-    """The machine as the node of that name."""
+    """Returns the machine as a node with a name."""
     gpus = tuple(replace(gpu, uuid=f"GPU-{node}.{gpu.index}") for gpu in topology.gpus)
     return replace(topology, node=node, gpus=gpus)
 
 
 def cluster(nodes: int, pods: int) -> Cluster:
-    """Nodes with pods on them."""
+    """Makes a cluster of nodes with pods on them."""
     world = World()
     policy = admit_policy(parse_config({"placement": {"mode": "on"}}), version="1.0.0")
     namespace = Namespace("team", {"gpu.topology/injection": "enabled"}, {})
@@ -182,7 +182,7 @@ def cluster(nodes: int, pods: int) -> Cluster:
 
 
 def in_use(nodes: int, chance: random.Random) -> Iterator[tuple[str, int]]:
-    """Cards without a pattern, and whole nodes that are empty."""
+    """Yields random cards in use, and leaves some nodes empty."""
     for number in range(nodes):
         share = 0.0 if chance.random() < EMPTY else IN_USE / (1 - EMPTY)
         for index in range(CARDS_PER_NODE):
@@ -191,7 +191,7 @@ def in_use(nodes: int, chance: random.Random) -> Iterator[tuple[str, int]]:
 
 
 def gated(name: str, count: int, options: Mapping[str, str]) -> Object:
-    """A pod as admission leaves it."""
+    """Returns a pod as it is after admission."""
     given = {f"gpu.topology/{key}": value for key, value in options.items()}
     limits = {"nvidia.com/gpu": count, "nvidia.com/gpucores": 100, "cpu": "1", "memory": "4Gi"}
     return {
@@ -221,7 +221,7 @@ def gated(name: str, count: int, options: Mapping[str, str]) -> Object:
 
 
 def plain(name: str, node: str) -> Object:
-    """A pod without cards."""
+    """Returns a pod without cards."""
     requests = {"cpu": "100m", "memory": "128Mi"}
     return {
         "metadata": {"name": name, "namespace": "web", "uid": f"uid-{name}", "resourceVersion": "1"},
@@ -231,13 +231,13 @@ def plain(name: str, node: str) -> Object:
 
 
 def allocation(node: str, cards: list[str]) -> Mapping[str, str]:
-    """As HAMi writes it."""
+    """Returns the annotations of an allocation, as HAMi writes them."""
     devices = "".join(f"{card},NVIDIA,81920,100:" for card in cards)
     return {"hami.io/vgpu-node": node, "hami.io/vgpu-devices-allocated": f"{devices};"}
 
 
 def applied(document: Object, write: Write) -> None:
-    """Apply a patch that is known to fit: the API server's work, as little of it as there can be."""
+    """Applies a patch that is known to fit, in place of the API server and with as little work as possible."""
     for operation in write.patch:
         *parents, last = [part.replace("~1", "/").replace("~0", "~") for part in operation.path.split("/")[1:]]
         place: Any = document
@@ -250,7 +250,7 @@ def applied(document: Object, write: Write) -> None:
 
 
 def choices(made: Cluster, number: int) -> list[float]:
-    """CPU milliseconds of rounds with one new pod."""
+    """Returns the CPU milliseconds of rounds with one new pod."""
     times = []
     for _ in range(number):
         key = made.create(made.random.choice(SIZES))
@@ -270,7 +270,7 @@ def choices(made: Cluster, number: int) -> list[float]:
 
 
 def many_at_once(made: Cluster, number: int) -> tuple[float, int]:
-    """CPU seconds and rounds until so many pods are pinned."""
+    """Returns the CPU seconds and the rounds until `number` pods are pinned."""
     keys = {made.create(made.random.choice(SIZES)) for _ in range(number)}
     spent, rounds = 0.0, 0
     while keys and rounds < number:
@@ -290,7 +290,7 @@ def many_at_once(made: Cluster, number: int) -> tuple[float, int]:
 
 
 def in_vain(made: Cluster, number: int, rounds: int) -> float:
-    """CPU milliseconds of a round with pods for which there are no cards."""
+    """Returns the CPU milliseconds of a round with pods for which there are no cards."""
     every = {"on-violation": "deny", "min-bandwidth": "100000"}
     keys = [made.create(2 + position % 7, options=every) for position in range(number)]
     made.decide()
@@ -306,7 +306,7 @@ def in_vain(made: Cluster, number: int, rounds: int) -> float:
 
 
 def simulate(nodes: int, pods: int, arrivals: int) -> Iterator[Figure]:
-    """Pods come, are bound and end, at a steady occupancy."""
+    """Yields the figures of a simulation in which pods come, are bound and end, at a steady occupancy."""
     made = cluster(nodes, pods)
     times = choices(made, arrivals)
     yield Figure(name=f"{nodes:,} nodes: choice, median", value=median(times), unit="ms")
@@ -324,12 +324,12 @@ def simulate(nodes: int, pods: int, arrivals: int) -> Iterator[Figure]:
 
 
 def p99(times: list[float]) -> float:
-    """The 99th percentile."""
+    """Returns the 99th percentile."""
     return quantiles(times, n=100)[98]
 
 
 def measured() -> Iterator[Figure]:
-    """Everything but the simulation."""
+    """Yields all figures except those of the simulation."""
     made = cluster(NODES, PODS)
     times = choices(made, CHOICES)
     yield Figure(name="choice, median", value=median(times), unit="ms", target=MAX_MEDIAN_MS)
@@ -344,7 +344,7 @@ def measured() -> Iterator[Figure]:
 
 
 def main() -> int:
-    """Measure, print, and return the exit code."""
+    """Measures, prints, and returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.placement", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -367,7 +367,7 @@ def main() -> int:
 
 
 def show(figures: Iterator[Figure], console: Console) -> None:
-    """Print one line for each figure."""
+    """Prints one line for each figure."""
     table = Table(title="The planner")
     table.add_column("")
     table.add_column("", justify="right")

@@ -1,4 +1,4 @@
-"""The webhook as a pod of a cluster, whose service account lies in the directory of the first argument."""
+"""The webhook as a pod of a cluster, with its service account in the directory of the first argument."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the kernel says about a process and about the cores: CPU time and memory, read from `/proc` (Linux only)."""
+"""The CPU time and memory of a process, and the use of cores, read from `/proc` (Linux only)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def cpu_ns(pid: int) -> int:
-    """CPU time, user and system, of all threads of a process so far, in nanoseconds.
+    """Returns the CPU time, user and system, of all threads of a process so far, in nanoseconds.
 
-    The scheduler's own count where the kernel shows it: the one in `stat` moves in steps of 10 ms.
+    It is the scheduler's own count if the kernel shows it, because the one in `stat` moves in steps of 10 ms.
     """
     try:
         tasks = Path(f"/proc/{pid}/task").iterdir()
@@ -23,17 +23,17 @@ def cpu_ns(pid: int) -> int:
 
 
 def resident_mib(pid: int) -> float:
-    """Resident memory (VmRSS) of a process in MiB."""
+    """Returns the resident memory (VmRSS) of a process in MiB."""
     return _status_mib(pid, "VmRSS:")
 
 
 def peak_mib(pid: int) -> float:
-    """The most resident memory that a process has had (VmHWM), ever or since :func:`forget_peak`, in MiB."""
+    """Returns the peak of a process's resident memory (VmHWM) in MiB, since its start or :func:`forget_peak`."""
     return _status_mib(pid, "VmHWM:")
 
 
 def forget_peak(pid: int) -> None:
-    """Begin anew with the peak of a process's memory: proc(5), clear_refs."""
+    """Resets the peak of a process's memory (proc(5), clear_refs)."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
@@ -45,9 +45,9 @@ def _status_mib(pid: int, name: str) -> float:
 
 
 def busy_ns(cores: Collection[int]) -> int:
-    """Time that these cores have spent on any process so far, and that a hypervisor took from them, in nanoseconds.
+    """Returns the nanoseconds that these cores spent on processes so far, and that a hypervisor took from them.
 
-    Interrupt time is left out: here it is the loopback traffic of the benchmark itself.
+    Interrupt time is left out, because here it is the loopback traffic of the benchmark itself.
     """
     names = {f"cpu{core}" for core in cores}
     ticks = 0
@@ -60,6 +60,6 @@ def busy_ns(cores: Collection[int]) -> int:
 
 
 def core_pair() -> tuple[int, int]:
-    """The core for the server and the core for the client: the same one where there is only one."""
+    """Returns the core for the server and the core for the client, the same one if there is only one."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[0], cores[min(1, len(cores) - 1)]

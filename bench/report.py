@@ -1,4 +1,4 @@
-"""What a run found, for a reader and for a program: the table, the targets, the JSON file."""
+"""The report of a run, for people and for programs: the table, the targets, the JSON file."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from bench.measure import (
 ROWS = ("bare", "skipped", "injected", "watching", "bound", "claimed")
 MAX_RATIO = {"skipped": 1.6, "injected": 6.0, "bound": 11.0}
 MAX_P99_MS = {"skipped": 2.0, "injected": 2.0}
-"""Not of Bindings, whose latency is also that of the stand-in for the API server."""
+"""The limits of the 99th percentile. Bindings have none, because their latency includes the stand-in API server's."""
 MAX_START_MS = 350.0
 MAX_RESIDENT_MIB = 65.0
 MAX_GROWTH_MIB = 3.0
 MAX_WATCHING_P99 = 2.0
-"""Times that of `injected`."""
+"""The limit as a multiple of the 99th percentile of `injected`."""
 MAX_WATCHING_MS = 25.0
 MAX_POD_START_MS = 650.0
 MAX_POD_MB = 85.0
@@ -43,7 +43,7 @@ MB_PER_MIB = 2**20 / 1e6
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A measured value with the target that it has to stay below."""
+    """A measured value with its target, which is the largest value allowed."""
 
     name: str
     value: float
@@ -57,7 +57,7 @@ class Figure:
 
 
 def figures(results: Results) -> Iterator[Figure]:
-    """Every figure that has a target."""
+    """Yields every figure that has a target."""
     for row, limit in MAX_RATIO.items():
         cell = results.bursts.cell(row, TARGET_CONNECTIONS)
         at = f"{row}, {TARGET_CONNECTIONS} connections"
@@ -87,7 +87,7 @@ def figures(results: Results) -> Iterator[Figure]:
 
 
 def show(results: Results, plan: Plan, console: Console) -> None:
-    """Print the table of the run and the targets below it."""
+    """Prints the table of the run and the targets below it."""
     console.print(run_table(results, plan))
     bursts = results.bursts
     console.print(f"{environment()['summary']}.")
@@ -99,7 +99,7 @@ def show(results: Results, plan: Plan, console: Console) -> None:
 
 
 def run_table(results: Results, plan: Plan) -> Table:
-    """One line for each server and number of connections."""
+    """Returns a table with one line for each server and number of connections."""
     table = Table(title=f"One review over keep-alive TLS; medians, rounds: {plan.rounds}, bursts of {plan.seconds:g} s")
     table.add_column("connections", justify="right")
     table.add_column("server", no_wrap=True)
@@ -108,7 +108,7 @@ def run_table(results: Results, plan: Plan) -> Table:
     for connections in CONNECTIONS:
         for row in ROWS:
             cell = results.bursts.cell(row, connections)
-            # At 64 connections a closed loop measures 64 / throughput, not latency.
+            # At 64 connections a closed loop measures 64 / throughput instead of latency.
             latency = (f"{cell.p50_us:,.0f}", f"{cell.p99_us:,.0f}") if connections <= TARGET_CONNECTIONS else ("", "")
             costs = f"{cell.server_us:.1f}", f"{cell.ratio:.2f}", f"{cell.per_second:,.0f}"
             table.add_row(str(connections), row, *costs, *latency, end_section=row == ROWS[-1])
@@ -116,7 +116,7 @@ def run_table(results: Results, plan: Plan) -> Table:
 
 
 def target_table(results: Results) -> Table:
-    """One line for each figure that has a target."""
+    """Returns a table with one line for each figure that has a target."""
     table = Table(title="Targets")
     table.add_column("figure")
     table.add_column("measured", justify="right")
@@ -130,7 +130,7 @@ def target_table(results: Results) -> Table:
 
 
 def environment() -> dict[str, Any]:
-    """What the figures depend on besides this code."""
+    """Returns the environment on which the figures depend besides this code."""
     versions = {name: version(name) for name in ("uvicorn", "uvloop", "httptools", "msgspec", "fastapi")}
     cores = len(os.sched_getaffinity(0))
     parts = [f"{cores} cores", f"Linux {platform.release()}", f"Python {platform.python_version()}"]
@@ -139,7 +139,7 @@ def environment() -> dict[str, Any]:
 
 
 def as_json(results: Results, plan: Plan) -> dict[str, Any]:
-    """The whole run, single bursts included, as values that JSON can hold."""
+    """Returns the whole run, single bursts included, as values for JSON."""
     kept = results.bursts.kept
     return {
         "environment": environment(),

@@ -1,12 +1,12 @@
-"""`python -m bench.restart`: what a rolling restart loses while every connection is busy.
+"""`python -m bench.restart`: the reviews that a rolling restart loses while every connection is busy.
 
-64 keep-alive connections send reviews of a pod with eight GPUs, each the next when the last is answered, as
-kube-apiserver does: it keeps a connection until an answer asks to close it, and reaches whatever is ready with the next
-one. Three times within 30,000 reviews a new server takes over the new connections and the old one gets SIGTERM.
+64 keep-alive connections send reviews of a pod with eight GPUs, each the next when the last is answered. Like
+kube-apiserver, they keep a connection until an answer asks to close it, and the next connection reaches a server that
+is ready. Three times within 30,000 reviews a new server takes over the new connections and the old one gets SIGTERM.
 
-A review is lost if its connection ends, or something else than a 200 comes, before the whole answer. A stop takes from
-SIGTERM to the end of the process, `server.drainSeconds` included. Exit codes: 0 nothing was lost, 1 something was, or a
-server failed, 2 usage. Linux only.
+A review is lost if its connection ends before the whole answer, or if the answer is not a 200. The time of a stop is
+from SIGTERM to the end of the process, `server.drainSeconds` included. Exit codes: 0 nothing was lost, 1 something was
+lost or a server failed, 2 usage. Linux only.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ CONNECTIONS = 64
 REVIEWS = 30_000
 RESTARTS = 3
 GRACE_S = 30.0
-"""Kubernetes waits so long before it kills: terminationGracePeriodSeconds of a pod that sets none."""
+"""The time after which Kubernetes kills a pod: the default of terminationGracePeriodSeconds."""
 END_OF_HEAD = b"\r\n\r\n"
 POLL_S = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How much to do."""
+    """The extent of a run."""
 
     connections: int = CONNECTIONS
     reviews: int = REVIEWS
@@ -50,28 +50,28 @@ class Plan:
 
 @dataclass(kw_only=True)
 class Traffic:
-    """What the clients have seen so far, and where a new connection leads."""
+    """The counts of the clients so far, and the server for new connections."""
 
     program: servers.Program
     answered: int = 0
     lost: Counter[str] = field(default_factory=Counter)
-    """By what came instead of an answer."""
+    """The lost reviews, by the error that came instead of an answer."""
     opened: int = 0
-    """Connections."""
+    """The number of opened connections."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a run found."""
+    """The result of a run."""
 
     answered: int
     lost: Counter[str]
     opened: int
     stops_s: tuple[float, ...]
-    """Seconds from SIGTERM to the end of each process."""
+    """The seconds from SIGTERM to the end of each process."""
     exits: tuple[int, ...]
-    """Their exit codes; below zero the signal that killed them."""
+    """The exit codes of the processes; a negative one is the signal that killed the process."""
 
     @property
     def passed(self) -> bool:
@@ -80,7 +80,7 @@ class Result:
 
 
 def run(plan: Plan, directory: Path) -> Result:
-    """Restart under load; `directory` takes certificates and state."""
+    """Restarts servers under load; `directory` is for certificates and state."""
     server_core, client_core = proc.core_pair()
     os.sched_setaffinity(0, {client_core})
     request = bodies.request("gpu")
@@ -118,7 +118,7 @@ async def _answered(traffic: Traffic, reviews: int) -> None:
 
 
 def _exit_code(pid: int) -> int:
-    """Wait for the end of our child, without taking its exit code from whoever started it."""
+    """Waits for the end of a child process, and leaves its exit code to be read by the code that started it."""
     ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
     if ended is None:
         raise servers.StartError(f"process {pid} has not ended")
@@ -126,7 +126,7 @@ def _exit_code(pid: int) -> int:
 
 
 async def _client(traffic: Traffic, request: bytes) -> None:
-    """Keep one connection busy, and open the next where reviews go now."""
+    """Keeps one connection busy, and opens the next one to the current server."""
     while not traffic.over.is_set():
         program = traffic.program
         tls = ssl.create_default_context(cafile=program.ca_file)
@@ -144,7 +144,7 @@ async def _client(traffic: Traffic, request: bytes) -> None:
 
 
 async def _review(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> bool:
-    """Send one review and read its answer; whether the connection may be used again."""
+    """Sends one review and reads its answer; returns whether the connection may be used again."""
     writer.write(request)
     head = await reader.readuntil(END_OF_HEAD)
     if not head.startswith(load.OK):
@@ -154,7 +154,7 @@ async def _review(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, re
 
 
 def main() -> int:
-    """Restart, print, and return the exit code."""
+    """Restarts, prints, and returns the exit code."""
     argparse.ArgumentParser(
         prog="python -m bench.restart", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     ).parse_args()

@@ -1,20 +1,20 @@
-"""`python -m bench.selection`: what choosing GPUs costs, beside a plain loop over every set.
+"""`python -m bench.selection`: the cost of choosing GPUs, compared with a plain loop over every set.
 
-Each row is measured in turn with its floor, as CPU time of this process; figures are medians over the rounds. A number
-of milliseconds describes the machine as much as the code, the ratio to the floor only the code.
+Each row is measured in turn with its floor, as CPU time of this process. Figures are medians over the rounds. A number
+of milliseconds describes the machine as much as the code; the ratio to the floor describes only the code.
 
 - `interchangeable`: 8 of 16 GPUs on NVSwitches, where only the numbers on the two NUMA nodes make a difference.
 - `unlike`: 8 of 16 GPUs, each pair with another number of NVLinks, so that all 12,870 sets differ.
-- `bridged`: the same with fewer links, so that many pairs reach each other only through a third GPU of their set.
+- `bridged`: like `unlike` with fewer links, so that many pairs reach each other only through a third GPU of their set.
 - `PCIe`: 8 of 16 GPUs without NVLinks, two below each PCIe switch, on four NUMA nodes, by several policies; `unmet`
   asks for one NUMA node and NVLink, neither of which can be met.
 - `cube mesh`: 4 of the 8 GPUs of a DGX-1.
-- `prepare`: what is worked out once for a node, before its first choice; its floor are the connections alone.
-- `plan`: 64 GPUs out of 1,000 nodes with eight each, half of them in use without a pattern, by each policy for nodes.
+- `prepare`: the computation that each node needs once, before its first choice; its floor is to make the connections.
+- `plan`: 64 GPUs out of 1,000 nodes with eight each, half of them in use at random, by each policy for nodes.
 
-The floor of a choice takes of each set the weakest pair and the sum over its pairs, from a matrix. It knows nothing of
-links through third GPUs, NUMA nodes, memory, or what is left for others, and it orders no ring. The floor of a plan is
-one choice on each node by itself, measured on every tenth node and counted ten times.
+The floor of a choice computes the weakest pair of each set and the sum over its pairs, from a matrix. It ignores links
+through third GPUs, NUMA nodes, memory and the GPUs left for others, and it orders no ring. The floor of a plan is one
+choice on each node by itself, measured on every tenth node and counted ten times.
 
 A missed target does not change the exit code.
 """
@@ -46,7 +46,7 @@ MAX_CHOICE_MS, MAX_PREPARE_MS, MAX_PLAN_MS = 50.0, 10.0, 1000.0
 CUBE_MESH = {1: ((0, 1), (0, 2), (1, 3), (2, 6), (3, 7), (4, 5), (4, 6), (5, 7))} | {
     2: ((0, 3), (0, 4), (1, 2), (1, 5), (2, 3), (4, 7), (5, 6), (6, 7))
 }
-"""Pairs by their number of NVLinks."""
+"""The pairs of GPUs by their number of NVLinks."""
 
 Work = Callable[[], object]
 Pairs = Mapping[tuple[int, int], int]
@@ -54,20 +54,20 @@ Pairs = Mapping[tuple[int, int], int]
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Something to measure."""
+    """A row of the table: work to measure, and its floor."""
 
     name: str
     prepare: Callable[[], Work]
-    """Called before each round, outside the measurement; gives what is measured."""
+    """Returns the work to measure. It is called before each round, outside the measurement."""
     floor: Work
     floor_counts: int = 1
-    """How often one run of the floor is counted."""
+    """The factor by which one run of the floor is counted."""
     target_ms: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Medians over the rounds."""
+    """The medians over the rounds."""
 
     ms: float
     floor_ms: float
@@ -75,7 +75,7 @@ class Figures:
 
 
 def main() -> int:
-    """Measure, print, and return the exit code."""
+    """Measures, prints, and returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m bench.selection", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -88,7 +88,7 @@ def main() -> int:
 
 
 def rows() -> Iterator[Row]:
-    """Everything that is measured."""
+    """Yields all rows."""
     pairs = list(combinations(range(16), 2))
     unlike = linked(16, {pair: scattered(*pair) % 18 + 1 for pair in pairs})
     bridged = linked(16, {pair: scattered(*pair) % 4 + 1 for pair in pairs if scattered(*pair) % 100 < 40})
@@ -119,7 +119,7 @@ def choice(
     policy: Policy = Policy.BEST_FIT,
     constraints: Constraints = UNCONSTRAINED,
 ) -> Row:
-    """The first choice on an empty node that has been prepared."""
+    """Returns the row of the first choice on an empty node that has been prepared."""
     request = Request(count=count, policy=policy, constraints=constraints)
 
     def prepare() -> Work:
@@ -131,7 +131,7 @@ def choice(
 
 
 def placement(nodes: Sequence[NodeFree], policy: NodePolicy) -> Row:
-    """A plan over all nodes, from their topologies on."""
+    """Returns the row of a plan over all nodes, which begins with their topologies."""
     request = PlanRequest(count=64, policy=policy)
     return Row(
         name=f"plan, {policy}",
@@ -143,7 +143,7 @@ def placement(nodes: Sequence[NodeFree], policy: NodePolicy) -> Row:
 
 
 def measure(row: Row, rounds: int) -> Figures:
-    """Run a row and its floor in turn."""
+    """Runs a row and its floor in turn, and returns the medians."""
     times = [(cpu_ms(row.prepare()), cpu_ms(row.floor) * row.floor_counts) for _ in range(rounds)]
     return Figures(
         ms=median(own for own, _ in times),
@@ -153,14 +153,14 @@ def measure(row: Row, rounds: int) -> Figures:
 
 
 def cpu_ms(work: Work) -> float:
-    """CPU time that it takes."""
+    """Returns the CPU milliseconds that the work takes."""
     start = time.process_time()
     work()
     return (time.process_time() - start) * 1e3
 
 
 def every_set(bandwidth: Sequence[Sequence[float]], count: int) -> tuple[float, float, tuple[int, ...]]:
-    """The floor of a choice: the best of all sets by weakest pair and sum."""
+    """Returns the best of all sets by weakest pair and sum, which is the floor of a choice."""
     best: tuple[float, float, tuple[int, ...]] = (0.0, 0.0, ())
     for gpus in combinations(range(len(bandwidth)), count):
         pairs = [bandwidth[one][other] for one, other in combinations(gpus, 2)]
@@ -169,13 +169,13 @@ def every_set(bandwidth: Sequence[Sequence[float]], count: int) -> tuple[float, 
 
 
 def matrix(topology: NodeTopology) -> list[list[float]]:
-    """GB/s per direction between each two GPUs."""
+    """Returns the GB/s per direction between each two GPUs."""
     connections, indices = Connections(topology), range(len(topology.gpus))
     return [[connections.direct(one, other).bandwidth if one != other else 0.0 for other in indices] for one in indices]
 
 
 def switched(count: int, node: str = "switched") -> NodeTopology:
-    """GPUs with 18 links to NVSwitches on two NUMA nodes, each with a NIC."""
+    """Makes GPUs with 18 links to NVSwitches on two NUMA nodes, each with a NIC."""
     gpus = tuple(
         replace(gpu(index, count, node), nvlinks=(NvLink(target=NVSWITCH, count=18, active=18),))
         for index in range(count)
@@ -188,7 +188,7 @@ def switched(count: int, node: str = "switched") -> NodeTopology:
 
 
 def linked(count: int, links: Pairs) -> NodeTopology:
-    """GPUs with direct links on two NUMA nodes."""
+    """Makes GPUs with direct links on two NUMA nodes."""
     gpus = [gpu(index, count, "linked") for index in range(count)]
     for (one, other), number in links.items():
         for here, there in ((one, other), (other, one)):
@@ -198,7 +198,7 @@ def linked(count: int, links: Pairs) -> NodeTopology:
 
 
 def on_pcie() -> NodeTopology:
-    """Sixteen GPUs without NVLinks, two below each PCIe switch, on four NUMA nodes."""
+    """Makes sixteen GPUs without NVLinks, two below each PCIe switch, on four NUMA nodes."""
     gpus = tuple(
         replace(
             gpu(index, 16, "pcie"),
@@ -214,7 +214,7 @@ def on_pcie() -> NodeTopology:
 
 
 def gpu(index: int, count: int, node: str) -> Gpu:
-    """A GPU below a root port of its own."""
+    """Makes a GPU below a root port of its own."""
     return Gpu(
         index=index,
         uuid=f"GPU-{node}-{index}",
@@ -227,13 +227,13 @@ def gpu(index: int, count: int, node: str) -> Gpu:
 
 
 def machine(node: str, gpus: tuple[Gpu, ...], nics: tuple[Nic, ...] = ()) -> NodeTopology:
-    """A machine with two sockets."""
+    """Makes a machine with two sockets."""
     cpus = tuple(Cpu(numa_node=number, vendor="GenuineIntel", family=6, model=143) for number in range(2))
     return NodeTopology(node=node, source="nvml", gpus=gpus, cpus=cpus, nics=nics)
 
 
 def fleet() -> list[NodeFree]:
-    """Nodes that are built alike, with half of their GPUs in use at random."""
+    """Makes equal nodes with half of their GPUs in use at random."""
     return [
         NodeFree(switched(8, f"node-{number:04}"), frozenset(gpu for gpu in range(8) if scattered(number, gpu) % 2))
         for number in range(NODES)
@@ -241,12 +241,12 @@ def fleet() -> list[NodeFree]:
 
 
 def scattered(one: int, other: int) -> int:
-    """A number without any pattern, the same in each run."""
+    """Returns a pseudorandom number, equal in each run."""
     return int.from_bytes(hashlib.sha256(f"{one} {other}".encode()).digest()[:4])
 
 
 def show(results: Mapping[Row, Figures], rounds: int, console: Console) -> None:
-    """Print one line for each row."""
+    """Prints one line for each row."""
     table = Table(title=f"Choosing GPUs: CPU time, medians over {rounds} rounds")
     table.add_column("row")
     for heading in ("ms", "floor ms", "ms / floor", "target"):

@@ -1,4 +1,4 @@
-"""The servers under test: each a process of its own on one core, started, asked for a first answer, stopped."""
+"""The servers under test, each a process of its own on one core: its start, first answer and stop."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from bench.cluster import OWN_NAMESPACE
 from bench.load import OK
 
 START_LIMIT_S = 120.0
-"""Also with everything to list first, on a machine that does other things."""
+"""The time limit of a start, long enough to list a whole cluster first on a busy machine."""
 STOP_LIMIT_S = 5.0
 ANSWER_LIMIT_S = 5.0
 POLL_S = 0.002
 TOKEN_LENGTH = 1000
-"""Of the token of a service account, about."""
+"""The approximate length of a service account's token."""
 
 STATE = {
     "cluster.yaml": 'hamiVersion: "2.9.0"\nkubernetesVersion: "1.33.2"\n',
@@ -38,7 +38,7 @@ STATE = {
         f"  name: {bodies.NAMESPACE}\n  labels: {{gpu.topology/injection: enabled}}\n"
     ),
 }
-"""The cluster that the webhook believes in: one namespace that opted in, on a HAMi that takes the init container."""
+"""The state of the webhook's cluster: one namespace that opted in, and a HAMi that supports the init container."""
 
 END_OF_HEAD = b"\r\n\r\n"
 CHUNKED = b"\r\ntransfer-encoding: chunked"
@@ -48,12 +48,12 @@ READY = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 class StartError(Exception):
-    """A server ended, or answered nothing, before its first review."""
+    """The error of a server that ended, or gave no answer, before its first review."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """How to start a server, and how to reach it once it runs."""
+    """A program that is a server: its command and its address."""
 
     command: Sequence[str]
     """The executable and its arguments."""
@@ -62,17 +62,20 @@ class Program:
     """The authority to trust; the server writes it before it listens."""
     stderr: Path
     ops_port: int = 0
-    """Where probes are answered in the clear, if they are."""
+    """The port for probes without TLS; 0 if there is none."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables beside those of this process."""
+    """The variables in addition to those of this process."""
 
     def probe(self) -> None:
-        """Ask for readiness, as a kubelet does: the first probe loads what the probes need."""
+        """Asks for readiness, as a kubelet does. The first probe loads the modules that probes need."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.ops_port}/readyz", timeout=ANSWER_LIMIT_S) as answer:
             answer.read()
 
     def ask(self, request: bytes) -> bytes:
-        """Send one request over a new connection; its whole answer, head and body. Raises `OSError` if none comes."""
+        """Sends one request over a new connection, and returns the whole answer, head and body.
+
+        Raises `OSError` if no answer comes.
+        """
         with socket.create_connection(("127.0.0.1", self.port), timeout=ANSWER_LIMIT_S) as connection:
             tls = ssl.create_default_context(cafile=self.ca_file)
             with tls.wrap_socket(connection, server_hostname="127.0.0.1") as channel:
@@ -87,11 +90,11 @@ class Server:
     program: Program
     pid: int
     start_ms: float
-    """From the start of the process to the end of the first answered review, in milliseconds."""
+    """The milliseconds from the start of the process to the end of the first answered review."""
 
 
 def bare(directory: Path) -> Program:
-    """`bench.bare`, with its files in a new `directory`."""
+    """Returns the program `bench.bare`, with its files in a new `directory`."""
     directory.mkdir()
     port, ca_file = free_port(), directory / "ca.crt"
     command = module("bench.bare", "--ca-file", str(ca_file), "--port", str(port))
@@ -99,9 +102,10 @@ def bare(directory: Path) -> Program:
 
 
 def api_server(directory: Path, pods: Path, *, nodes: int = 0, resync: float = 0.0) -> Program:
-    """`bench.api_server` with these pods, and its files in a new `directory`, among them a `kubeconfig` for it.
+    """Returns the program `bench.api_server` with these pods, and its files in a new `directory`.
 
-    Its cluster has so many nodes, and watches that expire after `resync` seconds, if that is not 0.
+    One of the files is a `kubeconfig` for it. Its cluster has `nodes` nodes, and watches expire after `resync` seconds
+    unless that is 0.
     """
     directory.mkdir()
     port, ca_file = free_port(), directory / "ca.crt"
@@ -122,7 +126,7 @@ def api_server(directory: Path, pods: Path, *, nodes: int = 0, resync: float = 0
 
 
 def webhook(directory: Path, *, kubeconfig: Path | None = None, slices: str = "") -> Program:
-    """The webhook as an operator starts it, with the state of its cluster in a new `directory`.
+    """Returns the webhook as an operator starts it, with the state of its cluster in a new `directory`.
 
     It reads the pods of Bindings from the API server of `kubeconfig`, if there is one; with `slices`, their claims too.
     """
@@ -140,13 +144,13 @@ def webhook(directory: Path, *, kubeconfig: Path | None = None, slices: str = ""
 
 
 def watching_webhook(directory: Path, *, kubeconfig: Path) -> Program:
-    """The webhook with the state of the cluster that the API server of `kubeconfig` has."""
+    """Returns the webhook with the state of the cluster at the API server of `kubeconfig`."""
     directory.mkdir()
     return _webhook(directory, "--state", "kubernetes", "--namespace", OWN_NAMESPACE, kubeconfig=kubeconfig)
 
 
 def pod(directory: Path, api_server: Program) -> Program:
-    """The webhook as the chart runs it: a pod of the cluster that the API server has, which keeps its certificates."""
+    """Returns the webhook as the chart runs it: a pod of the cluster, with its certificates in a Secret."""
     account, config = directory / "account", directory / "config.yaml"
     account.mkdir(parents=True)
     (account / "token").write_text("t" * TOKEN_LENGTH)
@@ -180,13 +184,13 @@ def _webhook(directory: Path, *more: str, kubeconfig: Path | None) -> Program:
 
 
 def module(name: str, *arguments: str) -> list[str]:
-    """The command that runs a module of ours."""
+    """Returns the command that runs one of our modules."""
     return [sys.executable, "-m", name, *arguments]
 
 
 @contextmanager
 def running(program: Program, core: int, request: bytes) -> Iterator[Server]:
-    """The program on one core, from its answer to `request` to the end of the block."""
+    """Runs the program on one core; the block begins after its answer to `request`."""
     begin = time.perf_counter()
     with program.stderr.open("wb") as stderr, pinned(core):
         process = subprocess.Popen(
@@ -205,7 +209,7 @@ def running(program: Program, core: int, request: bytes) -> Iterator[Server]:
 
 
 def exit_on_sigterm() -> None:
-    """From now on leave, at SIGTERM, through the blocks that stop the servers."""
+    """Makes SIGTERM raise `SystemExit`, so that the blocks that stop the servers end."""
 
     def leave(_signal: int, _frame: object) -> NoReturn:
         raise SystemExit(128 + signal.SIGTERM)
@@ -215,7 +219,7 @@ def exit_on_sigterm() -> None:
 
 @contextmanager
 def pinned(core: int) -> Iterator[None]:
-    """Processes that are started in the block have this core alone, from their first thread on."""
+    """Pins processes that are started in the block to one core, from their first thread on."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -239,9 +243,9 @@ def _await_first_answer(process: subprocess.Popen[bytes], program: Program, requ
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the process; by force, with whatever it has started, if it does not end on request.
+    """Ends the process by SIGINT, or kills its process group if it does not end in time.
 
-    The request is SIGINT: on SIGTERM the webhook first waits for its clients to leave.
+    The signal is SIGINT because on SIGTERM the webhook first waits for its clients to leave.
     """
     process.send_signal(signal.SIGINT)
     try:
@@ -252,7 +256,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def read_answer(channel: ssl.SSLSocket) -> bytes:
-    """One whole answer, head and body; `ConnectionError` if the server closes before its end."""
+    """Reads one whole answer, head and body. Raises `ConnectionError` if the server closes before its end."""
     answer = b""
     while END_OF_HEAD not in answer:
         answer += _receive(channel)
@@ -268,7 +272,7 @@ def read_answer(channel: ssl.SSLSocket) -> bytes:
 
 
 def body(answer: bytes) -> bytes:
-    """The body of a whole answer."""
+    """Returns the body of a whole answer."""
     head, _, rest = answer.partition(END_OF_HEAD)
     if CHUNKED not in head.lower():
         return rest
@@ -289,7 +293,7 @@ def _receive(channel: ssl.SSLSocket) -> bytes:
 
 
 def content_length(head: bytes) -> int:
-    """Bytes of the body that follows this head; `ConnectionError` if it does not say."""
+    """Returns the length of the body that follows this head. Raises `ConnectionError` if the head has none."""
     for line in head.splitlines():
         name, _, value = line.partition(b":")
         if name.lower() == b"content-length":
@@ -298,7 +302,7 @@ def content_length(head: bytes) -> int:
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 on which no server listens."""
+    """Returns a TCP port of 127.0.0.1 on which no server listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,29 +1,30 @@
-"""Bytes that the planner reads from the API server, reckoned from the sizes of objects and how often they change.
+"""The bytes that the planner reads from the API server, computed from the sizes of objects and their rates of change.
 
-What is reckoned is the JSON of lists and watches as the planner asks for it: not compressed, without TLS and HTTP. The
-sizes were taken at kube-apiserver 1.36 with HAMi 2.9, where our webhook had prepared the pods: of a pod with cards at
-each of its steps, of a node as in the tests. What tests lack and clusters have is added by estimate, and named so.
+Counted is the JSON of lists and watches as the planner requests it: not compressed, without TLS and HTTP. The sizes
+were measured at kube-apiserver 1.36 with HAMi 2.9, where our webhook had prepared the pods: of a pod with cards at each
+of its steps, and of a node as in the tests. The parts that clusters have and tests lack are estimates, and are named
+so.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 WAITING_POD = 6_300
-"""Behind the gate, with the condition; a third more than before its condition is there, a fifth of it managedFields."""
+"""A gated pod with its condition: a third more than without the condition, and a fifth of it is managedFields."""
 BOUND_POD = 10_000
-"""With its node and HAMi's annotations, and the init container of the webhook."""
+"""A bound pod with its node, HAMi's annotations and the init container of the webhook."""
 RUNNING = 1_500
-"""Status of containers and addresses, as kubelets write them: an estimate."""
+"""The status of containers and addresses, as kubelets write them: an estimate."""
 PLAIN_POD = 5_000
-"""Of one container, with its token, status and managedFields: an estimate. The least that was seen is 1,900."""
+"""A pod of one container, with its token, status and managedFields: an estimate. The smallest seen has 1,900."""
 NODE = 3_600 + 12_000
-"""With HAMi's list of eight cards; labels, images and conditions of a real node are an estimate."""
+"""A Node with HAMi's list of eight cards; labels, images and conditions of a real node are an estimate."""
 TOPOLOGY = 11_300
 """A ConfigMap of an agent, for eight cards on NVSwitches."""
 LEASE = 850 + 3_400
-"""With managedFields, and with the traffic of eight cards that are busy all day."""
+"""A Lease of an agent with managedFields, and with the traffic of eight cards that are busy all day."""
 FRAME = 30
-"""Around each object of a watch."""
+"""The frame around each object of a watch."""
 
 WITH_CARDS = (
     ("created", WAITING_POD),
@@ -35,41 +36,41 @@ WITH_CARDS = (
     ("the kubelet begins, and the pod runs", 3 * (BOUND_POD + RUNNING)),
     ("it ends and is deleted", 3 * (BOUND_POD + RUNNING)),
 )
-"""Bytes of the objects of a watch by what happens to a pod."""
+"""The bytes of a watch's objects for each step of a pod with cards."""
 WITH_CARDS_OBJECTS = 13
-"""How many these are."""
+"""The number of these objects."""
 WITHOUT_CARDS = 8
-"""Objects of a watch in the life of another pod: created, bound, three by the kubelet, three at its end."""
+"""The objects of a watch in the life of another pod: created, bound, three by the kubelet, three at its end."""
 NODE_SECONDS = 300.0
-"""Kubelets write the status of a node that often if nothing changes: nodeStatusReportFrequency."""
+"""The interval at which kubelets write the status of a node without changes (nodeStatusReportFrequency)."""
 LEASE_SECONDS = 60.0
-"""Agents renew their Leases that often."""
+"""The interval at which agents renew their Leases."""
 DAY = 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Day:
-    """A cluster, and what happens in it on a day."""
+    """A day of a cluster."""
 
     nodes: int
     pods: int
-    """That are there at one time, those with cards among them."""
+    """The number of pods at one time, including those with cards."""
     holders: int
-    """Those with cards."""
+    """The number of pods with cards at one time."""
     arrivals: int
-    """Pods with cards that come, and as many that end."""
+    """The number of pods with cards that are created; as many end."""
     others: int
-    """Pods without cards that come, and as many that end."""
+    """The number of pods without cards that are created; as many end."""
 
 
 def at_the_start(day: Day) -> int:
-    """Bytes of the lists that a planner reads when it starts, and when a watch cannot go on."""
+    """Returns the bytes of the lists that a planner reads when it starts, and when a watch cannot be continued."""
     pods = day.holders * (BOUND_POD + RUNNING) + (day.pods - day.holders) * PLAIN_POD
     return pods + day.nodes * (NODE + TOPOLOGY + LEASE)
 
 
 def watched(day: Day) -> Iterator[tuple[str, float]]:
-    """Bytes of the watches in a day, by what they are about."""
+    """Yields the bytes of the watches in a day, by kind of object."""
     one = sum(size for _, size in WITH_CARDS) + FRAME * WITH_CARDS_OBJECTS
     yield "pods with cards", day.arrivals * one
     yield "other pods", day.others * WITHOUT_CARDS * (PLAIN_POD + FRAME)

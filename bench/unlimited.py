@@ -1,4 +1,4 @@
-"""The webhook without a bound on its reads of pods: the benchmark sends Bindings faster than any scheduler."""
+"""The webhook without a limit on its reads of pods, because the benchmark sends Bindings faster than any scheduler."""
 
 from webhook.cluster.token_bucket import Rate
 from webhook.entry import main

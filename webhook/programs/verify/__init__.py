@@ -1,1 +1,1 @@
-"""Measures how fast the cards of a machine reach each other, and judges it by the machine's topology."""
+"""The measurement of bandwidths between the cards of a machine, and its comparison with the machine's topology."""

@@ -1,7 +1,7 @@
-"""The functions of CUDA's driver and of NCCL that are called, as their headers declare them.
+"""The declarations of the functions of CUDA's driver and of NCCL that are called.
 
-Names are those that the libraries export. An unsuffixed name often is an old ABI with other arguments: ``cuda.h``
-redirects ``cuMemAlloc`` to ``cuMemAlloc_v2``. Declarations were compared with cuda.h 12.9 and nccl.h 2.32.
+Names are those that the libraries export. A name without a suffix is often an old ABI with other arguments: ``cuda.h``
+redirects ``cuMemAlloc`` to ``cuMemAlloc_v2``. The declarations were compared with cuda.h 12.9 and nccl.h 2.32.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,7 +81,7 @@ Context = Stream = Event = Communicator = c_void_p
 DevicePointer = AllocationHandle = c_uint64
 
 Prototypes = Mapping[str, Sequence[Any]]
-"""The types of the arguments of each function; each returns an int, 0 for success."""
+"""The argument types of each function. Each function returns an int, 0 for success."""
 
 CUDA: Prototypes = {
     "cuInit": (c_uint,),

@@ -1,7 +1,7 @@
-"""CUDA's driver API, as far as copies between cards need it: the only module that calls ``libcuda``.
+"""The part of CUDA's driver API that copies between cards need. Only this module loads ``libcuda``.
 
 Memory, streams and events belong to primary contexts, because ``cuCtxCreate`` changed its arguments twice. Cards are
-known by their UUIDs: CUDA counts them by speed unless told otherwise, NVML by their places on the bus.
+identified by their UUIDs, because CUDA numbers them by speed by default, and NVML by their places on the bus.
 """
 
 from collections.abc import Iterator
@@ -34,11 +34,11 @@ class Card:
 
 
 class Cuda:
-    """The driver, started.
+    """The initialised driver.
 
     Raises:
         OSError: there is no ``libcuda.so.1``.
-        CallFailed: it does not start. All methods raise it for what the driver refuses.
+        CallFailed: the driver does not start. All methods raise it for calls that the driver refuses.
     """
 
     def __init__(self) -> None:
@@ -46,87 +46,87 @@ class Cuda:
         self.library.call("cuInit", 0)
 
     def version(self) -> str:
-        """Of CUDA that the driver knows, such as ``12.8``."""
+        """Returns the newest CUDA version that the driver supports, such as ``12.8``."""
         number = self._number("cuDriverGetVersion")
         return f"{number // 1000}.{number % 1000 // 10}"
 
     def uuids(self) -> list[str]:
-        """Of the devices in CUDA's order. An instance of MIG has a UUID of its own, which is that of no card."""
+        """Returns the UUIDs of the devices in CUDA's order. A MIG instance has a UUID of its own, unlike any card's."""
         return [self._uuid(self._device(ordinal)) for ordinal in range(self._number("cuDeviceGetCount"))]
 
     def open(self, ordinal: int) -> Card:
-        """A card with its primary context, which takes several hundred MB of its memory."""
+        """Opens a card with its primary context, which takes several hundred MB of the card's memory."""
         device, context = self._device(ordinal), abi.Context()
         self.library.call("cuDevicePrimaryCtxRetain", byref(context), device)
         return Card(uuid=self._uuid(device), ordinal=ordinal, device=device, context=context.value or 0)
 
     def close(self, card: Card) -> None:
-        """Give its context back."""
+        """Releases the primary context of a card."""
         self.library.call("cuDevicePrimaryCtxRelease_v2", card.device)
 
     def use(self, card: Card) -> None:
-        """Calls without a context are about this card from now on."""
+        """Makes the card's context current, for the following calls without a context."""
         self.library.call("cuCtxSetCurrent", card.context)
 
     def can_access(self, card: Card, peer: Card) -> bool:
-        """Whether ``card`` may reach the memory of ``peer`` itself."""
+        """Returns whether ``card`` can access the memory of ``peer`` directly."""
         return self._number("cuDeviceCanAccessPeer", card.device, peer.device) == 1
 
     def rank(self, source: Card, target: Card) -> int | None:
-        """How the driver ranks the link between two cards; None if it does not."""
+        """Returns the driver's performance rank of the link between two cards; None if it gives none."""
         try:
             return self._number("cuDeviceGetP2PAttribute", _P2P_RANK, source.device, target.device)
         except CallFailed:
             return None
 
     def enable_access(self, card: Card, peer: Card) -> None:
-        """Let ``card`` reach the memory of ``peer``."""
+        """Enables direct access of ``card`` to the memory of ``peer``."""
         self.use(card)
         self.library.call("cuCtxEnablePeerAccess", peer.context, 0, fine=_ALREADY_ENABLED)
 
     def disable_access(self, card: Card, peer: Card) -> None:
-        """Take that back."""
+        """Disables direct access of ``card`` to the memory of ``peer``."""
         self.use(card)
         self.library.call("cuCtxDisablePeerAccess", peer.context, fine=_NOT_ENABLED)
 
     def free_bytes(self, card: Card) -> int:
-        """Memory of the card that can be had."""
+        """Returns the number of free bytes of the card's memory."""
         self.use(card)
         free, total = c_size_t(), c_size_t()
         self.library.call("cuMemGetInfo_v2", byref(free), byref(total))
         return free.value
 
     def allocate(self, card: Card, size: int) -> int:
-        """An address of so many bytes on the card."""
+        """Allocates memory on the card and returns its address."""
         self.use(card)
         address = abi.DevicePointer()
         self.library.call("cuMemAlloc_v2", byref(address), size)
         return address.value
 
     def free(self, card: Card, address: int) -> None:
-        """Give memory back."""
+        """Frees allocated memory."""
         self.use(card)
         self.library.call("cuMemFree_v2", address)
 
     def fill(self, card: Card, address: int, size: int, word: int) -> None:
-        """Write one word of 32 bits all over."""
+        """Fills memory with a 32-bit word."""
         self.use(card)
         self.library.call("cuMemsetD32_v2", address, word, size // WORD_BYTES)
-        self.finish(card, None)  # of device memory it returns before it is done
+        self.finish(card, None)  # for device memory, cuMemsetD32 returns before it is done
 
     def holds(self, card: Card, address: int, size: int, word: int) -> bool:
-        """Whether the first and the last word of 32 bits are as ``fill`` writes them."""
+        """Returns whether the first and the last 32-bit word are those that ``fill`` writes."""
         self.use(card)
         return all(self._word_at(address + offset) == word for offset in (0, size - WORD_BYTES))
 
     def finish(self, card: Card, stream: int | None) -> None:
-        """Until all is done that is in a stream; None for the default one."""
+        """Waits until all work of a stream is done. None is the default stream."""
         self.use(card)
         self.library.call("cuStreamSynchronize", stream)
 
     @contextmanager
     def stream(self, card: Card) -> Iterator[int]:
-        """A stream of the card."""
+        """Creates a stream of the card, and destroys it at the end."""
         self.use(card)
         stream = abi.Stream()
         self.library.call("cuStreamCreate", byref(stream), _NON_BLOCKING)
@@ -138,7 +138,7 @@ class Cuda:
 
     @contextmanager
     def event(self, card: Card) -> Iterator[int]:
-        """An event of the card."""
+        """Creates an event of the card, and destroys it at the end."""
         self.use(card)
         event = abi.Event()
         self.library.call("cuEventCreate", byref(event), 0)
@@ -149,23 +149,24 @@ class Cuda:
                 self.library.call("cuEventDestroy_v2", event)
 
     def copy(self, target: tuple[Card, int], source: tuple[Card, int], size: int, stream: int) -> None:
-        """Put a copy from address to address into a stream.
+        """Queues a copy from ``source`` to ``target`` in a stream.
 
-        It works without peer access too, through the memory of the host: success says nothing about the way.
+        The copy also works without peer access, through the memory of the host. So success does not prove a direct
+        way.
         """
         (to, to_address), (of, of_address) = target, source
         self.library.call("cuMemcpyPeerAsync", to_address, to.context, of_address, of.context, size, stream)
 
     def record(self, event: int, stream: int) -> None:
-        """Put an event into a stream."""
+        """Queues an event in a stream."""
         self.library.call("cuEventRecord", event, stream)
 
     def wait(self, event: int) -> None:
-        """Until an event has come."""
+        """Waits until an event has been reached."""
         self.library.call("cuEventSynchronize", event)
 
     def milliseconds(self, start: int, end: int) -> float:
-        """Between two events that have come."""
+        """Returns the milliseconds between two events that have been reached."""
         found = c_float()
         self.library.call("cuEventElapsedTime", byref(found), start, end)
         return found.value

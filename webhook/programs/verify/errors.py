@@ -1,4 +1,4 @@
-"""Errors of CUDA's driver and of NCCL, in plain words."""
+"""The explanations of error codes of CUDA's driver and of NCCL."""
 
 from collections.abc import Mapping
 
@@ -35,7 +35,7 @@ _NCCL: Mapping[int, str] = {
 
 
 def explained(function: str, code: int) -> str:
-    """``cuInit returned 802: the system is not ready``."""
+    """Returns a sentence about an error code, such as ``cuInit returned 802: the system is not ready``."""
     if code == MISSING:
         return f"the library has no {function}: it is too old"
     words = (_NCCL if function.startswith("nccl") else _CUDA).get(code)

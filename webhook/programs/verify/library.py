@@ -8,11 +8,11 @@ from webhook.programs.verify.abi import Prototypes
 
 
 class CallFailed(Exception):
-    """A function of a library returned an error.
+    """The error of a library function that returned an error code.
 
     Args:
-        function: Its name.
-        code: What it returned; -1 where the library does not have the function.
+        function: The name of the function.
+        code: The returned code; -1 if the library does not have the function.
     """
 
     def __init__(self, function: str, code: int) -> None:
@@ -25,14 +25,14 @@ MISSING = -1
 
 
 class Library:
-    """Calls functions by their names.
+    """The library, whose functions are called by name.
 
     Args:
-        path: Path, or name for the dynamic linker.
+        path: The path, or a name for the dynamic linker.
         prototypes: The functions.
 
     Raises:
-        OSError: it cannot be loaded.
+        OSError: the library cannot be loaded.
     """
 
     def __init__(self, path: str, prototypes: Prototypes) -> None:
@@ -41,15 +41,15 @@ class Library:
         self._functions: dict[str, Callable[..., int]] = {}
 
     def call(self, name: str, *arguments: Any, fine: Mapping[int, object] | None = None) -> None:
-        """Call a function.
+        """Calls a function.
 
         Args:
-            name: Of the function.
-            arguments: As its prototype has them.
-            fine: Errors that are no failure here.
+            name: The name of the function.
+            arguments: The arguments of its prototype.
+            fine: Error codes that are no failure here.
 
         Raises:
-            CallFailed: it returned another error.
+            CallFailed: the function returned another error, or the library does not have it.
         """
         code = self._function(name)(*arguments)
         if code and code not in (fine or ()):

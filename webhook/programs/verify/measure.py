@@ -1,7 +1,7 @@
-"""The measurements themselves: copies from card to card, and an all-reduce.
+"""The measurements of copies between cards, and of an all-reduce.
 
-As nvbandwidth does it: large copies between two events, a few samples thrown away first. No kernel holds the stream
-until all copies are queued: beside copies of 256 MiB the time to queue one is nothing.
+The method is that of nvbandwidth: large copies between two events, and a few discarded samples first. No kernel holds
+the stream until all copies are queued, because the time to queue a copy of 256 MiB does not matter.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,10 +34,10 @@ class Cards:
         self._open: dict[str, Card] = {}
 
     def card(self, uuid: str) -> Card:
-        """The card with that UUID.
+        """Returns the card with a UUID.
 
         Raises:
-            CallFailed: CUDA does not see it, or it cannot be opened.
+            CallFailed: CUDA does not see the card, or it cannot be opened.
         """
         if uuid not in self._ordinals:
             raise CallFailed("cuDeviceGet", INVALID_DEVICE)
@@ -48,7 +48,7 @@ class Cards:
 
 @contextmanager
 def buffer(cuda: Cuda, card: Card, size: int) -> Iterator[int]:
-    """Memory of a card."""
+    """Allocates memory of a card, and frees it at the end."""
     address = cuda.allocate(card, size)
     try:
         yield address
@@ -57,7 +57,7 @@ def buffer(cuda: Cuda, card: Card, size: int) -> Iterator[int]:
 
 
 def measure_pair(cards: Cards, source: str, target: str, method: Method) -> PairMeasured:
-    """Copies from one card to another, without peer access and, if the driver allows it, with it."""
+    """Measures copies from one card to another, without peer access and, if the driver allows it, with it."""
     cuda, of, to = cards.cuda, cards.card(source), cards.card(target)
     with ExitStack() as stack:
         sent, received = (stack.enter_context(buffer(cuda, card, method.copy_bytes)) for card in (of, to))
@@ -87,13 +87,13 @@ def measure_pair(cards: Cards, source: str, target: str, method: Method) -> Pair
 
 
 class _Way:
-    """From memory of one card to memory of another."""
+    """The way from memory of one card to memory of another."""
 
     def __init__(self, cuda: Cuda, source: tuple[Card, int], target: tuple[Card, int], stream: int) -> None:
         self._cuda, self._source, self._target, self._stream = cuda, source, target, stream
 
     def intact(self, method: Method) -> bool:
-        """Whether a copy brings what was sent, as its first and its last word tell."""
+        """Returns whether a copy arrives intact, judged by its first and its last word."""
         size = method.copy_bytes
         self._cuda.fill(*self._source, size, _PATTERN)
         self._cuda.fill(*self._target, size, 0)
@@ -101,12 +101,12 @@ class _Way:
         return self._cuda.holds(*self._target, size, _PATTERN)
 
     def rates(self, method: Method, copies: int) -> list[float]:
-        """GB/s of each sample."""
+        """Returns the GB/s of each sample."""
         times = repeated(method, lambda: self._timed(method.copy_bytes, copies))
         return rates(method.copy_bytes * copies, times)
 
     def latencies(self, method: Method) -> list[float]:
-        """Microseconds of a copy of one word, one after the other, for each sample."""
+        """Returns the microseconds of one copy of a word for each sample; the copies follow one after the other."""
         times = repeated(method, lambda: self._timed(WORD_BYTES, method.latency_copies))
         return [time * 1000 / method.latency_copies for time in times]
 
@@ -119,7 +119,7 @@ class _Way:
 
 
 def timed(cuda: Cuda, card: Card, stream: int, queue: Callable[[], None]) -> float:
-    """Milliseconds that a stream of a card takes for what is queued."""
+    """Returns the milliseconds that a stream takes for the work that ``queue`` puts into it."""
     with cuda.event(card) as start, cuda.event(card) as end:
         cuda.record(start, stream)
         queue()
@@ -129,25 +129,25 @@ def timed(cuda: Cuda, card: Card, stream: int, queue: Callable[[], None]) -> flo
 
 
 def repeated(method: Method, measure: Callable[[], float]) -> list[float]:
-    """What is measured time and again, without what is thrown away."""
+    """Repeats a measurement, and returns the samples after the warm-ups."""
     return [measure() for _ in range(method.rounds)][method.warm_ups :]
 
 
 class _Watch:
-    """What the NVLinks of cards move from now on."""
+    """The watch over the bytes that NVLinks move, from its construction on."""
 
     def __init__(self) -> None:
         self._reader = CounterReader()
         self._before = self._reader.read()
 
     def moved(self, *ends: tuple[str, Direction]) -> list[int | None]:
-        """Bytes that each of these cards sent, or received, until now."""
+        """Returns the bytes that each of these cards sent or received until now."""
         after = self._reader.read()
         return [moved(self._before, after, uuid, way) for uuid, way in ends]
 
 
 def measure_set(cards: Cards, nccl: Nccl, uuids: Sequence[str], method: Method) -> SetMeasured:
-    """An all-reduce of several cards, all of this process."""
+    """Measures an all-reduce of several cards, all in this process."""
     cuda, members = cards.cuda, [cards.card(uuid) for uuid in uuids]
     with ExitStack() as stack:
         addresses = [stack.enter_context(buffer(cuda, card, method.copy_bytes)) for card in members]

@@ -1,6 +1,6 @@
-"""NCCL, as far as an all-reduce needs it: the only module that calls ``libnccl``.
+"""The part of NCCL that an all-reduce needs. Only this module loads ``libnccl``.
 
-It is never ours: the library of the container is the one whose paths count.
+The library is that of the container, never one that this project brings, because its paths are to be measured.
 """
 
 import sysconfig
@@ -14,41 +14,42 @@ from webhook.programs.verify.library import CallFailed, Library
 
 LIBRARY = "libnccl.so.2"
 _IN_WHEEL = Path("nvidia", "nccl", "lib", LIBRARY)
-"""Of the wheels nvidia-nccl-cu12 and nvidia-nccl-cu13, which PyTorch depends on."""
+"""The path of the library in the wheels nvidia-nccl-cu12 and nvidia-nccl-cu13, on which PyTorch depends."""
 FLOAT32, SUM = 7, 0
 FLOAT32_BYTES = 4
 
 
 class Nccl:
-    """The library, loaded.
+    """The loaded library. All methods raise CallFailed for calls that NCCL refuses.
 
     Raises:
-        OSError: there is none. All methods raise CallFailed for what NCCL refuses.
+        OSError: there is no such library.
     """
 
     def __init__(self) -> None:
         self.library = _load()
 
     def version(self) -> str:
-        """Such as ``2.27.3``."""
+        """Returns the version, such as ``2.27.3``."""
         number = c_int()
         self.library.call("ncclGetVersion", byref(number))
         return version_text(number.value)
 
     @contextmanager
     def all(self, ordinals: Sequence[int]) -> Iterator[list[int]]:
-        """A communicator for each of these cards, by CUDA's numbers, all in this process."""
+        """Makes a communicator for each of these cards, by CUDA's numbers, and destroys them at the end."""
         communicators = (abi.Communicator * len(ordinals))()
         self.library.call("ncclCommInitAll", communicators, len(ordinals), (c_int * len(ordinals))(*ordinals))
         try:
             yield [communicator or 0 for communicator in communicators]
         finally:
             for communicator in communicators:
-                self._destroy(communicator or 0)
+                with suppress(CallFailed):
+                    self.library.call("ncclCommDestroy", communicator or 0)
 
     @contextmanager
     def group(self) -> Iterator[None]:
-        """Calls of several cards that belong together."""
+        """Groups the calls of several cards into one operation."""
         self.library.call("ncclGroupStart")
         try:
             yield
@@ -56,23 +57,19 @@ class Nccl:
             self.library.call("ncclGroupEnd")
 
     def all_reduce(self, address: int, size: int, communicator: int, stream: int) -> None:
-        """Put the sum of 32-bit floats, in place, into a stream."""
+        """Queues an in-place sum of 32-bit floats in a stream."""
         count = size // FLOAT32_BYTES
         self.library.call("ncclAllReduce", address, address, count, FLOAT32, SUM, communicator, stream)
 
-    def _destroy(self, communicator: int) -> None:
-        with suppress(CallFailed):
-            self.library.call("ncclCommDestroy", communicator)
-
 
 def version_text(number: int) -> str:
-    """``2.27.3`` for 22703: from 2.9 on NCCL gives the minor number two digits more."""
+    """Returns the text of a version number, ``2.27.3`` for 22703. Before 2.9, numbers have four digits."""
     major, rest = divmod(number, 10000) if number >= 10000 else divmod(number, 1000)
     return f"{major}.{rest // 100}.{rest % 100}"
 
 
 def _load() -> Library:
-    """By the dynamic linker; else from a wheel beside this program."""
+    """Loads the library by the dynamic linker, or else from a wheel in this Python environment."""
     try:
         return Library(LIBRARY, abi.NCCL)
     except OSError:

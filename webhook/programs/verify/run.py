@@ -1,4 +1,4 @@
-"""One run: looks at the machine, measures step by step, and puts a report together."""
+"""One run of the measurements: it reads the machine, measures step by step, and makes a report."""
 
 import os
 from collections.abc import Callable
@@ -54,18 +54,18 @@ _OUT_OF_MEMORY = 2
 
 
 class NothingToMeasure(GpuTopologyError):
-    """There is no pair of cards here that can be measured; the text says why."""
+    """The error of a machine without a pair of cards that can be measured; the text says why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """What is asked of a run."""
+    """The options of a run."""
 
     node: str
     root: Path = Path("/")
-    """Where ``/sys`` and ``/proc`` are: in a container perhaps a mount of the host's root."""
+    """The directory that has ``/sys`` and ``/proc``: in a container perhaps a mount of the host's root."""
     gpus: tuple[int, ...] = ()
-    """Indices; all if empty."""
+    """The indices of the GPUs to measure; all if empty."""
     force: bool = False
     method: Method = field(default_factory=Method)
     step_seconds: float = 60.0
@@ -74,7 +74,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Here:
-    """What the steps that look told."""
+    """The state of this machine before the measurements."""
 
     topology: NodeTopology
     usage: dict[str, CardUsage]
@@ -82,11 +82,11 @@ class Here:
 
 
 def measured(wanted: Wanted, tell: Callable[[str], None] = lambda _: None) -> BandwidthReport:
-    """Measure this machine, in a process that ends with the call.
+    """Measures this machine, in a process that ends with the call.
 
     Args:
-        wanted: What to measure.
-        tell: Is told each step, for people who wait.
+        wanted: The options of the run.
+        tell: Called with a text before each step, for people who wait.
 
     Raises:
         NothingToMeasure: there is no pair that can be measured.
@@ -96,12 +96,12 @@ def measured(wanted: Wanted, tell: Callable[[str], None] = lambda _: None) -> Ba
 
 
 class Run:
-    """Measures this machine.
+    """One run on this machine.
 
     Args:
-        supervisor: Of the process that measures.
-        wanted: What to measure.
-        tell: Is told each step, for people who wait.
+        supervisor: The supervisor of the process that measures.
+        wanted: The options of the run.
+        tell: Called with a text before each step, for people who wait.
     """
 
     def __init__(self, supervisor: Supervisor, wanted: Wanted, tell: Callable[[str], None]) -> None:
@@ -110,7 +110,7 @@ class Run:
         self._warnings: list[Warn] = []
 
     def report(self, now: datetime) -> BandwidthReport:
-        """Measure.
+        """Measures, and returns the report.
 
         Raises:
             NothingToMeasure: there is no pair that can be measured.
@@ -191,7 +191,7 @@ class Run:
         return judged_set(cards, found, expectations.set(cards)) if isinstance(found, SetMeasured) else None
 
     def _measured(self, request: ASK, cards: list[str]) -> TOLD | None:
-        """What came of a step; one that came to nothing is noted."""
+        """Runs a step and returns its answer. A step without a measurement is added to the skipped ones."""
         self._tell(_said(request))
         try:
             found = self._supervisor.ask(request, self._wanted.step_seconds)

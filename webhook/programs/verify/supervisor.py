@@ -1,4 +1,4 @@
-"""Starts the process that measures, gives it one step at a time, and ends it when a step takes too long."""
+"""The supervisor of the process that measures: it sends one step at a time, and ends a process that takes too long."""
 
 import os
 import socket
@@ -13,11 +13,11 @@ from webhook.hardware.measurement.messages import ASK, MAX_BYTES, TOLD
 
 _ENDS_WITHIN_SECONDS = 5.0
 _MOST_ENDED = 3
-"""Processes that are ended before the rest is given up: each leaves a card that may no longer answer."""
+"""The number of ended processes after which the supervisor gives up, because each may leave a card that hangs."""
 
 
 class StepLost(Exception):
-    """A step came to no answer. The text is one of the reasons of a report."""
+    """The error of a step without an answer. Its text is one of the reasons of a report."""
 
 
 _ANSWERS: msgspec.json.Decoder[TOLD] = msgspec.json.Decoder(TOLD)
@@ -25,10 +25,10 @@ TIMED_OUT, ENDED, GIVEN_UP = "step-timed-out", "process-ended", "given-up"
 
 
 class Supervisor:
-    """The process that measures. It is started with the first step, and anew after one that was lost.
+    """The process that measures. It is started with the first step, and again after a lost step.
 
     Args:
-        pid: That the process shall have, in its PID namespace; any if None.
+        pid: The PID that the process shall have in its PID namespace; None for any.
     """
 
     def __init__(self, pid: int | None = None) -> None:
@@ -46,14 +46,14 @@ class Supervisor:
         self._end()
 
     def ask(self, request: ASK, seconds: float) -> TOLD:
-        """What comes of a step.
+        """Runs a step and returns its answer.
 
         Args:
             request: The step.
-            seconds: How long it may take.
+            seconds: The time limit of the step.
 
         Raises:
-            StepLost: it took longer, the process died, or too many steps were lost before.
+            StepLost: the step took longer, the process died, or too many steps were lost before.
         """
         answer, descriptor = self.ask_beside(request, seconds, None)
         if descriptor is not None:
@@ -61,7 +61,11 @@ class Supervisor:
         return answer
 
     def ask_beside(self, request: ASK, seconds: float, descriptor: int | None) -> tuple[TOLD, int | None]:
-        """The same with a file beside the step, and beside its answer, which is the caller's to close."""
+        """Runs a step with a file beside it; returns its answer and the file beside that, which the caller closes.
+
+        Raises:
+            StepLost: as for ``ask``.
+        """
         if self._lost >= _MOST_ENDED:
             raise StepLost(GIVEN_UP)
         channel = self._channel or self._start()
@@ -96,7 +100,7 @@ class Supervisor:
         raise StepLost(reason)
 
     def _end(self) -> bool:
-        """Whether the process has ended: not while it waits in the kernel for a driver that hangs."""
+        """Kills the process; returns whether it ended. A process that waits in the kernel for a driver does not end."""
         if self._channel:
             self._channel.close()
         process, self._channel, self._process = self._process, None, None

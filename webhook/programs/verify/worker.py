@@ -1,7 +1,8 @@
-"""The process that touches the driver: ``python -m webhook.programs.verify.worker DESCRIPTOR [PID]``.
+"""The process that calls the driver: ``python -m webhook.programs.verify.worker DESCRIPTOR [PID]``.
 
-A driver may hang, and a process that hangs in it may not even be killed. So whoever asks waits only so long
-(``webhook.programs.verify.supervisor``). What NCCL logs goes to standard output, so answers have a socket of their own.
+A driver may hang, and a process that hangs in it may not react even to SIGKILL. So the supervisor
+(``webhook.programs.verify.supervisor``) waits only for a limited time. NCCL logs to standard output, so answers have a
+socket of their own.
 """
 
 import ctypes
@@ -52,21 +53,25 @@ _SET_DEATH_SIGNAL = 1
 
 
 def no_library(name: str, error: OSError) -> NoLibrary:
-    """That a library itself is not found is what glibc's dlerror says in these words; of another it names another."""
+    """Returns the answer for a library that cannot be loaded.
+
+    If the library itself is absent, there is no further problem to report: then glibc's dlerror names this library, and
+    otherwise another one.
+    """
     said = str(error)
     is_absent = said.startswith(f"{name}: cannot open shared object file: No such file")
     return NoLibrary(library=name, problem="" if is_absent else fitted(said, MAX_TEXT))
 
 
 class Worker:
-    """Does one step after the other. Libraries are loaded when a step first needs them, and stay."""
+    """The worker, which runs one step after the other. A library is loaded by the first step that needs it."""
 
     def __init__(self) -> None:
         self.descriptor: int | None = None
-        """Of a file that came beside the step, or goes beside its answer."""
+        """The descriptor of a file that came beside the step, or goes beside its answer."""
 
     def answer(self, request: ASK) -> TOLD:
-        """What comes of one step."""
+        """Runs one step and returns its answer."""
         try:
             return self._do(request)
         except CallFailed as error:
@@ -119,12 +124,12 @@ class Worker:
 
 
 def look_at_machine(node: str, root: Path) -> Machine:
-    """What NVML and sysfs say."""
+    """Reads the machine's topology and the usage of its cards, from NVML and sysfs."""
     return Machine(topology=format_topology(discover(node=node, root=root)), usage=read_usage())
 
 
 def serve(channel: socket.socket) -> None:
-    """Answer until whoever asks has gone."""
+    """Answers requests until the other end closes the socket."""
     worker, decoder = Worker(), msgspec.json.Decoder(ASK)
     while True:
         request, descriptors, _, _ = socket.recv_fds(channel, MAX_BYTES, 1)
@@ -139,9 +144,9 @@ def serve(channel: socket.socket) -> None:
 
 
 def main() -> None:
-    """Serve the socket whose descriptor is the first argument, as the process of the second."""
+    """Serves the socket whose descriptor is the first argument, in a process with the PID of the second."""
     descriptor, pid = int(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else None
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: whoever asks decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal: the supervisor decides
     _die_with_parent()
     if pid is not None:
         become(pid)
@@ -151,7 +156,7 @@ def main() -> None:
 
 
 def _die_with_parent() -> None:
-    """Never stay behind with cards in hand."""
+    """Makes the kernel kill this process when its parent ends, so that it never keeps cards in use."""
     ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 

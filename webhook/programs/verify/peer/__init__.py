@@ -1,1 +1,1 @@
-"""Whether two pods of one node can use each other's memory, and how fast."""
+"""The trials whether two pods of one node can use each other's memory, and how fast."""

@@ -1,4 +1,4 @@
-"""The connection between the commands of two pods: a line of JSON each way, and perhaps a file beside it."""
+"""The connection between the commands of two pods, with lines of JSON and perhaps a file beside a line."""
 
 import os
 import socket
@@ -20,14 +20,14 @@ _PAUSE_SECONDS = 0.25
 
 
 class PeerLost(GpuTopologyError):
-    """The other side is not there, or no longer; the text says why."""
+    """The error of a trial without the other side, or without a usable card here; the text says why."""
 
 
 class Channel:
-    """One connection.
+    """One connection to the other side.
 
     Args:
-        connection: Of either kind; with the deadline of each read and write set.
+        connection: A TCP or UNIX socket, with the timeout of each read and write set.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -37,10 +37,10 @@ class Channel:
         self.carries_files = connection.family == socket.AF_UNIX
 
     def tell(self, word: WORD, file: int | None = None) -> None:
-        """Send a word.
+        """Sends a word.
 
         Raises:
-            PeerLost: the other side takes nothing.
+            PeerLost: the word cannot be sent.
         """
         line = msgspec.json.encode(word) + b"\n"
         try:
@@ -53,11 +53,11 @@ class Channel:
             raise PeerLost(f"{_PEER} cannot be told anything: {error}") from None
 
     def hear(self) -> WORD:
-        """The next word.
+        """Receives the next word.
 
         Raises:
-            PeerLost: there is none.
-            FormatError: it is none of the protocol, or too long.
+            PeerLost: no word came.
+            FormatError: the word is not of the protocol, or too long.
         """
         while b"\n" not in self._read:
             if len(self._read) > MAX_LINE:
@@ -70,12 +70,12 @@ class Channel:
             raise FormatError(_PEER, expected="a word of the protocol", found=shape_problem(error)) from None
 
     def file(self) -> int | None:
-        """The file that came last, which is the caller's to close; none twice."""
+        """Returns the file that came last, once. The caller must close it."""
         found, self._file = self._file, None
         return found
 
     def close(self) -> None:
-        """End the connection."""
+        """Closes the connection."""
         self._keep(None)
         self._socket.close()
 
@@ -102,14 +102,14 @@ class Channel:
 
 @contextmanager
 def listening(address: str, seconds: float) -> Iterator[Channel]:
-    """Wait for the other pod.
+    """Waits for the connection of the other pod.
 
     Args:
         address: ``HOST:PORT``, or the path of a UNIX socket in a directory that both pods have.
-        seconds: For the connection, and for each word.
+        seconds: The time limit of the connection, and of each word.
 
     Raises:
-        PeerLost: nothing comes, or the address cannot be had.
+        PeerLost: no connection came, or the address cannot be used.
     """
     try:
         with _listener(address) as listener:
@@ -127,7 +127,7 @@ def listening(address: str, seconds: float) -> Iterator[Channel]:
 
 @contextmanager
 def connected(address: str, seconds: float) -> Iterator[Channel]:
-    """Reach the pod that listens, once it does: of two pods either may start first; see ``listening``."""
+    """Connects to the pod that listens; waits for it, because either pod may start first (see ``listening``)."""
     try:
         connection = _awaited(address, seconds)
     except (OSError, OverflowError, ValueError) as error:
@@ -144,7 +144,7 @@ def _awaited(address: str, seconds: float) -> socket.socket:
     while True:
         try:
             return _connection(address, seconds)
-        except (ConnectionRefusedError, FileNotFoundError, socket.gaierror):  # a name in DNS comes with the pod
+        except (ConnectionRefusedError, FileNotFoundError, socket.gaierror):  # DNS has a pod's name once it runs
             if monotonic() + _PAUSE_SECONDS > until:
                 raise
         sleep(_PAUSE_SECONDS)

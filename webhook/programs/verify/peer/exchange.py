@@ -1,6 +1,6 @@
-"""Both sides of a trial: one pod offers memory in each way that there is, the other uses it.
+"""The two sides of a trial: one pod offers memory by each kind of handle, and the other pod uses it.
 
-The processes that touch the cards are those of ``verify.supervisor``, so that each trial can have its own PIDs.
+The processes of ``verify.supervisor`` use the cards, so that each trial can have its own PIDs.
 """
 
 import os
@@ -44,26 +44,26 @@ from webhook.programs.verify.supervisor import StepLost, Supervisor
 from webhook.words.errors import FormatError
 
 _AHEAD = 64
-"""PIDs between the greater of both and the one that both shall have: those that the machine gives out meanwhile."""
+"""The distance from the greater PID of both sides to the common one, for processes that start in the time between."""
 _ATTEMPTS = 3
 NEEDS_UNIX_SOCKET, NO_SUCH_PID = "a file needs a UNIX socket", "no process got that PID"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
-    """One pod."""
+    """The pod of one side."""
 
     cards: Sequence[str]
-    """UUIDs that it may use."""
+    """The UUIDs of the cards that the pod may use."""
     seconds: float
-    """For each step."""
+    """The time limit of each step."""
     method: Method
 
     def pid(self) -> int:
-        """Of a process that is started now.
+        """Starts a process and returns its PID.
 
         Raises:
-            PeerLost: none can be.
+            PeerLost: no process can be started.
         """
         with Supervisor() as process:
             return _pid_of(process, self.seconds)
@@ -71,19 +71,21 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Met:
-    """What both sides know of each other."""
+    """The result of all trials, known to both sides."""
 
     card: str
-    """That is offered."""
+    """The UUID of the offered card."""
     visible: bool
+    """Whether the side that takes sees the offered card."""
     outcomes: tuple[Outcome, ...]
 
 
 def offer_all(side: Side, channel: Channel) -> Met:
-    """Offer memory in each way, and hear what became of it.
+    """Offers memory by each kind of handle, and receives the results.
 
     Raises:
-        PeerLost: the other side goes away, or says what is not of the protocol (FormatError).
+        PeerLost: the other side is gone.
+        FormatError: the other side does not keep to the protocol.
     """
     hello = _greet(side, channel)
     card = next((card for card in side.cards if card in hello.cards), side.cards[0])
@@ -99,7 +101,7 @@ def offer_all(side: Side, channel: Channel) -> Met:
 
 
 def take_all(side: Side, channel: Channel) -> Met:
-    """Use memory that the other side offers, and tell what became of it; raises what ``offer_all`` does."""
+    """Uses the memory that the other side offers, and sends the results. Raises the errors of ``offer_all``."""
     _greet(side, channel)
     outcomes: list[Outcome] = []
     card, wanted = "", None
@@ -122,7 +124,7 @@ def take_all(side: Side, channel: Channel) -> Met:
 
 
 def check_handle(trial: Trial) -> None:
-    """Raises FormatError if the handle is none of its kind: CUDA would read it as one."""
+    """Raises FormatError if the handle does not fit its kind, because CUDA would read it all the same."""
     wanted = "no handle" if trial.kind is HandleKind.POSIX_FD else "a handle of 64 bytes"
     found = "a handle of 64 bytes" if trial.handle else "no handle"
     if found != wanted:
@@ -261,10 +263,10 @@ def _not_tried(word: NoTrial) -> Outcome:
 
 
 def visible_cards(seconds: float) -> list[str]:
-    """UUIDs of the cards that CUDA sees here.
+    """Returns the UUIDs of the cards that CUDA sees here.
 
     Raises:
-        PeerLost: none.
+        PeerLost: CUDA sees no card.
     """
     try:
         with Supervisor() as process:
@@ -279,10 +281,10 @@ def visible_cards(seconds: float) -> list[str]:
 
 
 def free_cards(cards: Sequence[str], look: LookAtMachine, seconds: float) -> list[str]:
-    """Those of some cards that no process uses, as far as NVML tells.
+    """Returns those of ``cards`` that no process uses, as far as NVML reports processes.
 
     Raises:
-        PeerLost: none of them is free, or NVML does not tell.
+        PeerLost: no card is free, or NVML gives no answer.
     """
     try:
         with Supervisor() as process:

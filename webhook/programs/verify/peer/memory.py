@@ -1,7 +1,7 @@
-"""Memory of a card that two processes use: three kinds of handles, offered and taken.
+"""The memory of a card that two processes share, by three kinds of handles.
 
-Memory of CUDA IPC has 64 bytes of handle for the whole allocation. The other two are of CUDA's virtual memory: a file
-descriptor, or 64 bytes of FABRIC.
+A handle of CUDA IPC has 64 bytes for the whole allocation. The other two kinds belong to CUDA's virtual memory: a file
+descriptor, or a FABRIC handle of 64 bytes.
 """
 
 from collections.abc import Iterator
@@ -22,14 +22,14 @@ _PINNED, _ON_DEVICE, _READ_WRITE, _MINIMUM = 1, 1, 3, 0
 _LAZY_PEER_ACCESS = 1
 """``CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS``."""
 _NO_FILE = 304
-"""``CUDA_ERROR_OPERATING_SYSTEM``: a handle came without its file."""
+"""``CUDA_ERROR_OPERATING_SYSTEM``, for a handle that came without its file."""
 
 
 class Sharing:
-    """Offers and takes memory. What was offered stays until the process ends.
+    """The two sides of shared memory. Offered memory stays allocated until the process ends.
 
     Args:
-        cards: Those that CUDA sees.
+        cards: The cards that CUDA sees.
     """
 
     def __init__(self, cards: Cards) -> None:
@@ -37,7 +37,7 @@ class Sharing:
         self._call = cards.cuda.library.call
 
     def offer(self, uuid: str, kind: HandleKind, size: int) -> tuple[bytes, int | None]:
-        """Memory that holds a known pattern, as a handle: its bytes, or the descriptor of a file."""
+        """Allocates memory with a known pattern; returns its handle, as bytes or as the descriptor of a file."""
         card = self._cards.card(uuid)
         if kind is HandleKind.IPC:
             address = self._cuda.allocate(card, size)
@@ -48,7 +48,7 @@ class Sharing:
         return self._offer_virtual(card, kind, size)
 
     def take(self, request: Take, descriptor: int | None) -> Taken:
-        """Copy from memory that another process offered."""
+        """Copies from memory that another process offered, and measures it."""
         card = self._cards.card(request.card)
         with self._mapped(card, request, descriptor) as source, buffer(self._cuda, card, request.size) as target:
             self._cuda.fill(card, target, request.size, 0)
@@ -90,7 +90,7 @@ class Sharing:
             self._call("cuMemImportFromShareableHandle", byref(found), byref(fabric), _TYPES[request.kind])
         elif descriptor is None:
             raise CallFailed("cuMemImportFromShareableHandle", _NO_FILE)
-        else:  # the driver takes the number itself for the pointer
+        else:  # the driver expects the number of the descriptor in place of a pointer
             self._call("cuMemImportFromShareableHandle", byref(found), c_void_p(descriptor), _TYPES[request.kind])
         try:
             yield found.value
@@ -109,7 +109,7 @@ class Sharing:
                 self._call("cuMemAddressFree", address, size)
 
     def _map(self, card: Card, handle: int, size: int) -> int:
-        """Where the card finds the memory from now on."""
+        """Maps the memory for the card, and returns its address."""
         address = abi.DevicePointer()
         self._call("cuMemAddressReserve", byref(address), size, 0, 0, 0)
         self._call("cuMemMap", address, size, 0, handle, 0)

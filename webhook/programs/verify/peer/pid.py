@@ -1,22 +1,22 @@
-"""A process with a PID of one's choice.
+"""The start of a process with a chosen PID.
 
-CUDA seems to take equal PID values for one process, whatever the PID namespaces. In a namespace of one's own PIDs are
-given out in order, so forking often enough arrives at any that is still to come.
+CUDA seems to take equal PID values for one process, even in different PID namespaces. The PIDs of a namespace are given
+out in order, so enough forks reach any PID that was not given out yet.
 """
 
 import os
 import sys
 
 _MOST = 5000
-"""Processes on the way: about two seconds."""
+"""The most processes to start; they take about two seconds."""
 MISSED = 3
-"""Exit code where the PID was not reached."""
+"""The exit code if the PID was not reached."""
 
 
 def become(pid: int) -> None:
-    """Return in a process with that PID; the one that called waits for it and ends as it does.
+    """Returns in a child process that has the PID. The calling process waits for it and ends with its exit code.
 
-    Where another process has that PID, or too many are before it, the process ends with ``MISSED``.
+    If the PID is passed over, or too many PIDs come before it, the calling process ends with ``MISSED``.
     """
     for _ in range(_MOST):
         child = os.fork()

@@ -1,7 +1,7 @@
-"""What two commands tell each other, and what comes of it: ``gpu.topology/v1 PeerReport``.
+"""The protocol between the commands of two pods, and its result, ``gpu.topology/v1 PeerReport``.
 
-The other side is a program in another pod. It is believed nothing but what stands here: a message has one line of
-JSON, every number and text has a bound, and nothing of it is run or opened.
+The other side is a program in another pod, which is not trusted. Only the messages declared here are accepted: each is
+one line of JSON, every number and text has a bound, and no content is run or opened.
 """
 
 from enum import StrEnum
@@ -17,19 +17,19 @@ from webhook.words import names
 PROTOCOL = 1
 MAX_LINE = 8192
 SIZE = 64 * 1024 * 1024
-"""Bytes of memory that is offered: a multiple of what CUDA maps at once."""
+"""The bytes of offered memory, a multiple of CUDA's granularity."""
 _Pid = Annotated[int, Meta(ge=1, le=2**22)]
-"""Linux gives out no greater one: PID_MAX_LIMIT."""
+"""A PID, at most the limit of Linux (PID_MAX_LIMIT)."""
 _Code = Annotated[int, Meta(ge=-1, le=2**31)]
 _Handle = Annotated[str, Meta(max_length=128, pattern="^([0-9a-f]{128})?$")]
 _Reason = Annotated[str, Meta(max_length=MAX_TEXT, pattern="^[ -~]*$")]
 _Card = Annotated[str, Meta(min_length=1, max_length=64, pattern="^[A-Za-z0-9-]*$")]
-"""Both stand in the report as they came, and reports are shown in terminals."""
+"""The UUID of a card. Like ``_Reason``, it is copied into the report, and reports are shown in terminals."""
 _Function = Annotated[str, Meta(max_length=64, pattern="^[A-Za-z0-9_]*$")]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag=lambda name: name):
-    """One line."""
+    """A message, which is one line of JSON."""
 
 
 class Hello(Message, frozen=True, kw_only=True):
@@ -37,25 +37,25 @@ class Hello(Message, frozen=True, kw_only=True):
 
     protocol: int
     pid: _Pid
-    """Of the process that would use the cards, in its own namespace."""
+    """The PID of a process that could use the cards, in its own namespace."""
     cards: Annotated[list[_Card], Meta(max_length=MAX_CARDS)]
-    """That CUDA sees there."""
+    """The UUIDs of the cards that the side may use."""
 
 
 class Trial(Message, frozen=True, kw_only=True):
-    """Memory is offered; the descriptor of a file comes beside it."""
+    """The offer of memory. If its handle is a file, the descriptor is sent beside the message."""
 
     kind: HandleKind
     pids_equal: bool
-    """As it shall be."""
+    """Whether both processes shall have the same PID value."""
     pid: _Pid
-    """Of the process that offers."""
+    """The PID of the process that offers."""
     card: _Card
     handle: _Handle
 
 
 class NoTrial(Message, frozen=True, kw_only=True):
-    """Memory could not be offered."""
+    """The message that memory could not be offered."""
 
     kind: HandleKind
     pids_equal: bool
@@ -65,12 +65,12 @@ class NoTrial(Message, frozen=True, kw_only=True):
 
 
 class Result(Message, frozen=True, kw_only=True):
-    """What became of memory that was offered."""
+    """The result of one offer."""
 
     pid: _Pid | None
-    """Of the process that used it, or would have."""
+    """The PID of the process that used the memory, or tried to; None if there was none."""
     reason: _Reason = ""
-    """Why it was not used; empty if it was."""
+    """Why the memory was not used; empty if it was used."""
     function: _Function = ""
     code: _Code = 0
     gbps: Samples = []
@@ -78,11 +78,11 @@ class Result(Message, frozen=True, kw_only=True):
 
 
 class Done(Message, frozen=True, kw_only=True):
-    """No more trials."""
+    """The end of all trials."""
 
 
 class PreparePid(Message, frozen=True, kw_only=True):
-    """The next trial is with this PID on both sides."""
+    """The announcement that both processes of the next trial shall have this PID."""
 
     pid: _Pid
 
@@ -91,11 +91,11 @@ WORD = Hello | Trial | NoTrial | Result | Done | PreparePid
 
 
 class PeerVerdict(StrEnum):
-    """On one kind of handle."""
+    """The verdict on one kind of handle."""
 
     WORKS = "works"
     REFUSED = "refused"
-    """By the driver: function and code say how."""
+    """The driver refused a call; function and code of the outcome name it."""
     WRONG_DATA = "wrong-data"
     NOT_TRIED = "not-tried"
 
@@ -106,7 +106,7 @@ class Outcome(
     kw_only=True,
     rename={"pids_equal": "pidsEqual", "offerer_pid": "offererPid", "taker_pid": "takerPid", "gbps": "samplesGBps"},
 ):
-    """What came of one kind of handle, with equal or different PIDs."""
+    """The outcome for one kind of handle, with equal or different PIDs."""
 
     kind: HandleKind
     pids_equal: bool
@@ -122,19 +122,19 @@ class Outcome(
 class PeerReport(
     msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion", "same_cards": "offeredCardVisible"}
 ):
-    """One run of two pods, as both of them tell it."""
+    """The report of one run of two pods. Both pods write one."""
 
     api_version: str = names.PREFIX + "v1"
     kind: str = "PeerReport"
     node: Text
     time: Text
     card: Text | None
-    """That was offered."""
+    """The UUID of the offered card."""
     same_cards: bool
-    """Whether the other pod sees it."""
+    """Whether the pod that takes sees the offered card."""
     outcomes: list[Outcome]
 
 
 def format_peer_report(report: PeerReport) -> str:
-    """The JSON form."""
+    """Returns the report as JSON."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
