@@ -58,7 +58,7 @@ class House:
         return {path for path in self.tests if path in found or path.startswith(below)}
 
     def _of_same_name(self, changed: str) -> set[str]:
-        """Returns the tests in the folder of the same name as a module's package, or as the deepest package around it."""
+        """Returns the tests in the folder with the name of a module's package, or of the deepest package around it."""
         for folder in PurePosixPath("tests", changed.removeprefix("webhook/")).parents[:-2]:
             if not changed.startswith("tests/") and (found := {path for path in self.tests if _is_in(folder, path)}):
                 return found

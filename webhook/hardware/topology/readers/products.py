@@ -13,7 +13,7 @@ class Product:
     """The common facts of all GPUs of one name. The defaults mean that nothing is known."""
 
     compute_capability: str = ""
-    """Such as ``9.0``."""
+    """Compute capability such as ``9.0``."""
     pcie: Pcie | None = None
     """The highest generation and width of its link; None if the data sheets differ or do not say, and for laptops."""
     cpu_arch: str = ""

@@ -130,15 +130,15 @@ def _assumptions(gpus: Sequence[Gpu]) -> Iterator[str]:
 
 def _gpu(index: int, found: SmiMatrix, listed: ListedGpu | None) -> Gpu:
     name = listed.name if listed else ""
-    known = product(name)
+    known, affinity = product(name), found.affinities[index]
     return Gpu(
         index=index,
         uuid=listed.uuid if listed else "",
         name=name,
         compute_capability=known.compute_capability,
-        numa_node=_numa_node(found.affinities[index]),
-        own_numa_node=_own_numa_node(found.affinities[index]),
-        cpu_affinity=found.affinities[index].get(CPU_AFFINITY, ""),
+        numa_node=_numa_node(affinity),
+        own_numa_node=int(affinity[GPU_NUMA_ID]) if GPU_NUMA_ID in affinity else None,
+        cpu_affinity=affinity.get(CPU_AFFINITY, ""),
         mig_mode=MigMode.ENABLED if listed and listed.mig else MigMode.UNSUPPORTED,
         pcie=known.pcie,
         distance=found.distance(f"GPU{index}"),
@@ -154,10 +154,6 @@ def _numa_node(values: Mapping[str, str]) -> int | None:
     nodes = values.get(NUMA_AFFINITY, "")
     first = re.match(r"\d+", nodes)
     return int(first[0]) if first and (GPU_NUMA_ID in values or first[0] == nodes) else None
-
-
-def _own_numa_node(values: Mapping[str, str]) -> int | None:
-    return int(values[GPU_NUMA_ID]) if GPU_NUMA_ID in values else None
 
 
 def _cpus(gpus: list[Gpu], found: SmiMatrix) -> tuple[Cpu, ...]:
