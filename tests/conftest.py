@@ -1,6 +1,6 @@
-"""For all tests: how much hypothesis looks at, programs from Go, a browser, and an environment that names no proxy.
+"""Settings of all tests: profiles of hypothesis, the plugins of the tests, and an environment without proxies.
 
-``--hypothesis-profile=explore`` makes hypothesis look at more, ``quick`` at less.
+``--hypothesis-profile=explore`` makes hypothesis try more inputs, ``quick`` fewer.
 """
 
 import pytest
@@ -29,7 +29,7 @@ settings.load_profile("house")
 
 @pytest.fixture
 def without_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked for on this machine is asked for directly, whatever its user has set."""
+    """Removes the proxies of the user from the environment, so that requests on this machine are direct."""
     for name in ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)

@@ -1,4 +1,4 @@
-"""How an admission is judged: by applying the patch with a foreign library, and by the laws that hold for every pod."""
+"""The judgement of an admission: a foreign library applies the patch, and the laws for every pod are checked."""
 
 import copy
 import json
@@ -29,7 +29,7 @@ HAMI_2_10_0 = ClusterFacts(hami=Version(2, 10), kubernetes=Version(1, 33, 2))
 
 
 def policy(**settings: Any) -> AdmitPolicy:
-    """The policy of a configuration file with these settings."""
+    """Returns the policy of a configuration file with these settings."""
     return admit_policy(parse_config(settings), version="0.1.0")
 
 
@@ -42,10 +42,10 @@ def judge(
     nodes: Nodes = unknown_nodes,
     claim_specs: Mapping[str, ClaimSpec | None] = NO_SPECS,
 ) -> tuple[Outcome, dict[str, Any]]:
-    """Admit a pod; returns the outcome and the pod afterwards.
+    """Admits a pod. Returns the outcome and the pod afterwards.
 
-    Checks what must hold for every pod: the input is unchanged, the patch applies, and admitting the result again gives
-    no patch.
+    Checks the laws for every pod: the input is unchanged, the patch applies, admitting the result again gives no patch
+    and the same answer, and warnings have fewer than 120 characters.
     """
     rules = rules or policy()
     original = copy.deepcopy(pod)
@@ -65,10 +65,10 @@ def judge(
 
 
 def load(path: Path) -> Any:
-    """One YAML document."""
+    """Reads a file with one YAML document."""
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def load_optional(path: Path, default: Any) -> Any:
-    """One YAML document, or ``default`` where there is no file."""
+    """Reads a file with one YAML document; returns ``default`` if there is no file."""
     return load(path) if path.exists() else default

@@ -1,4 +1,4 @@
-"""Laws of a property test: a value is drawn once, and all laws of what it leads to are checked."""
+"""The laws of a property test: a value is drawn once, and all laws are checked with it."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 def check_laws(laws: Iterable[Callable[[T], None]], value: T) -> None:
-    """Check each law, a function that fails where it does not hold; the failure names the law.
+    """Checks each law, a function that raises if it does not hold for the value. The failure names the law.
 
     Raises:
         AssertionError: a law does not hold for this value.

@@ -1,13 +1,14 @@
-"""``python -m tests.near``: runs the tests of what changed and of all that imports it, and says why each was chosen.
+"""``python -m tests.near``: runs the tests of changed files and of all that imports them, and says why each was chosen.
 
-What changed is what differs from the branch ``main`` where both parted, with all that is not committed. A test is near
+Changed files are those that differ from the common ancestor with the branch ``main``, uncommitted ones included. A test
+is near a changed file if it
 
-- that imports a changed module, also through others;
-- in the folder of the same name: ``tests/cli`` for ``webhook/cli``, whose program the tests run without importing it;
-- below a ``conftest.py`` that changed or imports what changed;
-- that names a changed file that is no module, or one of its folders, the deepest that any test names.
+- imports the changed module, also through other modules;
+- is in the folder of the same name: ``tests/cli`` for ``webhook/cli``, whose program the tests run but do not import;
+- is below a ``conftest.py`` that changed or imports the changed module;
+- names the changed file, if that is no module, or the deepest of its folders that any test names.
 
-Tests in ``tests/control_plane`` are named, and run with ``--cluster`` only.
+Tests in ``tests/control_plane`` are listed, and run only with ``--cluster``.
 """
 
 import argparse
@@ -23,15 +24,15 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("webhook", "certs", "tests", "bench")
 CONTROL_PLANE = "tests/control_plane/"
 SHOWN = 8
-"""Lines of each list that are printed."""
+"""The most lines of each list that are printed."""
 
 
 @dataclass(frozen=True)
 class House:
-    """What is known of the checkout.
+    """The checkout: its modules and their imports.
 
     Attributes:
-        importers: The modules that import a module, also through others.
+        importers: Returns the modules that import a module, also through others.
         texts: The text of each module, by its path.
     """
 
@@ -44,7 +45,7 @@ class House:
         return sorted(path for path in self.texts if _is_test(path))
 
     def near(self, changed: str) -> set[str]:
-        """The paths of the modules with tests that are near a changed file."""
+        """Returns the paths of the modules with tests that are near a changed file."""
         if not changed.endswith(".py") or not changed.startswith(tuple(f"{package}/" for package in PACKAGES)):
             return self._with_importers(self._naming(changed))
         return self._with_importers({changed}) | self._of_same_name(changed)
@@ -57,14 +58,14 @@ class House:
         return {path for path in self.tests if path in found or path.startswith(below)}
 
     def _of_same_name(self, changed: str) -> set[str]:
-        """Tests in the folder named as the package of a module of the product, or as the deepest package around it."""
+        """Returns the tests in the folder with the name of a module's package, or of the deepest package around it."""
         for folder in PurePosixPath("tests", changed.removeprefix("webhook/")).parents[:-2]:
             if not changed.startswith("tests/") and (found := {path for path in self.tests if _is_in(folder, path)}):
                 return found
         return set()
 
     def _naming(self, changed: str) -> set[str]:
-        """Modules of the tests that name a file: its whole path, else its name, else the deepest folder around it."""
+        """Returns the test modules that name a file: its whole path, else its name, else its deepest named folder."""
         path = PurePosixPath(changed)
         names = [changed, path.name, *(folder.name for folder in path.parents if folder.name not in {"", "tests"})]
         ours = {module: text for module, text in self.texts.items() if module.startswith("tests/")}
@@ -96,10 +97,10 @@ def _git(*arguments: str) -> list[str]:
 
 
 def changed_files(base: str = "") -> tuple[str, list[str]]:
-    """The commit with which the checkout is compared, and the files that differ from it.
+    """Returns the commit with which the checkout is compared, and the files that differ from it.
 
     Raises:
-        LookupError: git does not know the commit, or is not there.
+        LookupError: git does not know the commit, or git is missing.
     """
     parted = (
         [] if base else next(filter(None, (_git("merge-base", each, "HEAD") for each in ("origin/main", "main"))), [])
@@ -112,10 +113,7 @@ def changed_files(base: str = "") -> tuple[str, list[str]]:
 
 
 def read_house() -> House:
-    """The checkout as it is.
-
-    A module that git does not know yet is part of it.
-    """
+    """Reads the checkout, with modules that git does not know yet."""
     graph = grimp.build_graph(*PACKAGES, include_external_packages=False, cache_dir=".import_linter_cache")
     texts = {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
@@ -130,13 +128,13 @@ def read_house() -> House:
 
 
 def shortened(lines: Sequence[str]) -> list[str]:
-    """The first lines, and how many there are beside them."""
+    """Returns the first lines, and the number of the others."""
     rest = len(lines) - SHOWN
     return list(lines) if rest <= 1 else [*lines[:SHOWN], f"and {rest} more"]
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit code: that of pytest, or 0 where there is nothing to run."""
+    """Runs the command. Returns the exit code of pytest, 0 if there is nothing to run, or 2 for a wrong commit."""
     parser = argparse.ArgumentParser(prog="python -m tests.near", description=__doc__.partition("\n")[0])
     parser.add_argument("--base", default="", help="the commit to compare with")
     parser.add_argument("--list", action="store_true", help="print the modules with tests, and run none")
@@ -170,7 +168,7 @@ def main(arguments: list[str]) -> int:
 
 
 def told(near: set[str]) -> str:
-    """How many tests are near a file, and which if they are few."""
+    """Returns the names of the tests that are near a file, or their number if there are more than three."""
     names = sorted(near)
     return ", ".join(names) if 0 < len(names) <= 3 else f"{len(names) or 'no'} modules with tests"
 

@@ -1,4 +1,4 @@
-"""How the tests are shared out among the processes of ``pytest -n``: what is expensive to set up is set up once."""
+"""The distribution of the tests among the processes of ``pytest -n``, so that expensive things are set up only once."""
 
 import pytest
 from xdist.remote import Producer
@@ -20,11 +20,11 @@ FIRST = (
     "tests/decisions/admit/test_laws.py",
     "tests/insight/explain/test_laws.py",
 )
-"""What takes longest, so that no process waits for another in the end."""
+"""The longest units of work. They start first, so that no process waits for another at the end."""
 
 
 class ByExpense(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """Gives a process whole files, and all tests of one cluster with HAMi."""
+    """A scheduler that gives a process whole files, or all tests that share clusters."""
 
     def _split_scope(self, nodeid: str) -> str:
         return unit(nodeid)
@@ -37,7 +37,7 @@ class ByExpense(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type
 
 
 def unit(test: str) -> str:
-    """The unit of work to which the test of this id belongs."""
+    """Returns the unit of work of the test with this id."""
     path, _, name = test.partition("::")
     if path.startswith(CLUSTERS):
         return f"{CLUSTERS}{'2.9.0' if '2.9.0' in name else '2.10.0'}"
@@ -47,5 +47,5 @@ def unit(test: str) -> str:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByExpense:
-    """Whatever ``--dist`` says: with any other, several processes would start the same clusters."""
+    """Returns the scheduler for every value of ``--dist``: with others, several processes would start one cluster."""
     return ByExpense(config, log)

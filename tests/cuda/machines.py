@@ -1,6 +1,6 @@
-"""Machines as CUDA and NCCL show them: what the stubs of both play, beside the same machine for NVML.
+"""Machines as CUDA and NCCL show them: the description that the stubs of both play, beside the machine of NVML.
 
-Rates are those of the topology's model, unless a test says otherwise.
+Rates are those of the topology's model, unless a test changes them.
 """
 
 from collections.abc import Sequence
@@ -19,61 +19,61 @@ STAGED = 9.0
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """From one card to another."""
+    """The way from one card to another."""
 
     gbps: float
     over: str = "pcie"
-    """``nvlink``; ``pcie``; ``half``: NVLink, whose counters rise by half of the bytes."""
+    """``nvlink``, ``pcie``, or ``half``: NVLink whose counters rise by half of the bytes."""
     access: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Cards with the ways between them. Cards are named by NVML's indices."""
+    """The cards of a machine with the ways between them. Cards are named by their NVML indices."""
 
     machine: Machine
     ways: dict[tuple[int, int], Way]
     set_way: Way
     order: tuple[int, ...]
-    """CUDA's: the fastest first, which here is the last."""
+    """CUDA's order of the cards: the fastest first, which here is the last one."""
     counters: bool = True
     """Whether the driver counts bytes over NVLink."""
     lines: tuple[str, ...] = ()
-    """More lines of the stub of CUDA: ``hang cuMemcpyPeerAsync 10``."""
+    """Further lines of the description for the stub of CUDA: ``hang cuMemcpyPeerAsync 10``."""
 
     def with_way(self, one: int, other: int, way: Way) -> "Bench":
-        """In one direction."""
+        """Returns the bench with another way in one direction."""
         return replace(self, ways={**self.ways, (one, other): way})
 
     def with_ways(self, one: int, other: int, way: Way) -> "Bench":
-        """In both."""
+        """Returns the bench with another way in both directions."""
         return self.with_way(one, other, way).with_way(other, one, way)
 
     def with_set(self, way: Way) -> "Bench":
-        """All-reduces are as fast as that, and go that way."""
+        """Returns the bench with all-reduces that have the rate and the way of ``way``."""
         return replace(self, set_way=way)
 
     def with_lines(self, *lines: str) -> "Bench":
-        """More of what the stub understands."""
+        """Returns the bench with further lines of the stub's description."""
         return replace(self, lines=(*self.lines, *lines))
 
     def without_counters(self) -> "Bench":
-        """A driver that has none."""
+        """Returns the bench with a driver that has no counters."""
         return replace(self, counters=False)
 
     def seeing(self, *cards: int) -> "Bench":
-        """CUDA sees these cards alone."""
+        """Returns the bench with a CUDA that sees only these cards."""
         return replace(self, order=cards)
 
     def on(self, machine: Machine) -> "Bench":
-        """The same ways, while NVML shows something else."""
+        """Returns the bench with the same ways and another machine of NVML."""
         return replace(self, machine=machine)
 
 
 def bench(machine: Machine, directory: Path) -> Bench:
-    """All ways of a machine are as fast as its topology says, and NVLink carries what it should.
+    """Returns the bench of a machine whose ways have the rates of its topology, with NVLink where it should be used.
 
-    NVML must be played already: it tells the topology.
+    The stub of NVML must play the machine already, because the topology is read from it.
     """
     topology = discover(node=machine.name, root=directory)
     connections, indices = Connections(topology), [gpu.index for gpu in topology.gpus]
@@ -89,7 +89,7 @@ def bench(machine: Machine, directory: Path) -> Bench:
 
 
 def write_bench(found: Bench, directory: Path) -> tuple[Path, Path]:
-    """Writes the descriptions of both stubs; gives NVML's and CUDA's."""
+    """Writes the descriptions of both stubs. Returns the paths of NVML's and of CUDA's."""
     traffic = directory / "traffic"
     counting = (f"traffic {traffic}",) if found.counters else ()
     nvml = write_machine(found.machine.with_lines(*counting), directory)
@@ -99,7 +99,7 @@ def write_bench(found: Bench, directory: Path) -> tuple[Path, Path]:
 
 
 def description_of(found: Bench, traffic: Path) -> Sequence[str]:
-    """What the stub of CUDA reads."""
+    """Returns the lines of the description that the stub of CUDA reads."""
     cards = found.machine.cards
     return [
         "version 12080",

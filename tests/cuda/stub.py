@@ -1,4 +1,4 @@
-"""Puts the stubs of CUDA and NCCL where the driver's library and the container's would be, for processes of a test."""
+"""The stubs of CUDA and NCCL in place of the libraries of the driver and of the container, for processes of a test."""
 
 from collections.abc import Callable
 from functools import cache
@@ -33,25 +33,25 @@ def _compiled(directory: Path, *, nccl: bool) -> Path:
 
 @pytest.fixture(scope="session")
 def cuda_libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directory with the stubs of NVML, CUDA and NCCL: the LD_LIBRARY_PATH of a process that shall find them."""
+    """The directory with the stubs of NVML, CUDA and NCCL: the LD_LIBRARY_PATH of a process that shall find them."""
     return _compiled(tmp_path_factory.getbasetemp(), nccl=True)
 
 
 @pytest.fixture(scope="session")
 def cuda_without_nccl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same without NCCL."""
+    """The directory with the stubs of NVML and CUDA, without NCCL."""
     return _compiled(tmp_path_factory.getbasetemp(), nccl=False)
 
 
 @pytest.fixture
 def bench_of(play: Play) -> Callable[[Machine], Bench]:
-    """A machine whose ways are as its topology says."""
+    """A function that returns the bench of a machine whose ways have the rates of its topology."""
     return lambda machine: bench(machine, play(machine))
 
 
 @pytest.fixture
 def play_bench(cuda_libraries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlayBench:
-    """Processes that start from now on find these cards."""
+    """A function that makes the processes that start after its call find the cards of a bench."""
     numbers = count(1)
 
     def start(found: Bench) -> Path:

@@ -1,1 +1,1 @@
-"""Programs that the tests run and others wrote: found, or built with Go and kept for the next run."""
+"""Programs of other projects that the tests run: found, or built with Go and kept for the next run."""

@@ -1,4 +1,4 @@
-"""``python -m tests.go_programs [NAME...]``: builds what the tests need ahead of time, one program after the other."""
+"""``python -m tests.go_programs [NAME...]``: builds the programs of the tests ahead of time, one after the other."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from tests.go_programs.catalogue import ALL
 
 
 def main(names: list[str]) -> int:
-    """Prints the paths of the executables, or why there is none; returns the exit code."""
+    """Prints the path of each executable, or why it is missing. Returns the exit code."""
     known = [program.name for program in ALL]
     if unknown := [name for name in names if name not in known]:
         print(f"unknown: {', '.join(unknown)}; expected some of {', '.join(known)}", file=sys.stderr)

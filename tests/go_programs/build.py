@@ -17,19 +17,20 @@ REQUIREMENT = re.compile(r"^(?:require )?\s*(\S+) (v(\d+)\.(\d+)\S*)(?: // indir
 
 @dataclass(frozen=True)
 class GoProgram:
-    """What is built.
+    """A Go program and the way to build it.
 
     Attributes:
-        name: Of the executable.
+        name: Name of the executable.
         package: Import path of its package ``main``.
-        modules: A directory with the ``go.mod`` and ``go.sum`` that say which versions it is built from, and with what
+        modules: A directory with the ``go.mod`` and ``go.sum`` that determine the versions, and with the modules that
             their ``replace`` lines name.
-        cgo: Whether it is built with the C compiler.
+        cgo: Whether the program is built with the C compiler.
         tags: Build tags.
-        stamps: Go variables of type string and what the linker puts there; ``{version}``, ``{major}`` and ``{minor}``
-            stand for those of the module that has the package, such as ``v1.36.3``, ``1`` and ``36``.
-        assets: An environment variable that may name a directory with such an executable.
-        assets_are_whole: A directory that is named there must have it; otherwise it is built if it is not there.
+        stamps: Go variables of type string with the values that the linker sets. ``{version}``, ``{major}`` and
+            ``{minor}`` stand for those of the module that has the package, such as ``v1.36.3``, ``1`` and ``36``.
+        assets: An environment variable that may name a directory with the executable.
+        assets_are_whole: Whether a directory that is named there must have the executable. If not, a missing executable
+            is built.
     """
 
     name: str
@@ -43,14 +44,14 @@ class GoProgram:
 
     @property
     def remedy(self) -> str:
-        """What to do where there is no Go, or where it fails."""
+        """The advice for a machine without Go, or on which Go fails."""
         said = f"Install Go 1.26 or later{' and a C compiler' if self.cgo else ''}"
         return said + (f", or set {self.assets} to a directory with {self.name}" if self.assets else "")
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Why there is no program, and what to do about it."""
+    """The reason why a program is missing, with advice."""
 
     reason: str
 
@@ -58,13 +59,13 @@ class Missing:
 def find_or_build(
     program: GoProgram, environment: Mapping[str, str], *, say: Callable[[str], None] = print
 ) -> Path | Missing:
-    """The executable that the environment names, that of an earlier build, or that of a build now.
+    """Returns the executable that the environment names, that of an earlier build, or that of a new build.
 
-    A build takes minutes and needs the network; ``say`` is told when one begins. Of several callers at a time, also in
-    different processes, one builds and the others wait for it.
+    A build takes minutes and needs the network; ``say`` is called when one begins. Of several callers at a time, also
+    in different processes, one builds and the others wait for it.
 
     Args:
-        program: What is wanted.
+        program: The program.
         environment: Variables of the process: ``program.assets``, ``PATH``, ``XDG_CACHE_HOME`` and Go's own.
         say: Takes a line for the person who waits.
     """
@@ -89,10 +90,10 @@ def find_or_build(
 
 
 def required(program: GoProgram) -> Path:
-    """The executable, as the environment of this process has it.
+    """Returns the executable of a program, found or built with the environment of this process.
 
     Raises:
-        LookupError: there is none; says why and what to do.
+        LookupError: there is none; the message has the reason and advice.
     """
     found = find_or_build(program, os.environ)
     if isinstance(found, Missing):
@@ -101,19 +102,19 @@ def required(program: GoProgram) -> Path:
 
 
 class BuildError(Exception):
-    """Go did not do what it was asked; the text ends with its last lines."""
+    """A failure of Go. The text ends with the last lines of its output."""
 
 
 @dataclass(frozen=True)
 class _Build:
-    """What a build depends on."""
+    """A build of a program, with everything on which it depends."""
 
     go: str
     environment: Mapping[str, str]
     program: GoProgram
 
     def digest(self) -> str:
-        """Changes with the modules, with the compiler and with the way the program is built."""
+        """Returns a digest that changes with the modules, the compiler and the build flags."""
         parts = [self.run("version").encode(), repr((self.program.package, self.program.cgo, self._flags())).encode()]
         for path in sorted(self.program.modules.rglob("*")):
             if path.is_file():
@@ -124,10 +125,10 @@ class _Build:
         self.run("build", *self._flags(), "-o", str(executable), self.program.package)
 
     def run(self, *arguments: str) -> str:
-        """Standard output of ``go`` with these arguments.
+        """Runs ``go`` with these arguments, and returns its standard output.
 
         Raises:
-            BuildError: it failed.
+            BuildError: ``go`` failed.
         """
         # Settings of the machine's owner for other projects must not change what is built.
         ours = {"CGO_ENABLED": "1" if self.program.cgo else "0", "GOFLAGS": "", "GOWORK": "off"}
@@ -168,7 +169,7 @@ class _Build:
 
 
 def _cached(build: _Build, say: Callable[[str], None]) -> Path:
-    # The XDG base directory specification: empty is the same as not set.
+    # XDG base directory specification: an empty variable counts as not set.
     caches = Path(build.environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = build.program.name
     finished = caches / "gpu-topology-webhook" / "programs" / f"{name}-{build.digest()}"
@@ -192,7 +193,7 @@ def _is_executable(path: Path) -> bool:
 
 @contextmanager
 def _only_one(lock: Path) -> Iterator[None]:
-    """Held by one at a time; the kernel gives it back when the holder dies."""
+    """Holds a lock that one process has at a time. The kernel releases it when the process dies."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

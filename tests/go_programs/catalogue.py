@@ -1,7 +1,7 @@
-"""Every program that tests build, one declaration each; ``python -m tests.go_programs`` builds them all ahead of time.
+"""The programs that tests build, one declaration each. ``python -m tests.go_programs`` builds them all ahead of time.
 
-To add one: a directory under ``modules/`` with a ``go.mod`` (``go mod init``, ``go get -tool PACKAGE@VERSION``), a
-``GoProgram`` here and in ``ALL``, and a fixture that returns ``go_program(THAT)``.
+A new program needs a directory below ``modules/`` with a ``go.mod`` (``go mod init``, ``go get -tool
+PACKAGE@VERSION``), a ``GoProgram`` here and in ``ALL``, and a fixture that returns ``go_program(THAT)``.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.go_programs.build import GoProgram
 MODULES = Path(__file__).with_name("modules")
 KUBEBUILDER_ASSETS = "KUBEBUILDER_ASSETS"
 
-# Without them a component says that it is v0.0.0 (component-base/version/base.go).
+# Without these stamps a component reports the version v0.0.0 (component-base/version/base.go).
 _KUBERNETES_STAMPS = {
     "k8s.io/component-base/version.gitVersion": "{version}",
     "k8s.io/component-base/version.gitMajor": "{major}",
@@ -67,9 +67,10 @@ def _next_kubernetes(name: str) -> GoProgram:
 NEXT_KUBERNETES = tuple(
     _next_kubernetes(name) for name in ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
 )
-"""The newest release, for the tests of claims, whose API moves with each; its etcd is that of the other."""
+"""The newest release of Kubernetes, for the tests of claims, whose API changes with each release. It runs with the etcd
+of the other release."""
 
-# Over the stand-in for NVML it publishes what it would publish for these cards.
+# With the stand-in for NVML it publishes the same as with real cards.
 NVIDIA_DRA_DRIVER = GoProgram(
     "gpu-kubelet-plugin",
     "sigs.k8s.io/dra-driver-nvidia-gpu/cmd/gpu-kubelet-plugin",
@@ -94,7 +95,7 @@ def _hami_scheduler(release: str) -> GoProgram:
         MODULES / f"hami-{release}",
         cgo=True,  # through NVIDIA's bindings for NVML, which the scheduler never calls
         assets="HAMI_ASSETS",
-        assets_are_whole=False,  # whoever has the one release may let the other be built
+        assets_are_whole=False,  # one release may be ready-made and the other built
     )
 
 
@@ -114,7 +115,7 @@ def _hami_device_plugin(release: str) -> GoProgram:
 
 HAMI_DEVICE_PLUGINS = {release: _hami_device_plugin(release) for release in HAMI_SCHEDULERS}
 
-# Its tests need no service discovery, whose clients of clouds are a fifth of what is compiled.
+# Its tests need no service discovery, whose cloud clients are a fifth of the compiled code.
 PROMTOOL = GoProgram(
     "promtool",
     "github.com/prometheus/prometheus/cmd/promtool",
@@ -129,7 +130,7 @@ ACTIONLINT = GoProgram(
     "actionlint", "github.com/rhysd/actionlint/cmd/actionlint", MODULES / "actionlint", assets="ACTIONLINT_ASSETS"
 )
 
-# Only the benchmark runs it, so the tests never build it.
+# Only the benchmark runs this webhook, so the tests never build it.
 POD_IDENTITY_WEBHOOK = GoProgram(
     "amazon-eks-pod-identity-webhook",
     "github.com/aws/amazon-eks-pod-identity-webhook",

@@ -1,4 +1,4 @@
-"""Tests whose program or package cannot be had are left out; the summary counts them and says why, and CI fails."""
+"""Tests that are left out because a program or package is missing. The summary counts them with reasons; CI fails."""
 
 import os
 import sys
@@ -16,19 +16,19 @@ MAY_LACK = "CI_MAY_LACK"
 GetProgram: TypeAlias = Callable[[GoProgram], Path]
 _MISSING = pytest.StashKey[dict[str, str]]()
 _TOLD = "left_out"
-"""Under which a worker tells what it lacked."""
+"""The key under which a worker reports the missing programs."""
 
 
 class LeaveOut(Protocol):
-    """Leaves the test out that calls it."""
+    """A function that leaves out the test that calls it."""
 
     def __call__(self, name: str, reason: str) -> NoReturn:
-        """Skip the test, or with ``CI=true`` fail it: ``name`` cannot be had, and why."""
+        """Skips the test, or with ``CI=true`` fails it, because ``name`` is missing for this reason."""
 
 
 @pytest.fixture(scope="session")
 def leave_out(request: pytest.FixtureRequest) -> LeaveOut:
-    """Leaves out tests for want of something that a machine may lack; the end of the run says it."""
+    """A function that leaves out a test without something that a machine may lack. The end of the run reports it."""
     missing = request.config.stash.setdefault(_MISSING, {})
 
     def leave(name: str, reason: str) -> NoReturn:
@@ -43,7 +43,7 @@ def leave_out(request: pytest.FixtureRequest) -> LeaveOut:
 
 @pytest.fixture(scope="session")
 def go_program(request: pytest.FixtureRequest, leave_out: LeaveOut) -> GetProgram:
-    """Gives a program of the catalogue. Without it the test is skipped; with ``CI=true`` it is an error."""
+    """A function that returns a program of the catalogue. Without it the test is skipped, or with ``CI=true`` fails."""
     capture = request.config.pluginmanager.getplugin("capturemanager")
     missing = request.config.stash.setdefault(_MISSING, {})
 
@@ -63,7 +63,7 @@ def go_program(request: pytest.FixtureRequest, leave_out: LeaveOut) -> GetProgra
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """In a worker of pytest-xdist: tell the process that started it, which writes the end of the run."""
+    """Reports the missing programs of a worker of pytest-xdist to the main process, which writes the end of the run."""
     output: dict[str, object] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
         output[_TOLD] = session.config.stash.get(_MISSING, {})
@@ -71,13 +71,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """A worker has ended; one that crashed told nothing."""
+    """Takes the missing programs from a worker that has ended. A worker that crashed reported none."""
     told = getattr(node, "workeroutput", {}).get(_TOLD, {})
     node.config.stash.setdefault(_MISSING, {}).update(told)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say it at the end of the run, where it is read."""
+    """Writes the left-out tests at the end of the run, where they are noticed."""
     missing = config.stash.get(_MISSING, {})
     if not missing:
         return

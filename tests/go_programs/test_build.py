@@ -1,4 +1,4 @@
-"""Where programs from Go come from, and what is said when they cannot be had."""
+"""The sources of Go programs, and the messages about missing ones."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ replace (
 
 @pytest.fixture
 def greet(tmp_path: Path) -> GoProgram:
-    """Built in a moment and without the network."""
+    """A program that is built in a moment and without the network."""
     tools = tmp_path / "tools"
     for module, package in (("example.com/greet", "greet/cmd/greet"), ("example.com/greet/loud", "loud")):
         (tools / package).mkdir(parents=True)
@@ -44,11 +44,11 @@ def greet(tmp_path: Path) -> GoProgram:
 
 @pytest.fixture
 def go_environment(tmp_path: Path) -> dict[str, str]:
-    """Go as it is on this machine, with an empty cache of programs and no network."""
+    """The environment of this machine's Go, with an empty cache of programs and no network."""
     go = shutil.which("go")
     if go is None:
         pytest.skip("needs a Go compiler")
-    # Go keeps what it compiled in XDG_CACHE_HOME too; without that each test would compile the standard library.
+    # Go's own cache is also in XDG_CACHE_HOME; without GOCACHE each test would compile the standard library.
     compiled = subprocess.run([go, "env", "GOCACHE"], capture_output=True, text=True, check=True).stdout.strip()
     ours = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "GOCACHE": compiled, "GOPROXY": "off", "GOTOOLCHAIN": "local"}
     return {**os.environ, **ours}

@@ -1,6 +1,7 @@
 """``python -m tests.nvml MACHINE DIRECTORY``: a stand-in for a node's driver, for programs that are run by hand.
 
-Makes ``libnvidia-ml.so.1``, the files of the machine below ``root``, and ``environment``: what the library is told.
+Makes ``libnvidia-ml.so.1``, the files of the machine below ``root``, and ``environment`` with the variable that the
+library reads.
 """
 
 import sys
@@ -20,11 +21,11 @@ def main() -> int:
 
 
 def make_driver(name: str, directory: Path) -> None:
-    """Makes all of it.
+    """Makes the library, the files of the machine and the environment.
 
     Args:
-        name: Of a function of ``tests.nvml.machines``.
-        directory: An absolute path; it is made if it is not there.
+        name: Name of a function of ``tests.nvml.machines``.
+        directory: An absolute path. The directory is made if it is missing.
 
     Raises:
         FileNotFoundError: there is no C compiler.

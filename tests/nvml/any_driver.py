@@ -1,7 +1,7 @@
-"""Machines of any NVML: that of the stub, and those of a library of others, which a process of its own loads.
+"""Machines of any NVML: that of the stub, and those of other libraries, each of which a separate process loads.
 
-A test that holds over every NVML has the marker ``any_driver`` and takes its machine from the fixture ``any_machine``.
-``test_other_libraries.py`` runs all such tests once more for each machine of ``NVML_ASSETS``.
+A test that is valid for every NVML has the marker ``any_driver`` and takes its machine from the fixture
+``any_machine``. ``test_other_libraries.py`` runs all such tests once more for each machine of ``NVML_ASSETS``.
 """
 
 import json
@@ -20,7 +20,7 @@ from tests.nvml.stub import DESCRIPTION, LIBRARY, SHOWN, Play, environment_of
 ASSETS = "NVML_ASSETS"
 """Environment variable: a directory whose subdirectories are machines (docs/testing.md)."""
 CHOSEN = "NVML_MACHINE"
-"""Environment variable: the directory of the machine that this process is told to use in place of the stub's."""
+"""Environment variable: the directory of the machine that this process uses in place of the stub's."""
 WELL = ("healthy", "absent")
 
 
@@ -29,10 +29,10 @@ class AnyMachine:
     """A machine that NVML shows.
 
     Attributes:
-        name: For people.
-        root: Where its ``/sys`` and ``/proc`` are, as far as there are any.
-        environment: Of a process that finds the library and this machine.
-        health: The states of the node, one of which it has.
+        name: Name of the machine.
+        root: The directory that holds its ``/sys`` and ``/proc``, if there are any.
+        environment: The environment of a process that finds the library and this machine.
+        health: The allowed states of the node.
         lost: Indices of the GPUs that cannot be reached.
     """
 
@@ -44,15 +44,15 @@ class AnyMachine:
 
 
 def machines_in(assets: Path) -> list[Path]:
-    """The directories of the machines, by their names."""
+    """Returns the directories of the machines, sorted by name."""
     return sorted(path.parent for path in assets.glob("*/environment"))
 
 
 def other_machine(directory: Path) -> AnyMachine:
-    """The machine of a directory of ``NVML_ASSETS``.
+    """Reads the machine of a directory of ``NVML_ASSETS``.
 
     Raises:
-        FileNotFoundError: no library is there, nor beside the machines.
+        FileNotFoundError: the library is neither in the directory nor in its parent.
     """
     libraries = (directory, directory.parent)
     library = next((path for path in libraries if (path / LIBRARY).exists()), None)
@@ -81,7 +81,7 @@ def _known(path: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def any_machine(request: pytest.FixtureRequest) -> AnyMachine:
-    """Eight H100 of the stub, or the machine that ``NVML_MACHINE`` names; NVML of this process shows the same."""
+    """The machine that the NVML of this process shows: eight H100 of the stub, or that of ``NVML_MACHINE``."""
     if chosen := os.environ.get(CHOSEN):
         return other_machine(Path(chosen))
     play: Play = request.getfixturevalue("play")

@@ -1,4 +1,4 @@
-"""The files of a driver's installation, as far as tools look for them: where the driver is, and its device nodes."""
+"""The files of a driver's installation that tools look for: its libraries and its device nodes."""
 
 import os
 import stat
@@ -8,16 +8,16 @@ from tests.nvml.machines import Machine
 from tests.nvml.stub import LIBRARY
 
 NVIDIA_MAJOR, CONTROL_MINOR = 195, 255
-"""Of ``/dev/nvidia0`` and the others, and of ``/dev/nvidiactl``."""
+"""Major number of ``/dev/nvidia*``, and minor number of ``/dev/nvidiactl``."""
 
 
 def make_driver_root(directory: Path, machine: Machine, library: Path) -> Path:
-    """Make a root directory with the driver of a machine; as root, because it has device nodes.
+    """Makes a root directory with the driver of a machine. Needs to be root, because it makes device nodes.
 
     Args:
-        directory: Is made.
-        machine: Its version of the driver, and its cards.
-        library: NVML, as a file.
+        directory: The directory to make.
+        machine: The machine with the version of the driver and the cards.
+        library: The file of NVML.
 
     Returns:
         The directory.

@@ -1,12 +1,11 @@
-"""Machines as the driver and the kernel show them: what the stub of NVML plays, and the files of sysfs.
+"""Machines as the driver and the kernel show them: the description that the stub of NVML plays, and files of sysfs.
 
-The machines of ``tests/hardware/topology/machines.py``, where each is typed once, as a topology. Here they are
-turned into what a driver and a kernel would show of them. What is judged is discovery, which goes the other way, from
-NVML's answers and the files of sysfs to a topology, and shares no code with this module: what is lost or invented on
-either way makes both differ. Paths between NICs and GPUs, which discovery finds in the tree of PCI devices, are not
-looked at here.
+The machines are those of ``tests/hardware/topology/machines.py``, where each is typed once, as a topology. This module
+turns a topology into the answers of NVML and the files of sysfs. The tested code, discovery, goes the other way and
+shares no code with this module, so a value that is lost or invented on either way makes the two topologies differ.
+Paths between NICs and GPUs, which discovery finds in the tree of PCI devices, are not used here.
 
-Bus numbers of ports between those of the devices are made up.
+Bus numbers of ports between those of the devices are invented.
 """
 
 import os
@@ -26,12 +25,12 @@ GPU, NIC, NVSWITCH, BRIDGE = "0x030200", "0x020700", "0x068000", "0x060400"
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """One NVLink; the words are those of the stub."""
+    """One NVLink, in the words of the stub."""
 
     state: str = "up"
     type: str = "switch"
     remote: str = "-"
-    """A bus id as in NVML, or how NVML fails to tell it."""
+    """A bus id as in NVML, or a word for the way in which NVML fails to report it."""
     p2p: bool = True
 
 
@@ -41,20 +40,20 @@ class Card:
 
     uuid: str
     bus: str
-    """As in sysfs."""
+    """Bus id as in sysfs."""
     name: str
     capability: tuple[int, int]
     memory_mib: int
     pcie: tuple[int, int]
     minor: int
     links: tuple[Link | None, ...] = ()
-    """None is a link that the GPU does not have."""
+    """The links by number; None for a link that the GPU does not have."""
     mig: bool | None = None
     c2c: tuple[tuple[str, int], ...] = ()
     fabric: str = ""
     affinity: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
-    """More lines of the stub's description: ``lost``, ``error nvmlDeviceGetName 3``."""
+    """Further lines of the stub's description: ``lost``, ``error nvmlDeviceGetName 3``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +61,7 @@ class Device:
     """One PCI device as sysfs shows it."""
 
     path: str
-    """Below ``/sys/devices``; the ports on the way are like the device."""
+    """Path below ``/sys/devices``. The ports on the way have the values of the device."""
     speed: str = GEN5
     width: str = "16"
     numa_node: int = -1
@@ -86,54 +85,54 @@ class Rdma:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """A machine that can be played."""
+    """A machine that the stub can play."""
 
     name: str
     cards: tuple[Card, ...]
     devices: tuple[Device, ...] = ()
     nics: tuple[Rdma, ...] = ()
     numa_nodes: tuple[str, ...] = ()
-    """CPU lists."""
+    """The CPU list of each NUMA node."""
     cpuinfo: str = ""
     driver: str = "570.133.20"
     cuda: int = 12080
     lines: tuple[str, ...] = ()
-    """More lines of the stub's description: ``error nvmlInitWithFlags 9``, ``p2p 0 3 1``."""
+    """Further lines of the stub's description: ``error nvmlInitWithFlags 9``, ``p2p 0 3 1``."""
 
     def with_card(self, index: int, **changes: Any) -> "Machine":
-        """One property of one GPU is another."""
+        """Returns the machine with other properties of one GPU."""
         cards = tuple(replace(card, **changes) if place == index else card for place, card in enumerate(self.cards))
         return replace(self, cards=cards)
 
     def with_link(self, index: int, number: int, link: Link | None) -> "Machine":
-        """One link of one GPU is another."""
+        """Returns the machine with another link of one GPU."""
         links = self.cards[index].links
         return self.with_card(index, links=(*links[:number], link, *links[number + 1 :]))
 
     def with_links_down(self, index: int, *numbers: int) -> "Machine":
-        """Links of one GPU are down, and NVML does not tell where they lead."""
+        """Returns the machine with links of one GPU down, whose targets NVML does not report."""
         machine = self
         for number in numbers:
             machine = machine.with_link(index, number, Link(state="down", type="unknown"))
         return machine
 
     def with_lines_of_each_card(self, *lines: str) -> "Machine":
-        """More of what the stub understands, of each GPU."""
+        """Returns the machine with further lines of the stub's description for each GPU."""
         return replace(self, cards=tuple(replace(card, lines=(*card.lines, *lines)) for card in self.cards))
 
     def with_slots(self, number: int, *, p2p: bool = False, code: int = 0) -> "Machine":
-        """NVML answers for so many links of each GPU, whether they are there or not.
+        """Returns the machine with an NVML that answers for ``number`` links of each GPU, even if the GPU has fewer.
 
-        Those that are not there are down, or have an error for a state.
+        The links that the GPU does not have are down, or have an error for a state.
         """
         return self.with_lines_of_each_card(f"slots {number} {int(p2p)} {code}")
 
     def without_link_count(self) -> "Machine":
-        """A driver that does not know how many links its GPUs have."""
+        """Returns the machine with a driver that does not know the number of links of its GPUs."""
         return self.with_lines_of_each_card("field 91 3")
 
     def with_error(self, index: int, function: str, code: int) -> "Machine":
-        """One function fails for one GPU."""
+        """Returns the machine with one function that fails for one GPU."""
         return self.with_card(index, lines=(*self.cards[index].lines, f"error {function} {code}"))
 
     def with_counters(
@@ -144,7 +143,14 @@ class Machine:
         pcie: tuple[int, int] | None = None,
         busy: int = -1,
     ) -> "Machine":
-        """One GPU has these counters, each sent and received: of every link in KiB, of PCIe in bytes; and per cent."""
+        """Returns the machine with these counters of one GPU, each for sent and received.
+
+        Args:
+            index: The GPU.
+            nvlink_kib: KiB of every NVLink.
+            pcie: Bytes of PCIe.
+            busy: Utilisation in per cent.
+        """
         card, lines = self.cards[index], []
         for link in range(len(card.links)) if nvlink_kib else ():
             lines += [f"value {138 + way} {link} ulonglong {kib}" for way, kib in enumerate(nvlink_kib or ())]
@@ -153,19 +159,19 @@ class Machine:
         return self.with_card(index, lines=(*card.lines, *lines))
 
     def with_lost(self, index: int) -> "Machine":
-        """One GPU has fallen off the bus."""
+        """Returns the machine with one GPU that has fallen off the bus."""
         return self.with_card(index, lines=("lost",))
 
     def with_mig(self, index: int) -> "Machine":
-        """One GPU is cut into instances; its links are gone."""
+        """Returns the machine with one GPU in MIG mode, without links."""
         return self.with_card(index, mig=True, links=())
 
     def with_lines(self, *lines: str) -> "Machine":
-        """More of what the stub understands."""
+        """Returns the machine with further lines of the stub's description."""
         return replace(self, lines=(*self.lines, *lines))
 
     def with_device(self, bus: str, **changes: Any) -> "Machine":
-        """One property of one PCI device is another."""
+        """Returns the machine with other properties of one PCI device."""
         changed = {device.bus: replace(device, **changes) for device in self.devices if device.bus == bus}
         return replace(
             self,
@@ -174,12 +180,12 @@ class Machine:
         )
 
     def without_gpus(self) -> "Machine":
-        """The driver finds none."""
+        """Returns the machine with a driver that finds no GPU."""
         return replace(self, cards=())
 
 
 def write_machine(machine: Machine, directory: Path) -> Path:
-    """Writes the files of a machine below ``directory``, which becomes its root; gives the stub's description."""
+    """Writes the files of a machine below ``directory``, its root. Returns the path of the stub's description."""
     directory.mkdir(parents=True, exist_ok=True)
     for device in (*machine.devices, *(nic.device for nic in machine.nics)):
         _write_device(device, directory / "sys")
@@ -193,13 +199,13 @@ def write_machine(machine: Machine, directory: Path) -> Path:
 
 
 def description_of(machine: Machine) -> list[str]:
-    """What the stub reads."""
+    """Returns the lines of the description that the stub reads."""
     lines = [f"driver {machine.driver}", f"cuda {machine.cuda}", *machine.lines]
     return lines + [f"gpu {index} {line}" for index, card in enumerate(machine.cards) for line in _card_lines(card)]
 
 
 def in_nvml(bus: str) -> str:
-    """A bus id of sysfs as NVML writes it: eight digits of domain, in capitals."""
+    """Returns a bus id of sysfs as NVML writes it: eight digits of domain, in capitals."""
     return bus.upper().rjust(len("00000000:1B:00.0"), "0")
 
 
@@ -271,7 +277,7 @@ def _write_cpus(machine: Machine, root: Path) -> None:
 
 
 def link_to(link: Path, target: Path) -> None:
-    """A relative link, as the kernel makes them."""
+    """Makes a relative link, as the kernel does."""
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(os.path.relpath(target, link.parent))
 
@@ -286,12 +292,12 @@ _MIG = {MigMode.UNSUPPORTED: None, MigMode.DISABLED: False, MigMode.ENABLED: Tru
 
 
 def machine_of(topology: NodeTopology, *, to_each_switch: tuple[int, ...] = (), hidden: Link | None = None) -> Machine:
-    """The machine that has this topology.
+    """Returns the machine that has this topology.
 
     Args:
-        topology: As typed by hand: complete, and nothing of it lost.
-        to_each_switch: How many links of each GPU lead to each NVSwitch.
-        hidden: Where the switches are not to be seen, each link of a GPU.
+        topology: A complete topology without lost GPUs, typed by hand.
+        to_each_switch: Number of links from each GPU to each NVSwitch.
+        hidden: Each link of a GPU to a switch, if the switches are hidden.
     """
     cuda, minor = map(int, topology.cuda_version.split("."))
     switches = () if hidden else tuple(zip(topology.nvswitches, to_each_switch, strict=True))
@@ -346,7 +352,7 @@ def _card(gpu: Gpu, links: tuple[Link, ...], fabric: Fabric | None) -> Card:
 
 
 def _device(topology: NodeTopology, of: Gpu | Nic, device_class: str) -> Device:
-    """Below a root port or, with a parent, below a switch whose ports are on the next bus."""
+    """Returns a device below a root port or, with a parent, below a switch whose ports are on the next bus."""
     way = [f"pci{of.root}"]
     if of.parent:
         every: tuple[Gpu | Nic, ...] = (*topology.gpus, *topology.nics)
@@ -390,7 +396,7 @@ def hgx_b200() -> Machine:
 
 
 def h20() -> Machine:
-    """NVML tells the CPUs of its cards as masks."""
+    """Eight H20. NVML reports the CPUs of the cards as masks."""
     machine = machine_of(topologies.h20(), to_each_switch=(5, 4, 4, 5))
     masks = (
         ("0000ffffffffffff", "ffffffff00000000", "ffff"),
@@ -418,7 +424,10 @@ def gb200_tray() -> Machine:
 
 
 def hidden_switches() -> Machine:
-    """Below a hypervisor's bus there is no port, and all CPUs are as near as any."""
+    """A virtual machine that does not see the NVSwitches.
+
+    The bus of the hypervisor has no ports, and all CPUs are equally near.
+    """
     machine = machine_of(topologies.hidden_switches(), hidden=Link(type="unknown", remote="garbage"))
     bus = "LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00"
     devices = tuple(
@@ -446,4 +455,4 @@ MACHINES: dict[str, Callable[[], Machine]] = {
         hidden_switches,
     )
 }
-"""Each machine by its name, which is also that of its topology."""
+"""The machines by name, which is also the name of the topology."""

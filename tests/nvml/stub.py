@@ -1,6 +1,6 @@
-"""Puts the stub of NVML where the driver's library would be, in this process or in one that a test starts.
+"""The stub of NVML in place of the driver's library, in this process or in one that a test starts.
 
-A folder of tests that wants it imports the fixtures into its ``conftest.py``.
+A folder of tests that needs the stub imports the fixtures into its ``conftest.py``.
 """
 
 import ctypes
@@ -21,20 +21,23 @@ LIBRARY = "libnvidia-ml.so.1"
 DESCRIPTION = "NVML_STUB_MACHINE"
 """Environment variable that names the machine to play."""
 SHOWN = "NVIDIA_VISIBLE_DEVICES"
-"""Environment variable that lists the GPUs to show; without it all of the machine are."""
+"""Environment variable that lists the GPUs to show; without it all GPUs of the machine are shown."""
 
 Play = Callable[[Machine], Path]
 
 
 @pytest.fixture(scope="session")
 def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directory that holds nothing but the stub: the LD_LIBRARY_PATH of a process that shall find it."""
+    """The directory that holds only the stub: the LD_LIBRARY_PATH of a process that shall find it."""
     return _compiled(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture
 def play(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
-    """Plays a machine in this process, until the test ends or plays another; gives the root of its files."""
+    """A function that plays a machine in this process until the test ends or plays another.
+
+    It returns the root of the files of the machine.
+    """
     _load(nvml_library / LIBRARY)
 
     numbers = count(1)
@@ -50,7 +53,7 @@ def play(nvml_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @contextmanager
 def played(library: Path, description: Path, shown: str) -> Iterator[None]:
-    """Plays a machine in this process for so long, of which a list of GPUs is shown."""
+    """Plays a machine in this process within the context, with only the listed GPUs."""
     _load(library / LIBRARY)
     before = {name: os.environ.get(name) for name in (DESCRIPTION, SHOWN)}
     os.environ |= {DESCRIPTION: str(description), SHOWN: shown}
@@ -62,14 +65,14 @@ def played(library: Path, description: Path, shown: str) -> Iterator[None]:
 
 
 def environment_of(library: Path, description: Path | None = None) -> dict[str, str]:
-    """The environment of a process that finds the library of this directory, and the machine that it shall play."""
+    """Returns the environment of a process that finds the library of this directory and the machine to play."""
     kept = {name: value for name, value in os.environ.items() if name not in (DESCRIPTION, SHOWN)}
     played = {DESCRIPTION: str(description)} if description else {}
     return kept | {"LD_LIBRARY_PATH": str(library)} | played
 
 
 def without_library(directory: Path) -> Path:
-    """A directory for LD_LIBRARY_PATH where the loader finds no NVML, not even on a machine that has one."""
+    """Returns a directory for LD_LIBRARY_PATH with which the loader finds no NVML, even on a machine that has one."""
     (directory / LIBRARY).write_bytes(b"")  # the loader stops its search at a file that is no library
     return directory
 
@@ -82,7 +85,7 @@ def _compiled(directory: Path) -> Path:
 
 
 def compile_stub(directory: Path, source: Path = SOURCE) -> None:
-    """Puts the stub, or a source that includes it, into a directory, which is made if it is not there."""
+    """Compiles the stub, or a source that includes it, into a directory, which is made if it is missing."""
     compile_library(source, directory / LIBRARY, stands_for="a GPU driver")
 
 

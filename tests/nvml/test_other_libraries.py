@@ -1,4 +1,4 @@
-"""What must hold over every NVML holds over the libraries of others that ``NVML_ASSETS`` names."""
+"""Tests that are valid for every NVML, run with the other libraries that ``NVML_ASSETS`` names."""
 
 import os
 import re
@@ -14,21 +14,21 @@ from tests.nvml.any_driver import ASSETS, AnyMachine, machines_in, other_machine
 
 TESTS = ("tests/hardware/discovery", "tests/programs/agent", "tests/programs/remap")
 NAME = "other-nvml"
-"""What is missing without ``NVML_ASSETS``, as in ``CI_MAY_LACK``."""
+"""The name in ``CI_MAY_LACK`` of what is missing without ``NVML_ASSETS``."""
 ASSETS_GIVEN = os.environ.get(ASSETS, "")
 OTHERS = machines_in(Path(ASSETS_GIVEN)) if ASSETS_GIVEN else []
 
 
 def passed_over(machine: AnyMachine, directory: Path, *options: str) -> int:
-    """How many tests passed in a process that loads no other NVML than that of the machine.
+    """Returns the number of tests that passed in a process that loads only the NVML of the machine.
 
     Args:
-        machine: What it shows.
-        directory: For the files of the run.
-        options: Which of the tests.
+        machine: The machine that the NVML shows.
+        directory: The directory for the files of the run.
+        options: Options of pytest that choose some of the tests.
 
     Raises:
-        AssertionError: one failed, or none was run.
+        AssertionError: a test failed, or none was run.
     """
     done = run_apart(directory, "-q", "-m", "any_driver", *TESTS, *options, **machine.environment)
     counted = re.search(r"(\d+) passed", done.stdout)

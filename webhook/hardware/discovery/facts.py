@@ -205,7 +205,7 @@ class PciFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CpuFacts:
-    """The type of the first CPU, which stands for all CPUs of the machine."""
+    """The type of the first CPU, which is that of all CPUs."""
 
     arch: str = "x86_64"
     """``x86_64``, ``arm64`` or ``ppc64``, as NCCL calls them."""

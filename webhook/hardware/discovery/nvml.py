@@ -334,7 +334,7 @@ def _read_ailments(mask: int) -> tuple[str, ...]:
 
 
 def _as_uuid(digits: str) -> str:
-    """Returns the UUID that 32 hexadecimal digits stand for; empty for zeros, of a node that belongs to no cluster."""
+    """Formats 32 hexadecimal digits as a UUID; empty for zeros, which mean that the node belongs to no cluster."""
     if not digits.strip("0"):
         return ""
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -11,16 +11,14 @@ def measurements(report: BandwidthReport) -> Measurements:
     """Returns the pairs of a report whose verdict is proven. Pairs with the verdict ``unknown`` are left out."""
     pairs = {
         (pair.source, pair.target): MeasuredPair(
-            word=pair.link, mbps=max(1, round(pair.measured_gbps * 1000)), is_slower=_is_slower(pair)
+            word=pair.link,
+            mbps=max(1, round(pair.measured_gbps * 1000)),
+            is_slower=pair.verdict is not Verdict.AS_EXPECTED,
         )
         for pair in report.pairs
         if pair.link and pair.measured_gbps and _is_believed(pair)
     }
     return Measurements(at=report.time, driver=report.versions.driver or "", pairs=pairs)
-
-
-def _is_slower(pair: Pair) -> bool:
-    return pair.verdict is not Verdict.AS_EXPECTED
 
 
 def _is_believed(pair: Pair) -> bool:

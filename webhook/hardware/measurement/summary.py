@@ -103,7 +103,7 @@ def summary(report: BandwidthReport, own: Collection[str] | None = None) -> Summ
     return Summary(
         at=report.time,
         cards=cards,
-        verdict=_worst(verdicts),
+        verdict=next(verdict for verdict in _WORST_FIRST if verdict in verdicts),
         pairs=len(pairs),
         worse=sum(pair.verdict is not Verdict.AS_EXPECTED for pair in pairs),
         slowest=_slowest(pairs),
@@ -158,10 +158,6 @@ def _all_reduce(found: CardSet | None) -> AllReduce | None:
     return AllReduce(
         busbw_gbps=round(found.busbw_gbps, 1), expected_gbps=_rounded(found.expected_gbps), verdict=found.verdict
     )
-
-
-def _worst(verdicts: Collection[Verdict]) -> Verdict:
-    return next(verdict for verdict in _WORST_FIRST if verdict in verdicts)
 
 
 def _slowest(pairs: Iterable[Pair]) -> SlowestPair | None:

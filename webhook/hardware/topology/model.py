@@ -70,7 +70,7 @@ class Gpu:
     minor: int | None = None
     """N of ``/dev/nvidiaN``."""
     compute_capability: str = ""
-    """Such as ``9.0``; empty if unknown."""
+    """Compute capability such as ``9.0``; empty if unknown."""
     memory_mib: int = 0
     numa_node: int | None = None
     """NUMA node of the nearest CPUs."""

@@ -1,1 +1,1 @@
-"""Which GPUs of which nodes a job gets that may need several: ``plan``, and what it is made of."""
+"""Plans for jobs that may need several nodes: ``plan`` chooses the nodes and their GPUs."""

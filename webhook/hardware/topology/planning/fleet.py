@@ -1,4 +1,4 @@
-"""The nodes that a plan may use: what is free on each, and what a share of the GPUs would carry there."""
+"""The nodes that a plan may use, with their free GPUs and the bandwidth of a share of these."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -18,37 +18,40 @@ from webhook.hardware.topology.sets import LinkClass
 from webhook.words.errors import FormatError
 
 CHOICES_KEPT = 4096
-"""Of each build."""
+"""The most choices, and the most networks, that a build remembers."""
 _Asked = tuple[frozenset[int], int, Constraints, Policy]
 Grade = tuple[float, float]
-"""How good a set is: its link class as a number from 0 to 1, then GB/s per direction of its weakest pair."""
+"""The quality of a set: its link class as a number from 0 to 1, then GB/s per direction of its weakest pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The best set of some size on a node."""
+    """The best set of a certain size on a node."""
 
     choice: Choice
     network: float
-    """GB/s per direction between it and other nodes."""
+    """GB/s per direction between the set and other nodes."""
 
     @property
     def grade(self) -> Grade:
-        """NVSwitches and NVLinks between all pairs are one class here; a single GPU has no pair that could be weak."""
+        """The grade of the set. NVSwitches and NVLinks between all pairs have the same class value here.
+
+        A single GPU has no pairs, so its bandwidth is infinite.
+        """
         chosen = self.choice.chosen
         return LINK_VALUES[chosen.link], round(chosen.bandwidth, 3) if chosen.weakest else inf
 
     @property
     def ring_bandwidth(self) -> float:
-        """GB/s that a ring over several nodes can have in this one; a single GPU is no hindrance."""
+        """GB/s that a ring over several nodes can have in this node. A single GPU is limited only by the network."""
         return min(self.network, self.choice.chosen.ring_bandwidth if len(self.choice.gpus) > 1 else inf)
 
 
 class Build:
-    """What nodes that are built alike have in common; what is reckoned for one holds for all.
+    """A build: the common topology of nodes that are built alike. What is computed for one node is valid for all.
 
     Args:
-        topology: One of them.
+        topology: The topology of one of the nodes.
     """
 
     def __init__(self, topology: NodeTopology) -> None:
@@ -64,7 +67,11 @@ class Build:
         constraints: Constraints = UNCONSTRAINED,
         policy: Policy = Policy.BEST_FIT,
     ) -> Choice:
-        """The best set of ``count`` GPUs out of those with the indices ``free``, which are enough."""
+        """Returns the best set of ``count`` of the GPUs with the indices ``free``.
+
+        Raises:
+            FormatError: fewer GPUs are free.
+        """
         asked = (free, count, constraints, policy)
         if asked not in self._choices:
             busy = frozenset(gpu.index for gpu in self.topology.gpus) - free
@@ -77,7 +84,7 @@ class Build:
         return self._choices[asked]
 
     def network(self, choice: Choice) -> float:
-        """GB/s per direction between a set and other nodes, by the NICs near it."""
+        """Returns the GB/s per direction between a set and other nodes, by the NICs near it."""
         if choice.gpus not in self._networks:
             if len(self._networks) >= CHOICES_KEPT:
                 self._networks.clear()
@@ -86,7 +93,10 @@ class Build:
 
     @cached_property
     def least_grade(self) -> Grade:
-        """No set of its GPUs has a lesser grade: one with ways through a third GPU has NVLink, a better class."""
+        """A lower bound for the grades of all sets of its GPUs.
+
+        Ways through a third GPU need not be considered: a set that has them has NVLink, a better class.
+        """
         pairs = [self.connections.direct(one.index, other.index) for one, other in permutations(self.topology.gpus, 2)]
         least = min((pair.bandwidth for pair in pairs), default=inf)
         every = all(pair.type is PathType.NVL for pair in pairs)
@@ -94,13 +104,13 @@ class Build:
 
 
 class Builds:
-    """The builds of the nodes that are known at the moment, each once."""
+    """The builds of the nodes that are in use, each once."""
 
     def __init__(self) -> None:
         self._known: WeakValueDictionary[NodeTopology, Build] = WeakValueDictionary()
 
     def of(self, topology: NodeTopology) -> Build:
-        """The build of a node."""
+        """Returns the build of a node."""
         alike = _without_names(topology)
         found = self._known.get(alike)
         if found is None:
@@ -114,39 +124,39 @@ class Member:
 
     name: str
     fabric: tuple[str, int]
-    """Cluster and clique of the NVLink fabric that it shares with other nodes, if there is one."""
+    """Cluster and clique of the NVLink fabric that the node shares with others, if there is one."""
     build: Build
     free: frozenset[int]
     """Indices of the usable GPUs that are not in use."""
     constraints: Constraints
-    """What a set here should meet."""
+    """The constraints for the set on this node."""
     network: float | None
-    """GB/s per direction between this node and others; None for what its NICs have."""
+    """GB/s per direction between this node and others; None for the bandwidth of its NICs."""
 
     def share(self, count: int) -> Share:
-        """The best set of ``count`` of its free GPUs, which are enough."""
+        """Returns the best set of ``count`` of its free GPUs. At least as many must be free."""
         choice = self.build.choice(self.free, count, self.constraints)
         return Share(choice, self.build.network(choice) if self.network is None else self.network)
 
     def most_network(self, count: int) -> float:
-        """GB/s that no set of so many GPUs exceeds between this node and others."""
+        """Returns an upper bound for the GB/s between a set of ``count`` GPUs of this node and other nodes."""
         return most_network(self.build.topology, count) if self.network is None else self.network
 
     def meets(self, count: int) -> bool:
-        """Whether a set of so many meets all constraints."""
+        """Returns whether a set of ``count`` GPUs meets all constraints."""
         return count <= len(self.free) and not self.share(count).choice.unmet
 
 
 def fleet(nodes: Iterable[NodeFree], constraints: Constraints, network: float | None) -> list[Member]:
-    """The nodes, by name.
+    """Returns the members of a fleet, sorted by name.
 
     Args:
-        nodes: With different names.
-        constraints: What the set on each node should meet.
-        network: GB/s per direction between a node and others; None for what its NICs have.
+        nodes: The nodes, with different names.
+        constraints: The constraints for the set on each node.
+        network: GB/s per direction between a node and others; None for the bandwidth of its NICs.
 
     Raises:
-        FormatError: two nodes have one name.
+        FormatError: two nodes have the same name.
     """
     builds = Builds()
     members = [_member(node, builds.of(node.topology), constraints, network) for node in nodes]
@@ -170,7 +180,7 @@ def _member(node: NodeFree, build: Build, constraints: Constraints, network: flo
 
 
 def _without_names(topology: NodeTopology) -> NodeTopology:
-    """What two nodes have in common if they are built alike."""
+    """Returns the topology without the values in which nodes that are built alike may differ."""
     return replace(
         topology,
         node="",

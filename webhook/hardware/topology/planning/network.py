@@ -1,4 +1,4 @@
-"""How a set of GPUs takes part in a ring over several nodes: what it can exchange with others, and where it does so."""
+"""The part of a set of GPUs in a ring over several nodes: its bandwidth to other nodes, and its entry and exit."""
 
 from dataclasses import dataclass
 
@@ -8,27 +8,28 @@ from webhook.hardware.topology.pcie import link_bandwidth
 from webhook.hardware.topology.sets import GpuSet, NicAffinity
 
 DEFAULT_NETWORK = 1.25
-"""GB/s per direction of a node without NICs, or with NICs of unknown speed: NCCL reckons with 10 Gbit/s for one
-whose speed it cannot read (src/graph/topo.cc)."""
+"""GB/s per direction of a node without NICs, or with NICs of unknown speed. NCCL assumes 10 Gbit/s for a NIC whose
+speed it cannot read (src/graph/topo.cc)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodePath:
-    """The way of a ring through a node: in from the node before, over all GPUs, out to the node behind."""
+    """The way of a ring through a node: in from the previous node, over all GPUs, out to the next node."""
 
     gpus: tuple[int, ...]
     """Indices in the order of the ring."""
     entry_nic: str
     """The NIC nearest to the first GPU; empty if the node has none."""
     exit_nic: str
-    """The NIC nearest to the last GPU."""
+    """The NIC nearest to the last GPU; empty if the node has none."""
 
 
 def network_bandwidth(topology: NodeTopology, chosen: GpuSet, connections: Connections) -> float:
-    """GB/s per direction that a set can exchange with other nodes.
+    """Returns the GB/s per direction that a set can exchange with other nodes.
 
-    All NICs that are the nearest of one of its GPUs together, each with its speed or what PCIe leaves of it on the way
-    to the nearest GPU; but no more than the PCIe links of the GPUs. ``DEFAULT_NETWORK`` where no speed is known.
+    This is the sum over all NICs that are nearest to one of its GPUs. Each NIC counts with its speed or, if that is
+    less, with the bandwidth of PCIe to the nearest GPU. The sum is limited by the PCIe links of the GPUs. If no speed
+    is known, the result is ``DEFAULT_NETWORK``.
     """
     tree, gpus = connections.tree, connections.gpus
     speeds = [
@@ -40,18 +41,18 @@ def network_bandwidth(topology: NodeTopology, chosen: GpuSet, connections: Conne
 
 
 def most_network(topology: NodeTopology, count: int) -> float:
-    """GB/s that no set of so many GPUs exceeds in ``network_bandwidth``."""
+    """Returns an upper bound for the ``network_bandwidth`` of all sets of ``count`` GPUs."""
     nics = sum(nic.speed_gbps / 8 for nic in topology.nics)
     links = count * max((link_bandwidth(gpu.pcie) for gpu in topology.gpus), default=0.0)
     return max(min(nics, links), DEFAULT_NETWORK)
 
 
 def node_path(chosen: GpuSet, connections: Connections) -> NodePath:
-    """The ring of a set, cut open for the network: where both ends are near a NIC, then at the slowest hop.
+    """Returns the ring of a set, opened where its two ends are nearest to NICs; of equal places at the slowest hop.
 
     Args:
         chosen: The set.
-        connections: Between the GPUs of its node.
+        connections: The connections between the GPUs of its node.
     """
     nics = {index: _nearest(chosen, index) for index in chosen.gpus}
     ring = chosen.ring

@@ -1,4 +1,4 @@
-"""Which nodes take part in a plan, and how many GPUs each gives."""
+"""The placement of a plan: the nodes that take part, and the number of GPUs that each gives."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,48 +10,48 @@ from webhook.hardware.topology.planning.fleet import Grade, Member
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a placement keeps to."""
+    """The limits of a placement."""
 
     count: int
     """GPUs on all nodes together."""
     least: int
-    """GPUs on each node."""
+    """The least GPUs on each node."""
     nodes: int
     """The most nodes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seat:
-    """A node that can take part."""
+    """A node that can take part in a placement."""
 
     member: Member
     room: int
-    """The most GPUs that it can give; no fewer than each node has to."""
+    """The most GPUs that the node can give; at least the least number that each node must give."""
 
     def carries(self, count: int) -> float:
-        """GB/s of a ring over several nodes with so many GPUs here."""
+        """Returns the GB/s of a ring over several nodes with ``count`` GPUs of this node."""
         return self.member.share(count).ring_bandwidth
 
     def carries_alone(self, count: int) -> float:
-        """GB/s of a ring over so many GPUs here and no others."""
+        """Returns the GB/s of a ring over ``count`` GPUs of this node alone."""
         return self.member.share(count).choice.chosen.ring_bandwidth
 
     def grade(self, count: int) -> Grade:
-        """How good the set of so many GPUs here is."""
+        """Returns the grade of the best set of ``count`` GPUs of this node."""
         return self.member.share(count).grade
 
     @property
     def spare(self) -> tuple[int, str]:
-        """Orders nodes by what they have left, then by name."""
+        """The sort key of the node: the number of its free GPUs, then its name."""
         return len(self.member.free), self.member.name
 
 
 Placement = list[tuple[Seat, int]]
-"""Nodes, each with the number of GPUs that it gives; empty if there is no way."""
+"""Nodes, each with the number of GPUs that it gives; empty if no placement is possible."""
 
 
 def carried(placement: Placement) -> float:
-    """GB/s of the ring over a placement."""
+    """Returns the GB/s of the ring over a placement."""
     if len(placement) == 1:
         ((seat, count),) = placement
         return seat.carries_alone(count)
@@ -59,14 +59,15 @@ def carried(placement: Placement) -> float:
 
 
 def rooms(seats: Iterable[Seat]) -> list[int]:
-    """The most GPUs that one node can give, that two can give together, and so on."""
+    """Returns the most GPUs that one node can give, that two nodes can give together, and so on."""
     return list(accumulate(sorted((seat.room for seat in seats), reverse=True)))
 
 
 def pack(seats: Sequence[Seat], limits: Limits) -> Placement:
-    """The fewest nodes: those with the most room, filled in turn, and for the rest the one with least to spare.
+    """Places a job on the fewest nodes.
 
-    Of equal ones those that carry most.
+    The nodes with the most room are filled in turn. The last node is the one with the fewest free GPUs that has room
+    for the rest. Of equal nodes those with the fastest ring are taken.
     """
     nodes = next((nodes for nodes, most in enumerate(rooms(seats), start=1) if most >= limits.count), 0)
     if not nodes or nodes > limits.nodes or nodes * limits.least > limits.count:
@@ -82,9 +83,9 @@ def pack(seats: Sequence[Seat], limits: Limits) -> Placement:
 
 
 def spread(seats: Sequence[Seat], limits: Limits) -> Placement:
-    """The most nodes, those with the most room, and shares as even as it allows.
+    """Places a job on the most nodes, those with the most room, with shares as even as the room allows.
 
-    Of equal ones those that carry most.
+    Of equal nodes those with the fastest ring are taken.
     """
     nodes = _most_nodes(seats, limits)
     if not nodes or rooms(seats)[nodes - 1] < limits.count:
@@ -93,12 +94,15 @@ def spread(seats: Sequence[Seat], limits: Limits) -> Placement:
 
 
 def best_fit(seats: Sequence[Seat], limits: Limits) -> Placement:
-    """The best set on one node: by class, then by its weakest pair, its rings, and what the node has left.
+    """Places a job on the node with the best set, or on several nodes where that is better.
 
-    Several nodes are taken where one does not suffice, or where the ring over them carries more than that of any one.
-    Of those the ring that carries most, and of equal ones the one over the fewest nodes. Tried are even shares of every
-    size, each with the fewest nodes that it needs, and what ``pack`` and ``spread`` do. Uneven shares hardly ever carry
-    more: the network of a node grows with the GPUs that it gives.
+    Sets on one node are compared by class, then by weakest pair, then by rings, then by the free GPUs of the node, of
+    which fewer are better. Several nodes are taken if one does not suffice, or if the ring over them is faster than the
+    ring on any single node. Then the fastest ring wins, and of equal rings the one over the fewest nodes.
+
+    The tried placements are even shares of every size, each with the fewest nodes that it needs, and those of ``pack``
+    and ``spread``. Uneven shares are hardly ever faster, because the network of a node grows with the GPUs that it
+    gives.
     """
     fitting = [seat for seat in seats if seat.room >= limits.count >= limits.least]
     if fitting:
@@ -108,7 +112,7 @@ def best_fit(seats: Sequence[Seat], limits: Limits) -> Placement:
         carries = carried(found) if found else 0.0
     alike = {(seat.member.build, seat.member.network): seat.member for seat in seats}.values()
     for nodes, way in _ways_over_several(seats, limits) if found else ():
-        # The node with the smallest share gives at most an even one, and its network holds back the whole ring.
+        # The node with the smallest share gives at most an even share, and its network limits the whole ring.
         if max(member.most_network(limits.count // nodes) for member in alike) > carries:
             placement = way()
             if carried(placement) > carries:
@@ -117,7 +121,7 @@ def best_fit(seats: Sequence[Seat], limits: Limits) -> Placement:
 
 
 def as_good(seats: Sequence[Seat], best: Placement) -> list[Seat]:
-    """The nodes of a placement and those that have no worse set to give than its worst, by class and weakest pair."""
+    """Returns the nodes of a placement, and those whose set is no worse than its worst, by class and weakest pair."""
     least = min(seat.grade(count) for seat, count in best)
     most = max(count for _, count in best)
     chosen = {seat for seat, _ in best}
@@ -137,7 +141,7 @@ def _best_alone(fitting: Sequence[Seat], count: int) -> Placement:
 
 
 def _ways_over_several(seats: Sequence[Seat], limits: Limits) -> Iterator[tuple[int, Callable[[], Placement]]]:
-    """Numbers of nodes from two on, the least first, and what finds a placement over so many."""
+    """Yields possible numbers of nodes, two or more, each with a function that finds a placement over so many nodes."""
     most, limit = rooms(seats), _most_nodes(seats, limits)
     shares = range(1, max((seat.room for seat in seats), default=0) + 1)
     for nodes in sorted({-(-limits.count // share) for share in shares}):
@@ -152,7 +156,10 @@ def _most_nodes(seats: Sequence[Seat], limits: Limits) -> int:
 
 
 def _best_over(seats: Sequence[Seat], nodes: int, count: int) -> Placement:
-    """The best ring over so many nodes, two or more, which have room for it."""
+    """Returns the placement with even shares whose ring over ``nodes`` nodes, two or more, is fastest.
+
+    The nodes must have enough room. If even shares do not fit, the shares are as even as the room allows.
+    """
     share, larger = divmod(count, nodes)
     less = {seat: seat.carries(share) for seat in seats if seat.room >= share}
     more = {seat: seat.carries(share + 1) for seat in seats if seat.room > share and larger}
@@ -167,7 +174,10 @@ def _best_over(seats: Sequence[Seat], nodes: int, count: int) -> Placement:
 
 
 def _roomiest(seats: Sequence[Seat], nodes: int, share: int) -> list[Seat]:
-    """So many nodes with the most room; of equal ones those that carry most with a share, or what they have of it."""
+    """Returns the ``nodes`` nodes with the most room; of equal ones those with the fastest ring.
+
+    The rings are compared with ``share`` GPUs, or with as many as the nodes have room for.
+    """
     if not nodes:
         return []
     ordered = sorted(seats, key=lambda seat: (-seat.room, seat.member.name))
@@ -180,7 +190,7 @@ def _roomiest(seats: Sequence[Seat], nodes: int, share: int) -> list[Seat]:
 
 
 def _filled(seats: Sequence[Seat], limits: Limits) -> Placement:
-    """What each node has to give, and then the first ones all that they can."""
+    """Returns a placement in which each node gives the least number, and the first nodes all that they can."""
     left = limits.count - len(seats) * limits.least
     placement = []
     for seat in seats:
@@ -191,7 +201,7 @@ def _filled(seats: Sequence[Seat], limits: Limits) -> Placement:
 
 
 def _evened(seats: Sequence[Seat], count: int) -> Placement:
-    """Shares as even as the room allows; larger ones where there is most room, then by name."""
+    """Returns a placement with shares as even as the room allows; the larger ones where most room is, then by name."""
     smallest_first = sorted(sorted(seats, key=lambda seat: seat.member.name, reverse=True), key=lambda seat: seat.room)
     placement = []
     for done, seat in enumerate(smallest_first):

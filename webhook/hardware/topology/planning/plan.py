@@ -1,4 +1,4 @@
-"""Which GPUs of which nodes a job gets that may need several nodes."""
+"""The plan of a job that may need several nodes: the nodes and their GPUs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from webhook.words.listing import counted
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanRequest:
-    """GPUs of one node or several that will work together.
+    """A request for GPUs of one or several nodes that will work together.
 
     Raises:
         FormatError: a count is below 1, or the bandwidth is negative or no number.
@@ -34,11 +34,11 @@ class PlanRequest:
     count: int
     policy: NodePolicy = NodePolicy.BEST_FIT
     constraints: Constraints = UNCONSTRAINED
-    """What the set on each node should meet."""
+    """The constraints for the set on each node."""
     max_nodes: int | None = None
     min_gpus_per_node: int = 1
     network_bandwidth: float | None = None
-    """GB/s per direction between a node and others; None for what the NICs near the chosen GPUs have."""
+    """GB/s per direction between a node and others; None for the bandwidth of the NICs near the chosen GPUs."""
 
     def __post_init__(self) -> None:
         check_count("count", self.count)
@@ -50,28 +50,28 @@ class PlanRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeShare:
-    """What one node gives."""
+    """The GPUs of one node in a plan."""
 
     node: str
     choice: Choice
     path: NodePath
-    """How the ring of the job goes through it."""
+    """The way of the job's ring through the node."""
     network: float
     """GB/s per direction between the chosen GPUs and other nodes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """The GPUs of a job."""
+    """The nodes and GPUs of a job."""
 
     shares: tuple[NodeShare, ...]
-    """In the order of the ring over the nodes: those of one NVLink fabric together, then by name."""
+    """The shares in the order of the ring over the nodes: those of one NVLink fabric together, then by name."""
     ring_bandwidth: float
     """Estimated GB/s that each GPU can pass on in rings: the least of all nodes and their networks; 0 for one GPU."""
 
     @property
     def count(self) -> int:
-        """GPUs on all nodes."""
+        """The number of GPUs on all nodes."""
         return sum(len(share.choice.gpus) for share in self.shares)
 
     @property
@@ -81,13 +81,13 @@ class Plan:
 
     @property
     def meets_constraints(self) -> bool:
-        """Whether the sets on all nodes do."""
+        """Whether the sets on all nodes meet the constraints."""
         return not any(share.choice.unmet for share in self.shares)
 
 
 @dataclass(frozen=True, slots=True)
 class NoPlan:
-    """The free GPUs do not suffice."""
+    """The answer if the free GPUs do not suffice."""
 
     reason: str
 
@@ -99,17 +99,17 @@ _RANK: Mapping[NodePolicy, Callable[[Sequence[Seat], Limits], Placement]] = {
 
 
 def plan(nodes: Iterable[NodeFree], request: PlanRequest) -> Plan | NoPlan:
-    """Choose nodes and GPUs.
+    """Chooses nodes and GPUs.
 
-    Nodes whose GPUs meet the constraints are tried first, each with as many GPUs as do. If they do not suffice, the
-    constraints are given up where they must be; the choice on each node says so.
+    Nodes whose GPUs meet the constraints are tried first, each with at most as many GPUs as meet them. If these nodes
+    do not suffice, constraints are given up where necessary; the choice on each node says so.
 
     Args:
-        nodes: With different names.
-        request: What is asked for.
+        nodes: The nodes, with different names.
+        request: The request.
 
     Raises:
-        FormatError: two nodes have one name.
+        FormatError: two nodes have the same name.
     """
     members = fleet(nodes, request.constraints, request.network_bandwidth)
     limits = Limits(request.count, request.min_gpus_per_node, request.max_nodes or max(len(members), 1))
@@ -131,7 +131,7 @@ def _place(seats: Sequence[Seat], limits: Limits, policy: NodePolicy) -> Placeme
 
 
 def _seats(members: Sequence[Member], limits: Limits, *, strict: bool) -> list[Seat]:
-    """The nodes with room for what each has to give; strictly, for as many GPUs as meet the constraints."""
+    """Returns the nodes with room for the least number of GPUs; if strict, only for GPUs that meet the constraints."""
     seats = []
     for member in members:
         sizes = range(len(member.free), limits.least - 1, -1)
@@ -152,7 +152,10 @@ def _share(member: Member, count: int) -> NodeShare:
 
 
 def _reason(members: Sequence[Member], limits: Limits) -> str:
-    """What is missing: GPUs, or on nodes with enough of them, or on few enough nodes, or a way to share them out."""
+    """Returns why there is no plan.
+
+    Too few GPUs are free: at all, or on nodes with the least number, or on the most nodes. Or no number of nodes fits.
+    """
     asked = f"asked for {counted(limits.count, 'GPU')}"
     free = sum(len(member.free) for member in members)
     if free < limits.count:

@@ -1,1 +1,1 @@
-"""Topologies from what clusters already have: the text of nvidia-smi, and annotations of HAMi."""
+"""Readers of topologies from sources that clusters already have: the text of nvidia-smi, and annotations of HAMi."""

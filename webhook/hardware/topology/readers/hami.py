@@ -1,7 +1,7 @@
 """The topology of a node from the annotations of HAMi's device plugin; used where no agent publishes one.
 
-They tell the GPUs, their NUMA nodes and, if HAMi rates pairs, the links and PCIe paths between GPUs. They tell no bus
-ids, NICs or CPUs. What they do not tell is left out, and ``problem`` says why.
+The annotations have the GPUs, their NUMA nodes and, if HAMi rates pairs, the links and PCIe paths between GPUs. They
+have no bus ids, NICs or CPUs. Missing values are left out, and ``problem`` says why.
 """
 
 from collections import Counter
@@ -31,21 +31,21 @@ _NAMED_PAIRS = 3
 
 _Gpus = Mapping[int, RegisteredGpu]
 _Scores = Mapping[tuple[int, int], Score]
-"""Of each pair, the lesser index first."""
+"""The score of each pair, the lesser index first."""
 
 
 def read_hami(register: str, score: str | None, *, node: str, source: str) -> NodeTopology:
-    """Read what HAMi published of a node.
+    """Reads the topology of a node from HAMi's annotations.
 
     Args:
         register: Value of the annotation ``hami.io/node-nvidia-register``. Its memory, and so ``memory_mib``, is
             multiplied with HAMi's deviceMemoryScaling.
-        score: Value of the annotation ``hami.io/node-nvidia-score``; none if the node has none.
+        score: Value of the annotation ``hami.io/node-nvidia-score``; None if the node has none.
         node: Name of the node.
-        source: How messages call what carries the annotations, for example ``Node gpu-1``.
+        source: The name of the annotated object in messages, for example ``Node gpu-1``.
 
     Raises:
-        FormatError: an annotation is not what HAMi writes, or contradicts itself.
+        FormatError: an annotation does not have the form that HAMi writes, or contradicts itself.
     """
     where = f"{source}: annotation {names.HAMI_NODE_REGISTER}"
     registered = _by_index(parse_register(register, source=where), where)
@@ -81,7 +81,7 @@ def _by_index(registered: list[RegisteredGpu], where: str) -> _Gpus:
 
 
 def _scores(gpus: _Gpus, scores: Mapping[str, Mapping[str, Score]]) -> _Scores:
-    """The scores of all pairs; nothing unless all have one, because then they are of other GPUs."""
+    """Returns the scores of all pairs. If any pair has none, the scores are of other GPUs, and none are returned."""
     found = {
         (one, other): scores[gpus[one].uuid][gpus[other].uuid]
         for one, other in combinations(sorted(gpus), 2)
@@ -91,14 +91,14 @@ def _scores(gpus: _Gpus, scores: Mapping[str, Mapping[str, Score]]) -> _Scores:
 
 
 def _is_blind(gpus: _Gpus, scores: _Scores) -> bool:
-    """Whether HAMi saw no link, but GPUs whose boards always have them."""
+    """Returns whether HAMi saw no link although the boards of some GPUs always have links."""
     boards = {index for index, gpu in gpus.items() if gpu.mode != _MIG and product(gpu.name).nvlink_board}
     rated = any(score.rated and boards.issuperset(pair) for pair, score in scores.items())
     return rated and not any(score.links for score in scores.values())
 
 
 def _paths(gpus: _Gpus, scores: _Scores) -> dict[int, list[tuple[str, str]]]:
-    """For each GPU the labels of those to which the PCIe path is known, each with the path."""
+    """Returns for each GPU the labels of the GPUs to which the PCIe path is known, each with the path."""
     found: dict[int, list[tuple[str, str]]] = {index: [] for index in gpus}
     for (one, other), score in scores.items():
         if score.path:

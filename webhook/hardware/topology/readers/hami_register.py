@@ -1,8 +1,8 @@
-"""Reads the node annotation ``hami.io/node-nvidia-register``, in which HAMi's device plugin lists the GPUs of a node.
+"""The node annotation ``hami.io/node-nvidia-register``, in which HAMi's device plugin lists the GPUs of a node.
 
-Up to HAMi 2.7 each GPU is fields between commas, ended by a colon: HAMi pkg/util/util.go and pkg/device/devices.go,
-EncodeNodeDevices. From 2.8 on the list is JSON in which Go's ``omitempty`` leaves out what is 0, false or empty:
-pkg/device/devices.go, DeviceInfo and MarshalNodeDevices.
+Up to HAMi 2.7 each GPU is a list of fields separated by commas and ended by a colon: HAMi pkg/util/util.go and
+pkg/device/devices.go, EncodeNodeDevices. From 2.8 on the list is JSON in which Go's ``omitempty`` leaves out values
+that are 0, false or empty: pkg/device/devices.go, DeviceInfo and MarshalNodeDevices.
 """
 
 import json
@@ -17,7 +17,7 @@ from webhook.words.errors import FormatError
 
 _PREFIX = "NVIDIA-"
 _SHORT, _LONG = 7, 9
-"""Fields of a GPU in the old form; the short one has no index and no mode."""
+"""Numbers of fields of a GPU in the old form. The short form has no index and no mode."""
 _ENDS_IN_COLON = "uuid,count,memory,cores,type,numa,health,index,mode: for each GPU"
 _TRUNCATED = "The annotation may be cut off: restart HAMi's device plugin on the node"
 _OLD_FORM = re.compile(r"\s*[^\s,:]+(,\d+){3},[^,:\n]*,-?\d+,(true|false)[,:]")
@@ -30,32 +30,32 @@ class RegisteredGpu:
 
     uuid: str
     index: int | None
-    """NVML index on the host; none in the short form of HAMi 2.4 and earlier."""
+    """NVML index on the host; None in the short form of HAMi 2.4 and earlier."""
     memory_mib: int
-    """Multiplied with deviceMemoryScaling, except in MIG mode."""
+    """MiB of memory, multiplied with deviceMemoryScaling except in MIG mode."""
     name: str
-    """As NVML has it, without the word that HAMi puts in front."""
+    """The name of NVML, without the word that HAMi puts in front of it."""
     numa_node: int | None
-    """HAMi writes 0 also where sysfs tells none."""
+    """NUMA node. HAMi also writes 0 if sysfs has none."""
     healthy: bool
     mode: str
     """``hami-core``, ``mig`` or ``mps``; empty in the short form."""
 
 
 def looks_like_register(text: str) -> bool:
-    """Whether a text begins like the annotation, in either form."""
+    """Returns whether a text begins like the annotation, in either form."""
     return bool(_OLD_FORM.match(text) or _NEW_FORM.match(text))
 
 
 def parse_register(text: str, *, source: str) -> list[RegisteredGpu]:
-    """Read the annotation, in either form.
+    """Reads the annotation, in either form.
 
     Args:
-        text: Its value; nothing or an empty list is a node without GPUs.
-        source: How messages call the annotation.
+        text: Its value. An empty text or an empty list means a node without GPUs.
+        source: The name of the annotation in messages.
 
     Raises:
-        FormatError: a field is missing, surplus or not what it should be; there are more than 64 GPUs.
+        FormatError: a field is missing, surplus or invalid; or there are more than 64 GPUs.
     """
     check_length(text, source)
     text = text.strip()
@@ -63,7 +63,10 @@ def parse_register(text: str, *, source: str) -> list[RegisteredGpu]:
 
 
 def plain_name(name: str) -> str:
-    """``NVIDIA H20`` for ``NVIDIA-NVIDIA H20``: up to 2.7 HAMi puts the brand before every name, later before some."""
+    """Returns a name without HAMi's brand in front of it: ``NVIDIA H20`` for ``NVIDIA-NVIDIA H20``.
+
+    Up to 2.7 HAMi puts the brand before every name, later before some.
+    """
     return name.removeprefix(_PREFIX)
 
 

@@ -1,7 +1,7 @@
-"""Reads the node annotation ``hami.io/node-nvidia-score``, in which HAMi rates how each pair of GPUs is joined.
+"""The node annotation ``hami.io/node-nvidia-score``, in which HAMi rates the connection of each pair of GPUs.
 
-A score is 100 for each NVLink plus the level of the PCIe path: HAMi pkg/device/nvidia/calculate_score.go. Only 0 has
-neither: there HAMi found nothing, or links in one direction that the other does not have.
+A score is 100 for each NVLink plus the level of the PCIe path: HAMi pkg/device/nvidia/calculate_score.go. The score 0
+has neither. It means that HAMi found no connection, or different links in the two directions.
 """
 
 import json
@@ -29,32 +29,32 @@ _LEVELS: dict[int, PciePath | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How two GPUs are joined."""
+    """HAMi's score of the connection of two GPUs."""
 
     value: int
 
     @property
     def links(self) -> int:
-        """NVLinks that both have, direct or to switches."""
+        """Number of NVLinks that both GPUs have, direct or to switches."""
         return self.value // _LINK
 
     @property
     def path(self) -> PciePath | None:
-        """The PCIe path between them; none if HAMi does not know it."""
+        """The PCIe path between the GPUs; None if HAMi does not know it."""
         return _LEVELS[self.value % _LINK]
 
     @property
     def rated(self) -> bool:
-        """Whether the score says anything of the pair; 0 does not."""
+        """Whether the score has information about the pair; a score of 0 has none."""
         return bool(self.value)
 
 
 def parse_scores(text: str, *, source: str) -> dict[str, dict[str, Score]]:
-    """The score of each pair by both UUIDs.
+    """Reads the score of each pair, by both UUIDs.
 
     Raises:
-        FormatError: it is no list of scores, a GPU stands there twice, a pair is not rated alike both ways, or a
-            number is none of HAMi's scores.
+        FormatError: the text is no list of scores, a GPU is listed twice, a pair has different scores in the two
+            directions, or a number is not a score of HAMi.
     """
     check_length(text, source)
     try:
@@ -75,7 +75,7 @@ def parse_scores(text: str, *, source: str) -> dict[str, dict[str, Score]]:
 
 
 def _read_row(uuid: str, value: Any, where: str) -> dict[str, Score]:
-    """The scores of one GPU; ``omitempty`` leaves an empty row out."""
+    """Reads the scores of one GPU. Go's ``omitempty`` leaves out an empty row."""
     row = {} if value is None else value
     if not isinstance(row, Mapping) or len(row) > MAX_GPUS or uuid in row or not all(map(str.isprintable, row)):
         raise FormatError(where, expected="an object with the scores to other GPUs", found=value)

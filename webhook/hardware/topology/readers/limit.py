@@ -1,4 +1,4 @@
-"""How long a text may be that a reader takes apart."""
+"""The length limit of a text that a reader parses."""
 
 from webhook.hardware.topology.document import MAX_BYTES
 from webhook.words.errors import FormatError

@@ -1,14 +1,15 @@
-"""From the number of NVLinks between the GPUs of each pair to the links of each GPU.
+"""The links of each GPU, derived from the numbers of NVLinks between the GPUs of each pair.
 
 Some sources count links only by pair and do not say whether a switch is between: ``NV18`` may be 18 links to the other
-GPU, or 18 to the switches that both reach. Two facts decide:
+GPU, or 18 links to switches that both GPUs reach. Two facts decide:
 
-- A link that ends at another GPU serves that one only: to all its peers together a GPU cannot have more than the chip
-  has. Links to switches serve every peer. So counts that add up to more than the chip has are links to switches.
-- All GPUs of such a node reach the switches, and a pair can use as many links as the lesser of both has.
+- A direct link serves only the GPU at its other end, so to all its peers together a GPU cannot have more direct links
+  than its chip has. Links to switches serve every peer. So counts whose sum exceeds the links of the chip are links to
+  switches.
+- All GPUs of such a node reach the switches, and a pair can use as many links as the GPU with fewer links has.
 
-What does not add up to more is taken for direct links. That is wrong where a virtual machine has just two GPUs of a
-board with switches; the bandwidth between them is the same in both readings.
+Counts whose sum is not greater are taken for direct links. That is wrong in a virtual machine with just two GPUs of a
+board with switches, but the bandwidth between them is the same in both cases.
 """
 
 from collections.abc import Mapping
@@ -25,12 +26,13 @@ _MOST_OF_ALL = 18
 def links_by_gpu(
     counts: Mapping[tuple[int, int], int], sm: Mapping[int, int], *, source: str
 ) -> dict[int, tuple[NvLink, ...]]:
-    """The links of each GPU. All of them are up: counts by pair leave out those that are down.
+    """Returns the links of each GPU. All of them are up, because counts by pair leave out links that are down.
 
     Args:
-        counts: Links of each pair of GPUs, the lesser index first; 0 for a pair without, no entry for an unknown one.
+        counts: Links of each pair of GPUs, the lesser index first; 0 for a pair without links, no entry for an unknown
+            pair.
         sm: Compute capability of every GPU as NCCL writes it, 90 for 9.0; 0 if unknown.
-        source: How messages call the origin of the counts.
+        source: The name of the source of the counts in messages.
 
     Raises:
         FormatError: neither direct links nor links to switches explain the counts.

@@ -1,4 +1,4 @@
-"""What the name of a GPU tells where nothing else does: its compute capability and its PCIe link."""
+"""Facts that follow from the name of a GPU if no source has them, such as its compute capability and PCIe link."""
 
 import re
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ ARM = "arm64"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Product:
-    """What all GPUs of one name have in common. The defaults say that nothing is known."""
+    """The common facts of all GPUs of one name. The defaults mean that nothing is known."""
 
     compute_capability: str = ""
-    """Such as ``9.0``."""
+    """Compute capability such as ``9.0``."""
     pcie: Pcie | None = None
-    """The most that its link can do; none where the data sheets differ or are silent, and for laptops."""
+    """The highest generation and width of its link; None if the data sheets differ or do not say, and for laptops."""
     cpu_arch: str = ""
     """``arm64`` for superchips, which come with their CPU."""
     nvlink_board: bool = False
-    """Sold only on boards that join the GPUs, by NVSwitches unless there are just four of them."""
+    """Whether it is sold only on boards whose GPUs have NVLinks, through NVSwitches unless there are just four GPUs."""
 
 
 _GEN3, _GEN4, _GEN5 = (Pcie(generation=generation, width=16) for generation in (3, 4, 5))
@@ -58,11 +58,11 @@ _SWITCHED_SOCKETS = {"SXM3", "SXM4"}
 
 
 def product(name: str) -> Product:
-    """What the name of a GPU tells; for an unknown one nothing.
+    """Returns the facts that follow from the name of a GPU; the defaults for an unknown name.
 
     Args:
-        name: As NVML has it, ``Tesla V100-SXM2-32GB`` or ``NVIDIA A100 80GB PCIe``. Dashes for blanks are fine, and so
-            is NVIDIA once more in front (HAMi up to 2.7).
+        name: The name of NVML, ``Tesla V100-SXM2-32GB`` or ``NVIDIA A100 80GB PCIe``. It may have dashes for blanks,
+            and a second NVIDIA in front (HAMi up to 2.7).
     """
     words = [word for word in re.split(r"[ -]+", name.upper()) if word]
     while words and words[0] in _BRANDS:

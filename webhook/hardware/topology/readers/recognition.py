@@ -1,4 +1,4 @@
-"""Reads the topology of a node from any of the texts that tell one."""
+"""The topology of a node from a text of any supported form."""
 
 from webhook.hardware.topology.document import KIND, MAX_BYTES, format_topology, parse_topology
 from webhook.hardware.topology.model import NodeTopology
@@ -10,16 +10,16 @@ from webhook.words.errors import FormatError
 
 
 def read_topology(text: str | bytes, *, node: str, source: str) -> NodeTopology:
-    """Recognise what a text is, and read it.
+    """Recognises the form of a text, and reads it.
 
     Args:
-        text: A NodeTopology in JSON, what ``nvidia-smi topo -m`` printed (with or without ``nvidia-smi -L``), or the
+        text: A NodeTopology in JSON, the output of ``nvidia-smi topo -m`` (with or without ``nvidia-smi -L``), or the
             value of HAMi's annotation ``hami.io/node-nvidia-register``.
-        node: Name of the node, for texts that do not tell it. A NodeTopology keeps its own.
-        source: How messages call the text, for example ``file node-1.txt``.
+        node: Name of the node, for texts without it. A NodeTopology keeps its own.
+        source: The name of the text in messages, for example ``file node-1.txt``.
 
     Raises:
-        FormatError: it is none of them, or not in order; it is no UTF-8 or larger than 1 MiB.
+        FormatError: the text has none of these forms, is invalid in its form, is not UTF-8, or is larger than 1 MiB.
     """
     if len(text) > MAX_BYTES:
         raise FormatError(source, expected=f"at most {MAX_BYTES} bytes", found=f"{len(text)} bytes")
@@ -38,7 +38,7 @@ def read_topology(text: str | bytes, *, node: str, source: str) -> NodeTopology:
 
 
 def _writable(topology: NodeTopology, source: str) -> NodeTopology:
-    """The topology, if it can be read again from its document; the name of the node may come from anywhere."""
+    """Returns the topology as it is read back from its document, which also checks the name of the node."""
     return parse_topology(format_topology(topology), source=source)
 
 

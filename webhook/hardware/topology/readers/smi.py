@@ -1,6 +1,7 @@
-"""The topology of a node from what ``nvidia-smi topo -m`` and ``nvidia-smi -L`` printed there.
+"""The topology of a node from the output of ``nvidia-smi topo -m`` and ``nvidia-smi -L``.
 
-The matrix tells neither bus ids nor what is between two GPUs: ``pair_links`` tells NVSwitches from direct links.
+The matrix has no bus ids and does not say what is between two GPUs: ``pair_links`` distinguishes NVSwitches from direct
+links.
 """
 
 import re
@@ -33,21 +34,23 @@ _TRACE = re.compile(r"\bCPU\s+Affinity\b|^[ \t]*GPU \d+: \S|\(UUID: GPU-", re.MU
 
 
 def looks_like_smi(text: str) -> bool:
-    """Whether a text holds output of ``nvidia-smi topo -m`` or ``nvidia-smi -L``, complete or not."""
+    """Returns whether a text has output of ``nvidia-smi topo -m`` or ``nvidia-smi -L``, complete or not."""
     return bool(_TRACE.search(text))
 
 
 def read_smi(matrix: str, listing: str = "", *, node: str, source: str) -> NodeTopology:
-    """Read what nvidia-smi printed, whatever stands before, between and after it.
+    """Reads the output of nvidia-smi. Any text before, between and after it is ignored.
 
     Args:
-        matrix: The output of ``nvidia-smi topo -m``; that of ``nvidia-smi -L`` may stand in the same text.
-        listing: The output of ``nvidia-smi -L``, if it is a text of its own. Without any, GPUs have no names and UUIDs.
+        matrix: The output of ``nvidia-smi topo -m``; that of ``nvidia-smi -L`` may be in the same text.
+        listing: The output of ``nvidia-smi -L``, if it is a separate text. Without any list, GPUs have no names and
+            UUIDs.
         node: Name of the node.
-        source: How messages call the text, for example ``file node-1.txt``.
+        source: The name of the text in messages, for example ``file node-1.txt``.
 
     Raises:
-        FormatError: there is no matrix, or not all of it; it contradicts itself or the list; it is larger than 1 MiB.
+        FormatError: the matrix is missing or incomplete, contradicts itself or the list, or the text is larger than
+            1 MiB.
     """
     lines = lines_of(matrix, source=source)
     found = parse_matrix(lines, source=source)
@@ -60,7 +63,11 @@ def read_smi(matrix: str, listing: str = "", *, node: str, source: str) -> NodeT
 
 
 def _list_of_node(lists: Sequence[Mapping[int, ListedGpu]], gpus: Sequence[int], where: str) -> Mapping[int, ListedGpu]:
-    """The list with the GPUs of the matrix. A single list must be it; of several, none may be."""
+    """Returns the list that has the GPUs of the matrix; empty if none of several lists has them.
+
+    Raises:
+        FormatError: a single list has other GPUs, or several different lists have those of the matrix.
+    """
     of_node = [listed for listed in lists if listed.keys() == set(gpus)]
     if len(lists) == 1 and not of_node:
         raise FormatError(
@@ -105,7 +112,7 @@ def _problems(found: SmiMatrix, listed: Mapping[int, ListedGpu]) -> Iterator[str
 
 
 def _assumptions(gpus: Sequence[Gpu]) -> Iterator[str]:
-    """What bandwidths rest on where nothing tells what the GPUs are: lower bounds."""
+    """Yields a sentence about the assumed bandwidths of GPUs of unknown generation, which are lower bounds."""
     unknown = [gpu for gpu in gpus if not gpu.sm]
     if not unknown:
         return
@@ -123,15 +130,15 @@ def _assumptions(gpus: Sequence[Gpu]) -> Iterator[str]:
 
 def _gpu(index: int, found: SmiMatrix, listed: ListedGpu | None) -> Gpu:
     name = listed.name if listed else ""
-    known = product(name)
+    known, affinity = product(name), found.affinities[index]
     return Gpu(
         index=index,
         uuid=listed.uuid if listed else "",
         name=name,
         compute_capability=known.compute_capability,
-        numa_node=_numa_node(found.affinities[index]),
-        own_numa_node=_own_numa_node(found.affinities[index]),
-        cpu_affinity=found.affinities[index].get(CPU_AFFINITY, ""),
+        numa_node=_numa_node(affinity),
+        own_numa_node=int(affinity[GPU_NUMA_ID]) if GPU_NUMA_ID in affinity else None,
+        cpu_affinity=affinity.get(CPU_AFFINITY, ""),
         mig_mode=MigMode.ENABLED if listed and listed.mig else MigMode.UNSUPPORTED,
         pcie=known.pcie,
         distance=found.distance(f"GPU{index}"),
@@ -139,22 +146,18 @@ def _gpu(index: int, found: SmiMatrix, listed: ListedGpu | None) -> Gpu:
 
 
 def _numa_node(values: Mapping[str, str]) -> int | None:
-    """The NUMA node of a GPU; none if several are equally near, as a virtual machine may have it.
+    """Returns the NUMA node of a GPU; None if several are equally near, as in some virtual machines.
 
-    On Grace superchips GPUs are NUMA nodes as well. There the list has the node of the CPUs first, and behind it those
-    of MIG instances: ``0,3-9,11-17``.
+    On Grace superchips GPUs are NUMA nodes too. There the list has the node of the CPUs first, and then those of MIG
+    instances: ``0,3-9,11-17``.
     """
     nodes = values.get(NUMA_AFFINITY, "")
     first = re.match(r"\d+", nodes)
     return int(first[0]) if first and (GPU_NUMA_ID in values or first[0] == nodes) else None
 
 
-def _own_numa_node(values: Mapping[str, str]) -> int | None:
-    return int(values[GPU_NUMA_ID]) if GPU_NUMA_ID in values else None
-
-
 def _cpus(gpus: list[Gpu], found: SmiMatrix) -> tuple[Cpu, ...]:
-    """The NUMA nodes near which GPUs are; vendors are unknown."""
+    """Returns the CPUs of the NUMA nodes that are near GPUs; their vendors are unknown."""
     affinities: dict[int, set[str]] = {}
     for gpu in gpus:
         if gpu.numa_node is not None:
@@ -167,7 +170,7 @@ def _cpus(gpus: list[Gpu], found: SmiMatrix) -> tuple[Cpu, ...]:
 
 
 def _is_superchip(gpus: list[Gpu], found: SmiMatrix) -> bool:
-    """Whether the GPUs have Arm CPUs of their own: by name, else because only such GPUs are NUMA nodes."""
+    """Returns whether the GPUs are superchips with Arm CPUs: by name, else because only such GPUs are NUMA nodes."""
     if any(gpu.name for gpu in gpus):
         return any(product(gpu.name).cpu_arch == ARM for gpu in gpus)
     return any(GPU_NUMA_ID in values for values in found.affinities.values())

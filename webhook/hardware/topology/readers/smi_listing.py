@@ -1,4 +1,4 @@
-"""Reads the names and UUIDs that ``nvidia-smi -L`` lists."""
+"""The names and UUIDs of GPUs in the output of ``nvidia-smi -L``."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from webhook.words.errors import FormatError
 _GPU = re.compile(r"GPU (\d{1,3}): (.*)")
 _UUID = re.compile(r"([^()]{1,96}) \(UUID: (GPU-[0-9A-Za-z-]{1,60})\)")
 _LONGEST_NAME = 96
-"""``NVML_DEVICE_NAME_V2_BUFFER_SIZE`` of nvml.h."""
+"""The most characters of a name: ``NVML_DEVICE_NAME_V2_BUFFER_SIZE`` of nvml.h."""
 _MIG = re.compile(r"MIG \S+ +Device +\d+:.*")
 _MIG_UUID = re.compile(r"MIG \S+ +Device +\d+: \(UUID: MIG-[0-9A-Za-z/-]{1,100}\)")
 
@@ -22,16 +22,17 @@ class ListedGpu:
     index: int
     name: str
     uuid: str = ""
-    """Empty in lists that leave UUIDs out, such as that of PyTorch's collect_env."""
+    """Empty in lists without UUIDs, such as that of PyTorch's collect_env."""
     mig: bool = False
-    """Whether instances are listed below it."""
+    """Whether MIG instances are listed below the GPU."""
 
 
 def parse_listings(lines: Sequence[Line]) -> list[dict[int, ListedGpu]]:
-    """Find the lists in a text: of each the GPUs by index.
+    """Finds the lists in a text, each with its GPUs by index.
 
-    A GPU may be listed again in the same words, as ``nvidia-smi nvlink -s`` does. In other words it begins another
-    list: pages that describe a fault hold lists of containers, which number their GPUs anew. Tabs are blanks.
+    A GPU may be listed again with the same text, as ``nvidia-smi nvlink -s`` does. A GPU that is listed again with
+    another text begins another list: pages that describe a fault have lists of containers, which number their GPUs
+    again from 0. Tabs are blanks.
 
     Raises:
         FormatError: a line is cut off, two GPUs of a list share a UUID, or only some have UUIDs.

@@ -1,8 +1,9 @@
-"""Reads the matrix of ``nvidia-smi topo -m`` as it stands: labels, words, and the columns behind them.
+"""The matrix of ``nvidia-smi topo -m`` as it is printed: labels, words, and the columns after them.
 
 Drivers differ. All print a header and a row for each device, separated by tabs; copies often have blanks instead. NICs
-are the columns NIC0, NIC1 with a legend behind the matrix; older drivers called them by their names. Behind the devices
-stands ``CPU Affinity``, later also ``NUMA Affinity``, later also ``GPU NUMA ID``; any of their values may be missing.
+have the columns NIC0, NIC1 and a legend after the matrix; older drivers used their names. After the devices comes the
+column ``CPU Affinity``, in later drivers also ``NUMA Affinity``, and then also ``GPU NUMA ID``. Any of their values may
+be missing.
 """
 
 import re
@@ -29,7 +30,7 @@ _VALUES = {
     GPU_NUMA_ID: (re.compile(r"\d{1,6}"), "the number of a NUMA node"),
 }
 _OLD_WORDS = {"SOC": PciePath.SYS.value}
-"""Drivers of the first DGX-1 called SYS so."""
+"""The word for SYS in drivers of the first DGX-1."""
 _PATHS = frozenset(path.value for path in PciePath)
 _WORDS = f"NV#, {', '.join(PciePath)} or {UNKNOWN}"
 _UNWRAPPED = "Save the whole output of nvidia-smi topo -m, one line for each device, unwrapped"
@@ -37,21 +38,22 @@ _UNWRAPPED = "Save the whole output of nvidia-smi topo -m, one line for each dev
 
 @dataclass(frozen=True, slots=True)
 class SmiMatrix:
-    """What the matrix says. Devices have the labels GPU0, NIC0 even where the text calls its NICs otherwise."""
+    """The content of the matrix. Devices have the labels GPU0, NIC0 even if the text has other labels for its NICs."""
 
     gpus: tuple[int, ...]
     """Indices in the order of the columns."""
     nics: tuple[str, ...]
-    """Names, NIC0 first; where nothing tells a name, the label."""
+    """Names, NIC0 first; the label of a NIC if its name is unknown."""
     words: Mapping[str, Mapping[str, str]]
-    """Of each device the words to all others: ``NV18``, ``PIX``, ``N/A``."""
+    """The words from each device to all others: ``NV18``, ``PIX``, ``N/A``."""
     affinities: Mapping[int, Mapping[str, str]]
-    """Of each GPU what stands below the titles behind the devices; missing values are left out."""
+    """The values of each GPU in the columns after the devices, by title; missing values are left out."""
     has_nvlinks: bool
-    """Whether NVLinks would show; the legend of ``nvidia-smi topo -mp`` and of the oldest drivers has none."""
+    """Whether the matrix would show NVLinks. The legend of ``nvidia-smi topo -mp`` and of the oldest drivers has
+    none."""
 
     def links(self) -> dict[tuple[int, int], int]:
-        """NVLinks of each pair of GPUs, the lesser index first; without pairs whose path the text does not tell."""
+        """Returns the number of NVLinks of each pair of GPUs, the lesser index first, without pairs of unknown path."""
         pairs = (
             (gpu, other, self.words[f"GPU{gpu}"][f"GPU{other}"])
             for gpu in self.gpus
@@ -61,22 +63,22 @@ class SmiMatrix:
         return {(one, other): nvlinks(word) for one, other, word in pairs if word != UNKNOWN}
 
     def distance(self, label: str) -> tuple[tuple[str, str], ...]:
-        """The PCIe paths from a device to others; NVLinks hide the path."""
+        """Returns the PCIe paths from a device to others. The path to a GPU with NVLinks is not printed."""
         return tuple((other, word) for other, word in self.words[label].items() if word in _PATHS)
 
 
 def nvlinks(word: str) -> int:
-    """18 for ``NV18``; 0 for a word that names no NVLinks."""
+    """Returns the number of NVLinks of a word: 18 for ``NV18``, 0 for a word without NVLinks."""
     found = _NVLINKS.fullmatch(word)
     return int(found[1]) if found else 0
 
 
 def parse_matrix(lines: Sequence[Line], *, source: str) -> SmiMatrix:
-    """Find the matrix in a text and read it.
+    """Finds the matrix in a text and reads it.
 
     Raises:
-        FormatError: there is none, or more than one; a row is missing, too short or too long; a word is unknown, or not
-            the same both ways.
+        FormatError: the text has no matrix, or more than one; a row is missing, too short or too long; a word is
+            unknown, or differs between the two directions.
     """
     headers = [(position, found) for position, line in enumerate(lines) if (found := _HEADER.fullmatch(line.text))]
     if len(headers) != 1:
@@ -104,11 +106,11 @@ def parse_matrix(lines: Sequence[Line], *, source: str) -> SmiMatrix:
 class _Header:
     where: str
     devices: Sequence[str]
-    """As the text calls them."""
+    """The labels of the devices in the text."""
     labels: Sequence[str]
-    """As the model calls them."""
+    """The labels of the devices in the topology."""
     titles: Sequence[str]
-    """What stands behind the devices."""
+    """The titles of the columns after the devices."""
 
     @property
     def nics(self) -> list[str]:
@@ -194,7 +196,7 @@ def _check_word(where: str, word: str, *, itself: bool, gpus: bool) -> None:
 
 
 def _row_values(header: _Header, position: int, line: Line) -> dict[str, str]:
-    """What stands behind the devices, by title. NICs have nothing there."""
+    """Returns the values of a row after the devices, by title. NICs have none."""
     printed = line.words[1 + len(header.devices) :]
     is_gpu = _is_gpu(header.labels[position])
     if len(printed) > len(header.titles) or not (is_gpu or set(printed) <= {UNKNOWN}):
@@ -210,9 +212,9 @@ def _row_values(header: _Header, position: int, line: Line) -> dict[str, str]:
 
 
 def _spread(header: _Header, line: Line, printed: Sequence[str]) -> list[str]:
-    """The values below their titles where some are missing: then only the tabs tell which.
+    """Returns the values in the order of the titles if some are missing: then only the tabs show which.
 
-    nvidia-smi writes one tab before each, and one more before the last of three.
+    nvidia-smi writes one tab before each value, and one more before the last of three.
     """
     values = [UNKNOWN] * len(header.titles)
     if set(printed) <= {UNKNOWN}:
@@ -228,7 +230,10 @@ def _spread(header: _Header, line: Line, printed: Sequence[str]) -> list[str]:
 
 
 def _check_complete(header: _Header, following: Sequence[Line]) -> None:
-    """nvidia-smi prints an affinity for all GPUs or for none; where one row ends before it, the text was cut off."""
+    """Raises if a row of a GPU ends before the affinity.
+
+    nvidia-smi prints it for all GPUs or for none, so such a text was cut off.
+    """
     for device, line in zip(header.devices, following, strict=False):
         if _is_gpu(device) and len(line.words) == 1 + len(header.devices):
             raise FormatError(
@@ -254,7 +259,7 @@ def _knows_no_nvlinks(behind: Sequence[Line]) -> bool:
 
 
 def _nic_names(header: _Header, behind: Sequence[Line]) -> tuple[str, ...]:
-    """The names of the legend; without one, what the columns are called."""
+    """Returns the names of the NICs from the legend; without a legend, those of the columns."""
     titles = [position for position, line in enumerate(behind) if line.text.strip() == NIC_LEGEND]
     if not titles or not any(_NIC.fullmatch(nic) for nic in header.nics):
         return tuple(header.nics)

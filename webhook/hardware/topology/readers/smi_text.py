@@ -1,4 +1,4 @@
-"""The text around what ``nvidia-smi`` printed: lines that know where they stand, without colours and odd blanks."""
+"""The lines of a text with output of ``nvidia-smi``: with their places, without colours and non-breaking blanks."""
 
 import re
 from collections.abc import Sequence
@@ -8,26 +8,26 @@ from webhook.hardware.topology.readers.limit import check_length
 from webhook.words.errors import FormatError
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\([A-Z0-9]")
-"""nvidia-smi underlines the header of the matrix whether or not it writes to a terminal."""
+"""Terminal escapes. nvidia-smi underlines the header of the matrix even if it does not write to a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line and how messages call it."""
+    """One line and its place, as messages name it."""
 
     where: str
     text: str
 
     @property
     def words(self) -> list[str]:
-        """What stands between blanks and tabs."""
+        """The words of the line, which blanks and tabs separate."""
         return self.text.split()
 
     def checked(self) -> "Line":
-        """The line itself, if a terminal can show it.
+        """Returns the line itself, if it is printable.
 
         Raises:
-            FormatError: it holds control characters.
+            FormatError: the line has control characters.
         """
         if not self.text.replace("\t", " ").isprintable():
             raise FormatError(self.where, expected="a line of printable characters", found=self.text)
@@ -35,7 +35,7 @@ class Line:
 
 
 def lines_of(text: str, *, source: str) -> Sequence[Line]:
-    """The lines of a text, with or without carriage returns.
+    """Returns the lines of a text, which may have carriage returns.
 
     Raises:
         FormatError: the text is larger than 1 MiB.

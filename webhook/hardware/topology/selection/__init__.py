@@ -1,1 +1,1 @@
-"""Which GPUs of a node a job gets: ``request``, ``select``, and what they are made of."""
+"""The selection of GPUs of one node for a job: a ``Request``, the answer of ``select``, and the search."""

@@ -1,4 +1,4 @@
-"""The sets that come into question for one request on one node, and the best of them."""
+"""The candidate sets for one request on one node, and the best of them."""
 
 from webhook.hardware.topology.selection.domains import Domains, joined
 from webhook.hardware.topology.selection.equivalence import alike, count_sets, predecessors
@@ -11,25 +11,25 @@ from webhook.hardware.topology.selection.score import Scale, pair_worths
 from webhook.hardware.topology.selection.search import Aim, ExactSearch, Finalists
 
 MAX_SETS = 20_000
-"""Up to so many sets that differ, the best is found for certain: also among the 12,870 of 8 out of 16 GPUs that are all
-unlike. Beyond, ``ExchangeSearch`` finds a good one."""
+"""The most different sets among which the best is found exactly. It includes the 12,870 sets of 8 of 16 GPUs of which
+no two are alike. Among more sets ``ExchangeSearch`` finds a good one."""
 
 
 class Candidates:
-    """The sets of free GPUs of the size that a request asks for.
+    """The sets of free GPUs with the size of a request.
 
     Args:
         table: The GPUs of the node.
-        domains: Its parts.
-        request: What is asked for.
-        free: The free GPUs, at least as many as are asked for.
+        domains: The parts of the node.
+        request: The request.
+        free: The free GPUs, at least as many as are requested.
     """
 
     def __init__(self, table: PairTable, domains: Domains, request: Request, free: int) -> None:
         self.table, self.domains, self.free, self._request = table, domains, free, request
         self.scale = Scale(table, domains, request.scored_by, request.count)
         self.exact = True
-        """Whether all answers so far are certain."""
+        """Whether all answers so far are exact."""
         self._alike = alike(table, domains, free)
         self._before = predecessors(self._alike, len(table.gpus))
         self._worths = pair_worths(table, domains, request.scored_by)
@@ -37,9 +37,9 @@ class Candidates:
         self._order = _order(request, domains, free)
 
     def best(self, constraints: Constraints) -> list[int]:
-        """The sets that meet the constraints and that the policy holds for best and equal; empty if none meets them.
+        """Returns the equally best sets by the policy among those that meet the constraints; empty if none meets them.
 
-        Those with the lowest indices first, at most ``MAX_FINALISTS``.
+        The sets with the lowest indices come first, at most ``MAX_FINALISTS``.
         """
         aim, pools = self._aim(constraints), self._pools(constraints)
         if self._request.policy is Policy.FIRST_FIT:
@@ -58,11 +58,11 @@ class Candidates:
         return finalists.masks or self._lowest(aim, pools)
 
     def exist(self, constraints: Constraints) -> bool:
-        """Whether a set meets the constraints."""
+        """Returns whether any set meets the constraints."""
         return bool(self._lowest(self._aim(constraints), self._pools(constraints)))
 
     def meets(self, mask: int, constraint: Constraint) -> bool:
-        """Whether a set meets one of the constraints of the request."""
+        """Returns whether a set meets one of the constraints of the request."""
         match constraint:
             case Constraint.SAME_NUMA:
                 return any(not mask & ~node for node in self.domains.numa.values())
@@ -72,7 +72,7 @@ class Candidates:
                 return self.table.weakest(mask) >= self._request.constraints.min_bandwidth
 
     def _lowest(self, aim: Aim, pools: list[int]) -> list[int]:
-        """The set with the lowest indices, if there is one."""
+        """Returns the set with the lowest indices, alone in a list; empty if there is none."""
         found = []
         for pool in pools:
             search = LowestSearch(aim)
@@ -93,7 +93,7 @@ class Candidates:
         )
 
     def _partners(self, constraints: Constraints) -> list[int]:
-        """For each GPU those that it can be in a set with, as far as the pair alone tells."""
+        """Returns for each GPU the GPUs with which it can be in a set, by the constraints on that pair alone."""
         partners = self.table.nvlinked if constraints.require_nvlink else [self.free] * len(self.table.gpus)
         if not constraints.min_bandwidth:
             return partners
@@ -101,7 +101,7 @@ class Candidates:
         return [linked & fast for linked, fast in zip(partners, enough, strict=True)]
 
     def _pools(self, constraints: Constraints) -> list[int]:
-        """The parts of the free GPUs that a set can lie in, without those that have too few partners there."""
+        """Returns the parts of the free GPUs that can hold a set, without GPUs that have too few partners there."""
         partners = self._partners(constraints)
         parts = [node & self.free for node in self.domains.numa.values()] if constraints.same_numa else [self.free]
         pools = [pool for part in parts for pool in _with_partners(part, partners, self._request.count)]
@@ -109,7 +109,7 @@ class Candidates:
 
 
 def _with_partners(part: int, partners: list[int], count: int) -> list[int]:
-    """What of a part can be in a set of ``count``, in pieces that have no partners in each other."""
+    """Returns the GPUs of a part that can be in a set of ``count``, in pieces without partners in other pieces."""
     lonely = -1
     while lonely:
         lonely = mask_of(
@@ -122,7 +122,7 @@ def _with_partners(part: int, partners: list[int], count: int) -> list[int]:
 
 
 def _order(request: Request, domains: Domains, free: int) -> Order:
-    """What the policy looks at before the score."""
+    """Returns the order that the policy applies before the score."""
     kinds: list[tuple[int, ...]] = []
     if request.policy is Policy.PACK:
         kinds = [domains.any_numa, domains.switch, domains.nvlink]

@@ -1,4 +1,4 @@
-"""Which GPUs of a node a job gets."""
+"""The choice of GPUs of one node for a job."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,48 +21,49 @@ class Choice:
 
     chosen: GpuSet
     score: float
-    """From 0 to 1: the weighted terms."""
+    """The weighted terms together, from 0 to 1."""
     terms: ScoreTerms
     unmet: tuple[Unmet, ...]
-    """Constraints that the set does not meet; whether it will do is for the caller to say."""
+    """Constraints that the set does not meet. The caller decides whether it takes the set all the same."""
     loss: float
-    """Share of the ring bandwidth of the best set of this size, if all usable GPUs were free, that this one lacks."""
+    """Share of ring bandwidth that this set lacks, compared with the best set if all usable GPUs were free."""
     exact: bool
-    """Whether all sets were considered; see ``candidates.MAX_SETS``. If not, a better one may exist."""
+    """Whether all sets were considered; see ``candidates.MAX_SETS``. If not, a better set may exist."""
 
     @property
     def gpus(self) -> tuple[int, ...]:
-        """Indices, ascending."""
+        """The indices of the GPUs, ascending."""
         return self.chosen.gpus
 
 
 @dataclass(frozen=True, slots=True)
 class NoChoice:
-    """Too few GPUs are free."""
+    """The answer if too few GPUs are free."""
 
     reason: str
 
 
 def select(topology: NodeTopology, request: Request, connections: Connections | None = None) -> Choice | NoChoice:
-    """Choose GPUs of a node by the policy of the request, among the sets that meet its constraints.
+    """Chooses GPUs of a node by the policy of the request, among the sets that meet its constraints.
 
-    If there are none, constraints are given up, as few and as unimportant ones as possible: the same NUMA node; else
-    the bandwidth; else both; else NVLink, and so on. Lost GPUs and those in MIG mode are never chosen.
+    If no set meets them, the least important constraints are given up: the same NUMA node; else the bandwidth; else
+    both; else NVLink, and so on. Lost GPUs and GPUs in MIG mode are never chosen.
 
     Args:
         topology: The node.
-        request: What is asked for.
-        connections: Of the node, if the caller has them already; for several requests a ``Selector`` saves more.
+        request: The request.
+        connections: The connections of the node, if the caller has them already. For several requests a ``Selector``
+            saves more.
     """
     return Selector(topology, connections).select(request)
 
 
 class Selector:
-    """Answers requests for the GPUs of one node.
+    """A selector of GPUs of one node, for several requests.
 
     Args:
         topology: The node.
-        connections: Of the node, if the caller has them already.
+        connections: The connections of the node, if the caller has them already.
     """
 
     def __init__(self, topology: NodeTopology, connections: Connections | None = None) -> None:
@@ -74,12 +75,12 @@ class Selector:
         self._judged: dict[int, GpuSet] = {}
 
     def select(self, request: Request) -> Choice | NoChoice:
-        """Choose GPUs; see the function ``select``."""
+        """Chooses GPUs; see the function ``select``."""
         free = mask_of(request.may_use(gpu) for gpu in self._table.gpus)
         if free.bit_count() < request.count:
             return NoChoice(shortage(self._topology, request, free.bit_count()))
         candidates = Candidates(self._table, self._domains, request, free)
-        # A single GPU has no pairs that could miss anything, and is on one NUMA node.
+        # A single GPU meets all constraints: it has no pairs and is on one NUMA node.
         asked = request.constraints if request.count > 1 else Constraints()
         kept, masks = next((kept, masks) for kept in _fallbacks(asked) if (masks := candidates.best(kept)))
         mask, chosen = self._with_best_ring(masks)
@@ -96,7 +97,7 @@ class Selector:
         )
 
     def _with_best_ring(self, masks: list[int]) -> tuple[int, GpuSet]:
-        """Of equally good sets the first whose rings carry most."""
+        """Returns the first of equally good sets whose rings have the greatest bandwidth."""
         different = masks if len(masks) > 1 and not self._table.is_uniform(masks[0]) else masks[:1]
         sets = [(mask, self._judge(mask)) for mask in different]
         return max(sets, key=lambda entry: round(entry[1].ring_bandwidth, 6))
@@ -111,7 +112,7 @@ class Selector:
         return max(0.0, 1 - chosen.ring_bandwidth / ideal) if ideal else 0.0
 
     def _ideal(self, count: int) -> float:
-        """GB/s that the rings of the best set carry if all usable GPUs are free."""
+        """Returns the GB/s of the rings of the best set if all usable GPUs are free."""
         if count not in self._ideals:
             masks = Candidates(self._table, self._domains, Request(count=count), self._table.everything).best(
                 Constraints()
@@ -121,6 +122,6 @@ class Selector:
 
 
 def _fallbacks(constraints: Constraints) -> Iterator[Constraints]:
-    """What to try one after the other: all, all but the least important one, and so on down to none."""
+    """Yields the constraints to try in turn: all, all but the least important one, and so on down to none."""
     for kept in product((True, False), repeat=len(constraints.asked)):
         yield constraints.only(*compress(constraints.asked, kept))

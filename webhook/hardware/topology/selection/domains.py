@@ -1,4 +1,4 @@
-"""Which GPUs of a node stand or fall together: NUMA nodes, PCIe switches, and groups that NVLink joins."""
+"""The parts of a node by which its GPUs are grouped: NUMA nodes, PCIe switches, and groups joined by NVLink."""
 
 from collections.abc import Sequence
 
@@ -7,29 +7,29 @@ from webhook.hardware.topology.selection.pair_table import PairTable, positions
 
 
 class Domains:
-    """The parts of a node, each kind as masks of a table's positions.
+    """The parts of a node, each kind as masks of the positions of a table.
 
     Args:
         topology: The node.
-        table: Its GPUs.
+        table: The GPUs of the node.
     """
 
     def __init__(self, topology: NodeTopology, table: PairTable) -> None:
         only = topology.cpus[0].numa_node if len(topology.cpus) == 1 else None
         self.numa_of = [only if gpu.numa_node is None else gpu.numa_node for gpu in table.gpus]
-        """NUMA node of each GPU; None if unknown. Where there is only one, Linux may name none."""
+        """NUMA node of each GPU; None if unknown. On a machine with one NUMA node, Linux may report none."""
         known = {node for node in self.numa_of if node is not None}
         self.numa = {node: _with_value(self.numa_of, node) for node in sorted(known)}
-        """By number, those that are known."""
+        """The GPUs of each known NUMA node, by its number."""
         self.unknown_numa = _with_value(self.numa_of, None)
         self.switch = joined(table.same_switch)
-        """A GPU without a switch, or alone below one, is a domain of its own."""
+        """The GPUs of each PCIe switch. A GPU without a switch, or alone below one, is a domain by itself."""
         self.nvlink = joined(table.nvlinked)
-        """GPUs that NVLinks join, over whatever others."""
+        """Groups of GPUs that NVLinks join, directly or through other GPUs."""
 
     @property
     def any_numa(self) -> tuple[int, ...]:
-        """NUMA nodes, and one for all GPUs whose node is not known."""
+        """The NUMA nodes, and one more part for all GPUs of unknown NUMA node."""
         return (*self.numa.values(), *([self.unknown_numa] if self.unknown_numa else []))
 
 
@@ -38,7 +38,10 @@ def _with_value(values: Sequence[int | None], wanted: int | None) -> int:
 
 
 def joined(neighbours: Sequence[int]) -> tuple[int, ...]:
-    """The groups of positions that reach each other over neighbours; ``neighbours`` has a mask for each position."""
+    """Returns the groups of positions that reach each other over neighbours.
+
+    ``neighbours`` has a mask for each position.
+    """
     groups, left = [], (1 << len(neighbours)) - 1
     while left:
         group, new = 0, left & -left

@@ -1,4 +1,4 @@
-"""GPUs that can stand for each other, so that not every set has to be looked at."""
+"""Equivalent GPUs, which make it unnecessary to examine every set."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -8,11 +8,11 @@ from webhook.hardware.topology.selection.pair_table import PairTable, positions
 
 
 def alike(table: PairTable, domains: Domains, among: int) -> list[list[int]]:
-    """The GPUs of a set in groups whose members can be swapped: positions, ascending.
+    """Groups the GPUs of the set ``among`` so that the members of a group are interchangeable: positions, ascending.
 
-    Members of a group have the same memory, NUMA node and connections to each of the others in ``among``. A swap then
-    changes no set's bandwidths, nor how it lies on the node. All of 16 GPUs on NVSwitches are two groups, one on each
-    NUMA node: 9 sets of 8 differ, of 12,870.
+    Members of a group have the same memory, NUMA node and connections to each other GPU in ``among``. Swapping two of
+    them changes neither the bandwidths of a set nor its distribution over the node. 16 GPUs on NVSwitches are two
+    groups, one on each NUMA node: only 9 of the 12,870 sets of 8 differ.
     """
     groups: list[list[int]] = []
     for position in positions(among):
@@ -26,9 +26,9 @@ def alike(table: PairTable, domains: Domains, among: int) -> list[list[int]]:
 
 
 def predecessors(groups: Sequence[Sequence[int]], size: int) -> list[int]:
-    """For each of ``size`` positions the bit of the one before it in its group, 0 for the first.
+    """Returns for each of ``size`` positions the bit of its predecessor in its group; 0 for the first.
 
-    A set with a GPU but without its predecessor equals one with lower indices.
+    A set with a GPU but without its predecessor is equivalent to a set with lower indices.
     """
     before = [0] * size
     for group in groups:
@@ -38,7 +38,7 @@ def predecessors(groups: Sequence[Sequence[int]], size: int) -> list[int]:
 
 
 def count_sets(groups: Sequence[Sequence[int]], pool: int, count: int) -> int:
-    """How many sets of ``count`` GPUs of a pool differ, if only the number from each group matters."""
+    """Counts the different sets of ``count`` GPUs of a pool, if only the number of GPUs from each group matters."""
     ways = [1, *[0] * count]
     for group in groups:
         members = sum(pool >> position & 1 for position in group)

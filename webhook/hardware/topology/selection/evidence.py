@@ -1,4 +1,4 @@
-"""Why a request got no GPUs, or others than it asked for: in words, with numbers."""
+"""Sentences about a request that got no GPUs, or GPUs that do not meet its constraints, with numbers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,16 +18,18 @@ class Unmet:
 
     constraint: Constraint
     evidence: str
-    """Such as ``no 4 free GPUs on one NUMA node: NUMA 0 has 3 free, NUMA 1 has 2``."""
+    """The reason, such as ``no 4 free GPUs on one NUMA node: NUMA 0 has 3 free, NUMA 1 has 2``."""
 
 
 def shortage(topology: NodeTopology, request: Request, free: int) -> str:
-    """Where the missing GPUs are: ``asked for 4 GPUs, 2 of 8 are free: 4 in use, GPU6 in MIG mode, GPU7 lost (...)``.
+    """Returns why too few GPUs are free.
+
+    For example ``asked for 4 GPUs, 2 of 8 are free: 4 in use, GPU6 in MIG mode, GPU7 lost (...)``.
 
     Args:
         topology: The node.
-        request: What was asked for.
-        free: How many GPUs are free.
+        request: The request.
+        free: Number of free GPUs.
     """
     sliced = [gpu for gpu in topology.gpus if gpu.mig_mode is MigMode.ENABLED]
     used = sum(1 for gpu in topology.gpus if gpu not in sliced and request.says_busy(gpu))
@@ -40,19 +42,19 @@ def shortage(topology: NodeTopology, request: Request, free: int) -> str:
 
 
 def unmet(candidates: Candidates, asked: Constraints, kept: Constraints, chosen: GpuSet) -> Iterator[Unmet]:
-    """The constraints that a chosen set does not meet.
+    """Yields the constraints that a chosen set does not meet.
 
     Args:
-        candidates: From which it was chosen.
-        asked: What was asked for.
-        kept: What was still asked for when it was chosen.
-        chosen: The set.
+        candidates: The sets from which it was chosen.
+        asked: The constraints of the request.
+        kept: The constraints that were not given up.
+        chosen: The chosen set.
     """
     mask = candidates.table.mask(chosen.gpus)
     for constraint in asked.asked:
         if candidates.meets(mask, constraint):
             continue
-        # Where it could be met alone, it is the others that stand in its way.
+        # A constraint that could be met alone was given up because of the others.
         others = kept.asked if candidates.exist(asked.only(constraint)) else ()
         phrases = " and ".join(_phrase(violated, asked) for violated in (constraint, *others))
         detail = _detail(candidates, constraint, mask, chosen)

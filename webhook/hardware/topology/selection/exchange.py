@@ -1,4 +1,4 @@
-"""A good set where there are too many to look at them all: grown or peeled, then improved by exchanges."""
+"""A heuristic search for a good set among too many to examine all: grown or peeled, then improved by exchanges."""
 
 from collections.abc import Iterator
 
@@ -7,25 +7,25 @@ from webhook.hardware.topology.selection.pair_table import positions
 from webhook.hardware.topology.selection.search import SAME, Aim, Finalists
 
 MAX_STARTS = 8
-"""GPUs from which sets are grown: those whose pairs are worth most."""
+"""The most GPUs from which sets are grown: those with the greatest sum of pair worths."""
 MAX_TRIES = 500
-"""Sets that one search weighs in its exchanges."""
+"""The most sets that one search weighs in its exchanges."""
 
 _Key = tuple[bool, Rank, float]
 """Whether a set may be taken, its rank and its score."""
 
 
 class ExchangeSearch:
-    """Finds sets that no exchange of one GPU makes better, as far as its tries reach; they need not be the best.
+    """A search for sets that no exchange of one GPU improves, within a number of tries. They need not be the best.
 
-    It begins with sets grown from single GPUs, each time by the one that adds most, and with what is left of all when,
-    each time, the one that adds least is taken away. Then it exchanges one GPU of a set for another as long as that
-    makes it better.
+    It starts with two kinds of sets. Some are grown from a single GPU: each step adds the GPU that adds most. One is
+    peeled from all GPUs: each step removes the GPU that adds least. Then the search exchanges one GPU of a set for
+    another as long as that improves the set.
 
     Args:
-        aim: What is looked for.
-        finalists: Take the sets.
-        worths: What each pair is worth, row by row.
+        aim: The aim of the search.
+        finalists: The finalists, to which found sets are offered.
+        worths: The worth of each pair, row by row.
     """
 
     def __init__(self, aim: Aim, finalists: Finalists, worths: list[list[float]]) -> None:
@@ -33,7 +33,7 @@ class ExchangeSearch:
         self._tries = 0
 
     def run(self, pool: int) -> None:
-        """Look within ``pool``."""
+        """Searches the sets within ``pool``."""
         starts = sorted(positions(pool), key=lambda position: -self._adds(position, pool))[:MAX_STARTS]
         begun = {self._peel(pool), *(self._grow(1 << start, pool) for start in starts)}
         weighed = [(self._weigh(mask), -mask, mask) for mask in begun if self._is_complete(mask)]
@@ -61,7 +61,7 @@ class ExchangeSearch:
         return mask
 
     def _exchange(self, key: _Key, mask: int, pool: int) -> tuple[_Key, int]:
-        """The last of the sets, each better than the one before."""
+        """Improves a set by exchanges, and returns the last and best set."""
         better: tuple[_Key, int] | None = (key, mask)
         while better:
             key, mask = better
@@ -71,7 +71,7 @@ class ExchangeSearch:
         return key, mask
 
     def _neighbours(self, mask: int, pool: int) -> Iterator[tuple[_Key, int]]:
-        """The sets that differ in one GPU: those that miss least and gain most first."""
+        """Yields the sets that differ in one GPU: those that lose least and gain most first."""
         for leaving in sorted(positions(mask), key=lambda gpu: self._adds(gpu, mask)):
             rest = mask ^ 1 << leaving
             entering = positions(self._partners(rest, pool) & ~mask)
@@ -86,12 +86,12 @@ class ExchangeSearch:
         return whole.weakest >= self._aim.least, self._aim.order.rank(mask), self._aim.scale.score(whole)
 
     def _adds(self, gpu: int, mask: int) -> float:
-        """What the pairs between a GPU and a set are worth."""
+        """Returns the sum of the worths of the pairs between a GPU and a set."""
         row = self._worths[gpu]
         return sum(row[other] for other in positions(mask))
 
     def _partners(self, mask: int, pool: int) -> int:
-        """The GPUs that may be in a set together with all of its members."""
+        """Returns the GPUs that may be in a set together with all of its members."""
         found = pool & ~mask
         for gpu in positions(mask):
             found &= self._aim.partners[gpu]

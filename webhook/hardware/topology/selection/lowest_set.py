@@ -1,18 +1,18 @@
-"""The set with the lowest indices that meets what its pairs must have."""
+"""The search for the set with the lowest indices whose pairs meet the constraints."""
 
 from webhook.hardware.topology.selection.pair_table import positions
 from webhook.hardware.topology.selection.search import Aim
 
 MAX_STEPS = 50_000
-"""GPUs that one search adds to a set in the making before it gives up; only pairs that fit badly on a node with many
-GPUs need so many."""
+"""Steps, each of which adds a GPU to a partial set, after which a search gives up. Only a node with many GPUs and few
+fitting pairs needs so many."""
 
 
 class LowestSearch:
-    """Goes through the sets in the order of their indices and stops at the first that fits.
+    """A search that examines the sets in the order of their indices and stops at the first that fits.
 
     Args:
-        aim: What is looked for; its scale and order do not matter.
+        aim: The aim of the search; its scale and order do not matter.
     """
 
     def __init__(self, aim: Aim) -> None:
@@ -21,11 +21,11 @@ class LowestSearch:
 
     @property
     def gave_up(self) -> bool:
-        """Whether sets were left out."""
+        """Whether the search gave up, so that sets were left out."""
         return not self._steps
 
     def run(self, pool: int) -> int:
-        """The mask of the set; 0 if there is none, or it gave up."""
+        """Returns the mask of the set; 0 if there is none, or if the search gave up."""
         return self._descend(0, pool)
 
     def _descend(self, mask: int, candidates: int) -> int:

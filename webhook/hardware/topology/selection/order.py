@@ -1,4 +1,4 @@
-"""How a set lies in the parts of its node, which some policies look at before its score."""
+"""The order of sets by their distribution over the parts of the node, which some policies apply before the score."""
 
 from collections.abc import Iterable
 
@@ -6,23 +6,26 @@ Rank = tuple[int, ...]
 
 
 class Order:
-    """What a policy looks at before the score: how a set lies in the parts of its node.
+    """The order of sets that a policy applies before the score: their distribution over the parts of the node.
 
     Args:
-        kinds: NUMA nodes, PCIe switches and so on, as masks of their free GPUs; the kind that matters most first.
+        kinds: NUMA nodes, PCIe switches and so on, as masks of their free GPUs; the most important kind first.
         count: GPUs in a set.
-        spread: Whether a set should be in many parts with few GPUs in each; else it should leave few GPUs free in its
-            parts.
+        spread: Whether a set should be in many parts with few GPUs in each. If not, it should leave few GPUs free in
+            its parts.
     """
 
     def __init__(self, kinds: Iterable[Iterable[int]] = (), count: int = 1, *, spread: bool = False) -> None:
         self._spread, self._count = spread, count
         self.kinds = [parts for kind in kinds if _differs(parts := [part for part in kind if part])]
-        """Those in which sets can differ."""
+        """The kinds of parts in which sets can differ."""
         self._even = [_even_share(parts, count) for parts in self.kinds]
 
     def rank(self, mask: int, missing: int = 0) -> Rank:
-        """Greater is better; with ``missing`` more GPUs, whichever, it becomes no greater than this."""
+        """Returns the rank of a set; greater is better.
+
+        With ``missing`` this is an upper bound for the rank of the set with so many more GPUs, whichever they are.
+        """
         rank: list[int] = []
         for parts, even in zip(self.kinds, self._even, strict=True):
             if self._spread:
@@ -34,7 +37,7 @@ class Order:
         return tuple(rank)
 
     def promise(self, mask: int, missing: int, candidates: int) -> Rank:
-        """No less than the rank that a part of a set gets with ``missing`` of some candidates."""
+        """Returns an upper bound for the rank of a partial set with ``missing`` more GPUs from ``candidates``."""
         if not self._spread:
             return self.rank(mask, missing)
         rank: list[int] = []
@@ -58,6 +61,6 @@ def _differs(parts: list[int]) -> bool:
 
 
 def _even_share(parts: list[int], count: int) -> int:
-    """The least that one part must give if ``count`` GPUs are spread over all as evenly as possible."""
+    """Returns the largest share of a part if ``count`` GPUs are spread over all parts as evenly as possible."""
     sizes = [part.bit_count() for part in parts]
     return next((share for share in range(1, count) if sum(min(size, share) for size in sizes) >= count), count)

@@ -1,7 +1,7 @@
-"""The pairs of a node's GPUs as rows and bit masks: what choosing among thousands of sets needs to be quick.
+"""The pairs of a node's GPUs as rows and bit masks, for a fast choice among thousands of sets.
 
-Inside a table a GPU is known by its position among the usable ones, in the order of their indices; a set is a mask with
-the bits of its positions. Bandwidths are GB/s per direction, of the slower direction.
+Inside a table a GPU is identified by its position among the usable GPUs, in the order of their indices. A set is a mask
+with the bits of its positions. Bandwidths are GB/s per direction, of the slower direction.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,28 +12,28 @@ from webhook.hardware.topology.model import MigMode, NodeTopology
 from webhook.hardware.topology.pcie import PciePath
 
 NVL = 1
-"""The bit of pairs that have NVLinks of their own; each farther class has the next bit."""
+"""The bit of pairs with direct NVLinks; each farther class has the next bit."""
 CLASS_BITS = {PathType.NVL: NVL, PathType.C2C: 2, PathType.PIX: 4, PathType.PXB: 8, PathType.PHB: 16, PathType.SYS: 32}
 
 _Levels = tuple[tuple[float, int], ...]
-"""Values, each with the positions that have it, in the order in which they are looked for."""
+"""Values, each with the positions that have it, in the order in which they are searched."""
 
 
 class PairTable:
-    """The usable GPUs of a node, pair by pair: those in MIG mode are left out, lost ones never were in.
+    """The usable GPUs of a node, pair by pair, without lost GPUs and those in MIG mode.
 
     Args:
         topology: The node.
-        connections: Between its GPUs.
+        connections: The connections between its GPUs.
     """
 
     def __init__(self, topology: NodeTopology, connections: Connections) -> None:
         self.gpus = tuple(gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED)
         self.everything = (1 << len(self.gpus)) - 1
         self._directions: list[list[tuple[float, float, int]]] = []
-        """Sent, received and class, row by row."""
+        """Bandwidth sent, bandwidth received and class bit of each pair, row by row."""
         self.same_switch: list[int] = []
-        """The GPUs below the PCIe switch of each."""
+        """For each GPU the other GPUs below its PCIe switch."""
         for one in self.gpus:
             links = [connections.direct(one.index, other.index) if one is not other else None for other in self.gpus]
             back = [connections.direct(other.index, one.index) if one is not other else None for other in self.gpus]
@@ -45,43 +45,43 @@ class PairTable:
             )
             self.same_switch.append(mask_of(link is not None and link.pcie is PciePath.PIX for link in links))
         self.bandwidth = [[min(sent, received) for sent, received, _ in row] for row in self._directions]
-        """What each pair has by itself, row by row."""
+        """The bandwidth of each pair without a third GPU, row by row."""
         self.best = max(map(max, self.bandwidth), default=0.0)
-        """Of all pairs."""
+        """The greatest bandwidth of all pairs."""
         self.nvlinked = [mask_of(bit == NVL for _, _, bit in row) for row in self._directions]
-        """The GPUs to which each has NVLinks."""
+        """For each GPU the GPUs to which it has direct NVLinks."""
         self.linked = [
             [bandwidth if linked >> other & 1 else 0.0 for other, bandwidth in enumerate(row)]
             for row, linked in zip(self.bandwidth, self.nvlinked, strict=True)
         ]
-        """What each pair has over NVLinks of its own."""
+        """The bandwidth of each pair over direct NVLinks; 0 without."""
         classes = [[bit for _, _, bit in row] for row in self._directions]
         self._farthest = [_levels(bits, self.everything)[::-1] for bits in classes]
         self._slowest = [_levels(row, linked) for row, linked in zip(self.bandwidth, self.nvlinked, strict=True)]
         self._bridges = dict(self._find_bridges())
         self.has_bridges = bool(self._bridges)
-        """Whether a pair without NVLinks can have some through a third GPU."""
+        """Whether a pair without direct NVLinks can use NVLinks through a third GPU."""
 
     def mask(self, indices: Iterable[int]) -> int:
-        """The set of the GPUs with these indices; those that are not usable are passed over."""
+        """Returns the set of the GPUs with these indices, without those that are not usable."""
         wanted = frozenset(indices)
         return mask_of(gpu.index in wanted for gpu in self.gpus)
 
     def indices(self, mask: int) -> tuple[int, ...]:
-        """The indices of a set's GPUs, ascending."""
+        """Returns the indices of the GPUs of a set, ascending."""
         return tuple(self.gpus[position].index for position in positions(mask))
 
     def total(self, mask: int) -> float:
-        """The sum of what the pairs of a set have by themselves."""
+        """Returns the sum of the bandwidths of the pairs of a set, without third GPUs."""
         return sum(self.bandwidth[one][other] for one, other in combinations(positions(mask), 2))
 
     def narrowest(self, mask: int) -> float:
-        """The least that one GPU of a set has to all others together, over NVLinks of its own."""
+        """Returns the least bandwidth that a GPU of a set has to all others together, over direct NVLinks."""
         chosen = positions(mask)
         return min(sum([self.linked[one][other] for other in chosen]) for one in chosen)
 
     def weakest(self, mask: int) -> float:
-        """The bandwidth of a set's weakest pair, through a third member if need be; ``best`` if there are no pairs."""
+        """Returns the bandwidth of a set's weakest pair, through a third member if need be; ``best`` without pairs."""
         least = self.best
         for gpu in positions(mask):
             others = mask ^ 1 << gpu
@@ -91,25 +91,28 @@ class PairTable:
         return least
 
     def is_uniform(self, mask: int) -> bool:
-        """Whether all pairs of a set have the same bandwidth by themselves."""
+        """Returns whether all pairs of a set have the same bandwidth, without third GPUs."""
         chosen = positions(mask)
         return len({self.bandwidth[one][other] for one, other in combinations(chosen, 2)}) <= 1
 
     def classes_to(self, gpu: int, others: int) -> int:
-        """The class bits between a GPU and others: NVLink if it is there, and the farthest of those without."""
+        """Returns the class bits between a GPU and others: NVLink if any pair has it, and the farthest other class."""
         linked = others & self.nvlinked[gpu]
         far = int(_first(self._farthest[gpu], others ^ linked, 0))
         return far | NVL if linked else far
 
     def with_help(self, among: int) -> list[list[float]]:
-        """Row by row the most that each pair can have in a set out of ``among``, with a third GPU's help or without."""
+        """Returns the most bandwidth that each pair can have in a set out of ``among``, row by row.
+
+        The bandwidth is direct or through a third GPU.
+        """
         result = [list(row) for row in self.bandwidth]
         for one, other in self._bridges:
             result[one][other] = result[other][one] = max(self.bandwidth[one][other], self._through(one, other, among))
         return result
 
     def interchangeable(self, one: int, other: int, among: int) -> bool:
-        """Whether two GPUs have the same connections to each of ``among``, PCIe switches included."""
+        """Returns whether two GPUs have the same connections to all others of ``among``, PCIe switches included."""
         others = among & ~(1 << one | 1 << other)
         if (self.same_switch[one] ^ self.same_switch[other]) & others:
             return False
@@ -117,13 +120,16 @@ class PairTable:
         return all(row[third] == second[third] for third in positions(others))
 
     def _through(self, one: int, other: int, members: int) -> float:
-        """What a pair without NVLinks has in a set: through the member that has the best to both, else by itself."""
+        """Returns the bandwidth of a pair without direct NVLinks in a set: through the best member, else direct."""
         directions = self._bridges.get((one, other))
         helped = min([_first(levels, members, 0.0) for levels in directions]) if directions else 0.0
         return helped or self.bandwidth[one][other]
 
     def _find_bridges(self) -> Iterator[tuple[tuple[int, int], tuple[_Levels, ...]]]:
-        """For pairs without NVLinks what they get through which third GPU, best first, once for each direction."""
+        """Yields for each pair without direct NVLinks its bandwidths through third GPUs, best first.
+
+        There is one list for each direction, or one for both if they are equal.
+        """
         for one, other in combinations(range(len(self.gpus)), 2):
             middles = self.nvlinked[one] & self.nvlinked[other]
             if middles and not self.nvlinked[one] >> other & 1:
@@ -134,7 +140,7 @@ class PairTable:
 
 
 def positions(mask: int) -> list[int]:
-    """The positions of a set, ascending."""
+    """Returns the positions of a set, ascending."""
     found = []
     while mask:
         low = mask & -mask
@@ -144,12 +150,12 @@ def positions(mask: int) -> list[int]:
 
 
 def mask_of(members: Iterable[bool]) -> int:
-    """The set of the positions at which ``members`` is true."""
+    """Returns the set of the positions at which ``members`` is true."""
     return sum(1 << position for position, member in enumerate(members) if member)
 
 
 def _levels(row: Sequence[float], among: int) -> _Levels:
-    """The values at the positions of a set, ascending."""
+    """Returns the values at the positions of a set, ascending, each with its positions."""
     found: dict[float, int] = {}
     for position in positions(among):
         found[row[position]] = found.get(row[position], 0) | 1 << position

@@ -1,4 +1,4 @@
-"""What a selection is asked for: how many GPUs of a node, by which policy, under which constraints."""
+"""The request of a selection: the number of GPUs of a node, the policy, the constraints and the weights."""
 
 import math
 from dataclasses import dataclass, fields
@@ -21,34 +21,34 @@ def check_number(name: str, value: float, expected: str) -> None:
 
 
 class Policy(StrEnum):
-    """Which of the sets that meet the constraints is taken; of equal ones, always the lowest indices."""
+    """The policy by which one of the sets that meet the constraints is taken. Of equal sets the lowest indices win."""
 
     BEST_FIT = "best-fit"
-    """The best score. Of equal sets, the one that takes least from the GPUs that stay free: the pairs between it and
-    them are worth least, each as a set of two. A single GPU is therefore the one that the others need least."""
+    """The best score. Of equal sets the one wins that takes least from the GPUs that stay free: its pairs with them are
+    worth least, each scored as a set of two. So a single GPU is the one that the others need least."""
     FIRST_FIT = "first-fit"
     """The lowest indices."""
     PACK = "pack"
-    """The tightest fit, so that other parts stay whole: on the NUMA nodes that the set touches, the fewest GPUs stay
-    free; then the same for PCIe switches; then for the groups that NVLinks join; then as ``best-fit``."""
+    """The tightest fit, so that other parts of the node stay whole: the fewest GPUs stay free on the NUMA nodes of the
+    set; then on its PCIe switches; then in its groups joined by NVLinks; then as ``best-fit``."""
     SPREAD = "spread"
-    """On the most NUMA nodes, the fewest GPUs on each; then the same for PCIe switches; then as ``best-fit``."""
+    """The most NUMA nodes with the fewest GPUs on each; then PCIe switches in the same way; then as ``best-fit``."""
 
 
 class Constraint(StrEnum):
-    """What a set may have to meet; what is given up last comes first."""
+    """A constraint on a set. The members are in order of importance: the first is given up last."""
 
     REQUIRE_NVLINK = "require-nvlink"
-    """Every pair has NVLinks of its own."""
+    """Every pair has direct NVLinks."""
     MIN_BANDWIDTH = "min-bandwidth"
-    """The weakest pair has so many GB/s per direction."""
+    """The weakest pair has at least a number of GB/s per direction."""
     SAME_NUMA = "same-numa"
-    """All GPUs are on one NUMA node, and it is known which."""
+    """All GPUs are on one known NUMA node."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Constraints:
-    """What a set should meet. A single GPU has no pairs and meets what is asked of them.
+    """The constraints on a set. A single GPU has no pairs and meets all constraints on pairs.
 
     Raises:
         FormatError: the bandwidth is negative or no number.
@@ -56,7 +56,7 @@ class Constraints:
 
     require_nvlink: bool = False
     min_bandwidth: float = 0.0
-    """GB/s per direction of the weakest pair; 0 asks for nothing."""
+    """GB/s per direction of the weakest pair; 0 for no constraint."""
     same_numa: bool = False
 
     def __post_init__(self) -> None:
@@ -64,12 +64,12 @@ class Constraints:
 
     @property
     def asked(self) -> tuple[Constraint, ...]:
-        """Those that ask for something, in the order of ``Constraint``."""
+        """The constraints that are set, in the order of ``Constraint``."""
         asks = (self.require_nvlink, self.min_bandwidth > 0, self.same_numa)
         return tuple(constraint for constraint, wanted in zip(Constraint, asks, strict=True) if wanted)
 
     def only(self, *kept: Constraint) -> "Constraints":
-        """Nothing else than these, as they are asked for here."""
+        """Returns these constraints without those that are not in ``kept``."""
         return Constraints(
             require_nvlink=self.require_nvlink and Constraint.REQUIRE_NVLINK in kept,
             min_bandwidth=self.min_bandwidth if Constraint.MIN_BANDWIDTH in kept else 0.0,
@@ -82,10 +82,10 @@ UNCONSTRAINED = Constraints()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weights:
-    """How much each term of a score counts; only their ratios matter. The terms are those of ``ScoreTerms``.
+    """The weights of the terms of a score, which are those of ``ScoreTerms``. Only the ratios of the weights matter.
 
     Raises:
-        FormatError: one is negative or no number, or all are 0.
+        FormatError: a weight is negative or no number, or all are 0.
     """
 
     weakest: float = 0.35
@@ -104,22 +104,22 @@ class Weights:
 
     @property
     def total(self) -> float:
-        """What the weighted terms are divided by, so that the best score is 1."""
+        """The sum of the weights, by which the weighted terms are divided, so that the best score is 1."""
         return sum(self.values)
 
     @property
     def values(self) -> tuple[float, ...]:
-        """In the order of the terms."""
+        """The weights in the order of the terms."""
         return (self.weakest, self.narrowest, self.mean, self.link, self.numa, self.memory, self.domains)
 
 
 SPREAD_WEIGHTS = Weights(weakest=0.30, narrowest=0.10, mean=0.05, link=0.15, numa=0.0, memory=0.10, domains=0.30)
-"""Of the policy ``spread``, which looks for what the others avoid."""
+"""The weights of the policy ``spread``, which prefers the distribution that the other policies avoid."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """GPUs of one node that will work together.
+    """A request for GPUs of one node that will work together.
 
     Raises:
         FormatError: the count is below 1.
@@ -129,36 +129,39 @@ class Request:
     policy: Policy = Policy.BEST_FIT
     constraints: Constraints = UNCONSTRAINED
     busy: frozenset[int | str] = frozenset()
-    """Indices or UUIDs of the GPUs in use; what the node does not have is passed over."""
+    """Indices or UUIDs of the GPUs in use; those that the node does not have are ignored."""
     weights: Weights | None = None
-    """Of the score; None for those of the policy."""
+    """Weights of the score; None for those of the policy."""
 
     def __post_init__(self) -> None:
         check_count("count", self.count)
 
     def says_busy(self, gpu: Gpu) -> bool:
-        """Whether a GPU is in use."""
+        """Returns whether a GPU is in use."""
         return gpu.index in self.busy or (bool(gpu.uuid) and gpu.uuid in self.busy)
 
     def may_use(self, gpu: Gpu) -> bool:
-        """Whether a GPU is free and usable. Between MIG instances nothing is, and one job can have only one of them."""
+        """Returns whether a GPU is free and usable.
+
+        GPUs in MIG mode are not: their instances have no links, and a job can have only one of them.
+        """
         return gpu.mig_mode is not MigMode.ENABLED and not self.says_busy(gpu)
 
     @property
     def is_plain(self) -> bool:
-        """Whether only the best score is asked for."""
+        """Whether the request is for the best score alone, without constraints or weights of its own."""
         return self.policy is Policy.BEST_FIT and not self.constraints.asked and not self.weights
 
     @property
     def scored_by(self) -> Weights:
-        """The weights that hold."""
+        """The weights that apply: those of the request, else those of its policy."""
         return self.weights or (SPREAD_WEIGHTS if self.policy is Policy.SPREAD else Weights())
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFree:
-    """A node that a plan may use, and what of it is in use."""
+    """A node that a plan may use, with its GPUs in use."""
 
     topology: NodeTopology
     busy: frozenset[int | str] = frozenset()
-    """As in a request."""
+    """Indices or UUIDs of the GPUs in use, as in a request."""

@@ -1,4 +1,4 @@
-"""The score of a set of GPUs, from 0 to 1, and the terms that it is made of."""
+"""The score of a set of GPUs, from 0 to 1, and its terms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ LINK_VALUES: Mapping[LinkClass, float] = {
     LinkClass.PHB: 0.3,
     LinkClass.SYS: 0.1,
 }
-"""What a link class is worth beyond the bandwidth that it brings, in the order and about in the steps of HAMi's pair
-scores (pkg/device/nvidia/calculate_score.go)."""
+"""The worth of each link class beyond its bandwidth, in the order and roughly the steps of HAMi's pair scores
+(pkg/device/nvidia/calculate_score.go)."""
 
 _BY_BIT = (LinkClass.NVLINK, LinkClass.PHB, LinkClass.PIX, LinkClass.PXB, LinkClass.PHB, LinkClass.SYS)
-"""In the order of ``CLASS_BITS``; C2C goes through the CPU, as PHB does."""
+"""Link classes in the order of ``CLASS_BITS``. C2C goes through the CPU, as PHB does."""
 
 
 def _is_partial(classes: int) -> bool:
@@ -33,7 +33,7 @@ def _is_partial(classes: int) -> bool:
 
 
 def _link_value(classes: int) -> float:
-    """Of a set whose pairs have these class bits."""
+    """Returns the link value of a set whose pairs have these class bits."""
     if _is_partial(classes):
         return LINK_VALUES[LinkClass.PARTIAL]
     return LINK_VALUES[_BY_BIT[classes.bit_length() - 1] if classes else LinkClass.SINGLE]
@@ -41,58 +41,59 @@ def _link_value(classes: int) -> float:
 
 _LINKS = tuple(_link_value(classes) for classes in range(2 ** len(_BY_BIT)))
 _LINKS_AHEAD = tuple(max(value, _LINKS[classes | NVL]) for classes, value in enumerate(_LINKS))
-"""The most that more GPUs can make of it: any other class than NVLink only makes it worse."""
+"""Upper bounds for the link values of partial sets with more GPUs. A class other than NVLink only lowers the value."""
 _PCIE_AHEAD = tuple(
     max(_LINKS[more] for more in range(len(_LINKS)) if more & classes == classes and (not more & NVL or classes & NVL))
     for classes in range(len(_LINKS))
 )
-"""The same where no pair has NVLinks."""
+"""The upper bounds on a node without NVLinks."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreTerms:
-    """What a set is like, each from 0 to 1; 1 is best."""
+    """The terms of a score, each from 0 to 1; 1 is best."""
 
     weakest: float
     """Bandwidth of the weakest pair over that of the node's best pair."""
     narrowest: float
-    """NVLinks of the GPU that has least to the others together, over what it would have if each pair were the node's
-    best: where links are direct, no more than that passes through it in all rings. 0 if one GPU has no NVLinks."""
+    """NVLink bandwidth of the GPU with the least to all others together, over its bandwidth if each pair were the
+    node's best. With direct links this limits what passes through the GPU in all rings. 0 if a GPU has no NVLinks."""
     mean: float
-    """As ``weakest``, of the mean pair. What goes through a third GPU does not count: other pairs need those links."""
+    """As ``weakest``, for the mean of all pairs, without ways through a third GPU: other pairs need those links."""
     link: float
-    """Its class in ``LINK_VALUES``."""
+    """The value of its class in ``LINK_VALUES``."""
     numa: float
-    """1 over the number of NUMA nodes; GPUs whose node is not known count as one node."""
+    """1 over the number of NUMA nodes; all GPUs of unknown NUMA node count as one node."""
     memory: float
-    """Memory of the smallest GPU over that of the largest; those of unknown size are passed over."""
+    """Memory of the smallest GPU over that of the largest; GPUs of unknown memory are ignored."""
     domains: float
-    """How far the set is spread, of the most that is possible: half for NUMA nodes, half for PCIe switches."""
+    """Spread of the set over the most possible parts: half for NUMA nodes, half for PCIe switches."""
 
 
 class Ahead(NamedTuple):
-    """What is known of the GPUs that a part of a set still misses; the part gets no more than this."""
+    """Upper bounds for the GPUs that a partial set still needs."""
 
     missing: int
+    """Number of the needed GPUs."""
     candidates: int
-    """The GPUs that come into question."""
+    """The GPUs from which they can be taken, as a mask."""
     potential: float
-    """GB/s per direction that they add to the sum over all pairs."""
+    """GB/s per direction that they add at most to the sum over all pairs."""
     weakest: float
-    """GB/s per direction of the weakest pair between the part and them."""
+    """GB/s per direction at most of the weakest pair between the partial set and them."""
 
 
 @dataclass(slots=True)
 class Part:
-    """A set, or what there is of it so far, with all that its score depends on."""
+    """A whole or partial set, with all values on which its score depends."""
 
     mask: int
     total: float
-    """GB/s per direction: the sum of what its pairs have by themselves."""
+    """GB/s per direction: the sum over its pairs, without third GPUs."""
     weakest: float
     """GB/s per direction of its weakest pair; of the node's best pair if it has none."""
     narrowest: float
-    """GB/s per direction: the least that one of its GPUs has to the others together, over NVLinks of its own."""
+    """GB/s per direction: the least that one of its GPUs has to all others together, over direct NVLinks."""
     classes: int
     """The class bits of its pairs, as far as they matter."""
     numa: int
@@ -100,24 +101,24 @@ class Part:
     switches: int
     """Its PCIe switches, as bits."""
     least: float
-    """MiB of the smallest memory, infinite if none is known."""
+    """MiB of the smallest known memory; infinite if none is known."""
     most: float
     """MiB of the largest memory."""
 
 
 class Scale:
-    """Weighs the sets of one size.
+    """The scale that scores the sets of one size.
 
     Args:
         table: The GPUs of the node.
-        domains: Its parts.
-        weights: Of the terms.
+        domains: The parts of the node.
+        weights: The weights of the terms.
         count: GPUs in a set.
     """
 
     def __init__(self, table: PairTable, domains: Domains, weights: Weights, count: int) -> None:
         pairs = count * (count - 1) // 2
-        # A single GPU misses nothing, nor do GPUs that have no bandwidth to compare.
+        # Bandwidths are not compared for a single GPU, or if no pair has any; their terms are then 1.
         self._compares = bool(pairs and table.best)
         self._table = table
         self._weights = tuple(value / weights.total for value in weights.values)
@@ -136,14 +137,14 @@ class Scale:
         self.nothing = Part(0, 0.0, table.best, table.best * (count - 1), 0, 0, 0, float("inf"), 0.0)
 
     def extend(self, part: Part, position: int, total: float, weakest: float, narrowest: float) -> Part:
-        """A part and one more GPU.
+        """Returns a partial set with one more GPU.
 
         Args:
-            part: What there is so far.
-            position: The GPU.
-            total: What its pairs have by themselves, GB/s per direction.
-            weakest: Of the weakest pair then, GB/s per direction.
-            narrowest: Least that one of the GPUs then has to the others together over NVLinks, GB/s per direction.
+            part: The partial set so far.
+            position: The position of the added GPU.
+            total: GB/s per direction: the sum over the pairs of the added GPU, without third GPUs.
+            weakest: GB/s per direction of the weakest pair of the new set.
+            narrowest: GB/s per direction: the least that one GPU of the new set has to all others over NVLinks.
         """
         least, most = self._memory[position]
         return Part(
@@ -151,7 +152,7 @@ class Scale:
             part.total + total,
             weakest,
             narrowest,
-            # Once some pairs have NVLinks and others not, nothing changes that.
+            # Once some pairs have NVLinks and others do not, the class stays the same.
             part.classes if _is_partial(part.classes) else part.classes | self._table.classes_to(position, part.mask),
             part.numa | self._numa[position],
             part.switches | self._switches[position],
@@ -160,7 +161,7 @@ class Scale:
         )
 
     def measure(self, mask: int) -> Part:
-        """A whole set."""
+        """Returns a whole set with its values."""
         part = self.nothing
         for position in positions(mask):
             part = self.extend(part, position, 0.0, 0.0, 0.0)
@@ -169,21 +170,21 @@ class Scale:
         return part
 
     def terms(self, whole: Part) -> ScoreTerms:
-        """The terms of a set."""
+        """Returns the terms of a set."""
         return ScoreTerms(*self._terms(whole))
 
     def score(self, whole: Part) -> float:
-        """The score of a set."""
+        """Returns the score of a set."""
         total: float = sum(map(mul, self._weights, self._terms(whole)))
         return total
 
     def promise(self, part: Part, ahead: Ahead) -> float:
-        """No less than the score that a part of a set gets with what it misses."""
+        """Returns an upper bound for the score of a partial set with the GPUs that it still needs."""
         total: float = sum(map(mul, self._weights, self._best_terms(part, ahead)))
         return total
 
     def _terms(self, whole: Part) -> tuple[float, ...]:
-        """In the order of ``ScoreTerms``."""
+        """Returns the terms in the order of ``ScoreTerms``."""
         numa = whole.numa.bit_count()
         return (
             *self._bandwidths(whole.weakest, whole.narrowest, whole.total),
@@ -194,7 +195,7 @@ class Scale:
         )
 
     def _best_terms(self, part: Part, ahead: Ahead) -> tuple[float, ...]:
-        """The best that the terms of a part can become."""
+        """Returns upper bounds for the terms of a partial set, in the order of ``ScoreTerms``."""
         numa = part.numa.bit_count()
         return (
             *self._bandwidths(min(part.weakest, ahead.weakest), part.narrowest, part.total + ahead.potential),
@@ -214,7 +215,7 @@ class Scale:
         return (reach + min(switches, self._switch_reach) / self._switch_reach) / 2
 
     def _more_numa_nodes(self, part: Part, ahead: Ahead) -> int:
-        """The fewest NUMA nodes that what is missing takes beside those of the part."""
+        """Returns the fewest NUMA nodes that the needed GPUs add to those of the partial set."""
         missing, rooms = ahead.missing, []
         for number, node in enumerate(self._numa_nodes):
             room = (node & ahead.candidates).bit_count()
@@ -229,14 +230,14 @@ class Scale:
 
 
 def _bits(domains: Sequence[int], count: int) -> list[int]:
-    """For each position the domain that it is in, as a bit."""
+    """Returns for each position its domain, as a bit."""
     return [
         sum(1 << number for number, domain in enumerate(domains) if domain >> position & 1) for position in range(count)
     ]
 
 
 def pair_worths(table: PairTable, domains: Domains, weights: Weights) -> list[list[float]]:
-    """Row by row the score of each pair as a set of two, but for memory and spread; 0 for a GPU with itself."""
+    """Returns the score of each pair as a set of two, row by row, without memory and spread; 0 for a GPU and itself."""
     per_bandwidth = (weights.weakest + weights.mean) / weights.total / (table.best or 1.0)
     per_nvlink = weights.narrowest / weights.total / (table.best or 1.0)
     link, numa = weights.link / weights.total, weights.numa / weights.total

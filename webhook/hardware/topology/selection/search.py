@@ -1,4 +1,4 @@
-"""The best sets of one size, found for certain: each set is looked at, or shown to be no better than one that was."""
+"""The exact search for the best sets of one size: each set is examined, or proven no better than an examined set."""
 
 from bisect import insort
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from webhook.hardware.topology.selection.pair_table import PairTable, positions
 from webhook.hardware.topology.selection.score import Ahead, Part, Scale
 
 MAX_FINALISTS = 4
-"""Equally good sets that are kept, so that their rings can be compared: those with the lowest indices."""
+"""The most equally good sets that are kept to compare their rings: those with the lowest indices."""
 SAME = 1e-9
-"""Scores no farther apart are equal: sums of the same numbers in another order."""
+"""The difference up to which scores are equal, because sums of the same numbers in another order may differ."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Aim:
-    """What is looked for: sets of ``count`` GPUs out of ``free`` ones."""
+    """The aim of a search: sets of ``count`` GPUs out of ``free``."""
 
     table: PairTable
     scale: Scale
@@ -26,19 +26,19 @@ class Aim:
     free: int
     count: int
     partners: list[int]
-    """For each GPU the others with which it may be in a set."""
+    """For each GPU the other GPUs with which it may be in a set."""
     least: float
     """GB/s per direction that the weakest pair must have."""
     before: list[int]
-    """For each GPU the bit of one that must be in its sets: it is as good, and its index is lower."""
+    """For each GPU the bit of an equivalent GPU with a lower index, which must be in its sets."""
 
 
 class Finalists:
-    """The best sets so far: by rank, then by score, then by what they take from the GPUs that stay free.
+    """The best sets so far: by rank, then by score, then by the worth of their pairs with GPUs that stay free.
 
     Args:
         free: The free GPUs.
-        worths: What each pair is worth, row by row.
+        worths: The worth of each pair, row by row.
     """
 
     def __init__(self, free: int, worths: list[list[float]]) -> None:
@@ -51,15 +51,15 @@ class Finalists:
 
     @property
     def masks(self) -> list[int]:
-        """The sets, those with the lowest indices first."""
+        """The masks of the sets, those with the lowest indices first."""
         return [mask for _, mask in self._sets]
 
     def accept(self, rank: Rank, score: float) -> bool:
-        """Whether a set with this rank and score is as good as these, or better."""
+        """Returns whether a set with this rank and score is at least as good as the finalists."""
         return rank > self.rank or (rank == self.rank and score >= self.score - SAME)
 
     def offer(self, mask: int, rank: Rank, score: float) -> None:
-        """Take a set that is as good as these; a better one drops them."""
+        """Adds a set that is as good as the finalists. A better set replaces them, a worse one is ignored."""
         if not self.accept(rank, score):
             return
         members = positions(mask)
@@ -72,28 +72,28 @@ class Finalists:
             del self._sets[MAX_FINALISTS:]
 
     def _takes(self, members: list[int]) -> float:
-        """What the pairs between a set and the other free GPUs are worth."""
+        """Returns the sum of the worths of the pairs between a set and the other free GPUs."""
         within = sum([sum([row[other] for other in members]) for row in map(self._worths.__getitem__, members)])
         return sum([self._to_free[member] for member in members]) - within
 
 
 class _Outlook(NamedTuple):
-    """What each GPU of the node, by position, would have with a part."""
+    """The bandwidths that each GPU of the node, by position, would have with a partial set."""
 
     gains: list[float]
-    """With all of it together."""
+    """GB/s to all GPUs of the set together."""
     nvlinks: list[float]
-    """The same over NVLinks of its own."""
+    """GB/s to all GPUs of the set together, over direct NVLinks."""
     lows: list[float]
-    """With the GPU to which it has least; more if members that are still to come can help."""
+    """GB/s to the GPU of the set to which it has least, with the help of members that may still be added."""
 
 
 class ExactSearch:
-    """Goes through the sets GPU by GPU, the lowest first, and turns back where nothing as good can come.
+    """A search that builds the sets GPU by GPU, the lowest first, and leaves out those that cannot be good enough.
 
     Args:
-        aim: What is looked for.
-        finalists: Take the sets.
+        aim: The aim of the search.
+        finalists: The finalists, to which found sets are offered.
     """
 
     def __init__(self, aim: Aim, finalists: Finalists) -> None:
@@ -105,7 +105,7 @@ class ExactSearch:
         self._nvlinks_ahead: list[list[float]] = []
 
     def run(self, pool: int) -> None:
-        """Look at all sets within ``pool``."""
+        """Searches all sets within ``pool``."""
         self._ahead = _most(self._table.bandwidth, pool, self._aim.count)
         self._nvlinks_ahead = _most(self._table.linked, pool, self._aim.count)
         size = len(self._helped)
@@ -113,13 +113,13 @@ class ExactSearch:
         self._descend(self._scale.nothing, [], pool, outlook)
 
     def _descend(self, part: Part, members: list[int], candidates: int, outlook: _Outlook) -> None:
-        """Look at all sets that consist of a part and of candidates.
+        """Searches all sets that consist of a partial set and of candidates.
 
         Args:
-            part: What there is so far.
+            part: The partial set so far.
             members: Its positions.
-            candidates: Partners of all of them, each behind all of them.
-            outlook: What they have with the part.
+            candidates: GPUs that are partners of all members and come after all of them.
+            outlook: The bandwidths of all GPUs with the partial set.
         """
         missing = self._aim.count - len(members) - 1
         nvlinks_ahead = self._nvlinks_ahead[missing]
@@ -151,12 +151,12 @@ class ExactSearch:
                 self._descend(longer, extended, behind, further)
 
     def _promises(self, part: Part, candidates: int, outlook: _Outlook, missing: int) -> bool:
-        """Whether a part can become as good as the finalists: never wrongly no."""
+        """Returns whether a partial set may become as good as the finalists. False is always right."""
         rank = self._aim.order.promise(part.mask, missing, candidates)
         if not self._finalists.accept(rank, inf):
             return False
         ahead, chosen = self._ahead[missing - 1], positions(candidates)
-        # A pair of two candidates counts by half for each.
+        # A pair of two candidates counts half for each of them.
         gains = sorted([outlook.gains[position] + ahead[position] / 2 for position in chosen])
         lows = sorted([outlook.lows[position] for position in chosen])
         best = Ahead(missing, candidates, sum(gains[-missing:]), lows[-missing])
@@ -173,7 +173,7 @@ class ExactSearch:
 
 
 def _most(bandwidth: list[list[float]], pool: int, count: int) -> list[list[float]]:
-    """By a number of others, up to ``count`` - 1: what each GPU has at most with so many of a pool together."""
+    """Returns the most bandwidth of each GPU to n GPUs of a pool together, for each n below ``count``."""
     members = positions(pool)
     rows = [sorted([row[other] for other in members], reverse=True) for row in bandwidth]
     result = [[0.0] * len(rows)]
