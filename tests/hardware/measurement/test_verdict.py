@@ -40,6 +40,7 @@ def verdict(
         pytest.param(375.0, SILENT, NV18, "as-expected", ["no-nvlink-counters"], id="no counters, well above PCIe"),
         pytest.param(63.0, SILENT, NV18, "slower", ["no-nvlink-counters"], id="no counters, above PCIe and slow"),
         pytest.param(38.0, SILENT, NV18, "slower", ["no-nvlink-counters", "way-unproven"], id="no counters, slow"),
+        pytest.param(375.0, (), NV18, "as-expected", ["no-nvlink-counters"], id="a report without any counter"),
         pytest.param(375.0, (10**9, None), NV18, "as-expected", ["no-nvlink-counters"], id="one card has counters"),
         pytest.param(24.0, ALL, NV1_ON_GEN4, "as-expected", [], id="one old link, counted"),
         pytest.param(24.0, NONE, NV1_ON_GEN4, "not-nvlink", [], id="one old link, not counted"),

@@ -90,7 +90,7 @@ def _way(seen: Evidence, expected: Expected | None) -> tuple[Way, list[Warn]]:
     if not seen.peer_access:
         return Way.OTHER, [Warn.NO_PEER_ACCESS]
     told = [bytes_ for bytes_ in seen.moved if bytes_ is not None]
-    if len(told) == len(seen.moved) and seen.due_bytes:
+    if told and len(told) == len(seen.moved) and seen.due_bytes:
         return _way_by_counters([bytes_ / seen.due_bytes for bytes_ in told], seen.carried)
     return _way_by_rate(seen.gbps, expected.pcie_gbps if expected else None)
 

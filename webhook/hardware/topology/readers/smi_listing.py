@@ -72,9 +72,11 @@ def _check_uuids(lines: Sequence[Line], gpus: Sequence[ListedGpu]) -> None:
     if uuids and len(uuids) < len(gpus):
         without = next(gpu.index for gpu in gpus if not gpu.uuid)
         raise FormatError(_where(lines, without), expected="a UUID for each GPU or for none", found="no UUID")
-    twice = next((gpu for gpu in gpus if uuids.count(gpu.uuid) > 1), None)
-    if twice:
-        raise FormatError(_where(lines, gpus[-1].index), expected="each UUID once", found=f"{twice.uuid} twice")
+    seen: set[str] = set()
+    for gpu in gpus if uuids else ():
+        if gpu.uuid in seen:
+            raise FormatError(_where(lines, gpu.index), expected="each UUID once", found=f"{gpu.uuid} twice")
+        seen.add(gpu.uuid)
 
 
 def _where(lines: Sequence[Line], index: int) -> str:
