@@ -7,13 +7,14 @@ from tests.judge import TEAM_A, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod, team_a
 from webhook.insight.explain.findings import Finding, Report
 from webhook.objects.pod import Namespace
+from webhook.words import names
 
 UNPREPARED = (
     "no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal, NCCL_P2P_LEVEL and NCCL_NVLS_ENABLE: the "
     "webhook did not prepare the pod"
 )
 PREPARED = "the containers are prepared for profile exclusive"
-WATCHED = "profile observe: the webhook only watches the pod"
+WATCHED = "profile observe, from annotation gpu.topology/profile of the pod: the webhook only watches the pod"
 UNREADABLE = (
     '; annotation gpu.topology/injected: expected a version and a profile such as "0.1.0 exclusive", '
     'found "who knows", which decides nothing'
@@ -59,6 +60,15 @@ def test_a_namespace_that_has_not_opted_in_fails_with_what_its_administrator_can
     assert found.verdict == "fails"
     assert found.evidence == "the namespace has not opted in"
     assert found.remedy == "An administrator sets the label gpu.topology/injection: enabled on the namespace"
+
+
+@pytest.mark.parametrize(("value", "shown"), [("true", "true"), ("Enabled", "Enabled"), ("", '""')])
+def test_a_label_with_another_value_is_told(value: str, shown: str) -> None:
+    found = finding(told(pod(), Namespace("team-a", {names.INJECTION: value})), "opted-in")
+    label = f"its label gpu.topology/injection is {shown}, which has no effect"
+    assert found.evidence == f"the namespace has not opted in: {label}"
+    off = finding(told(pod(), Namespace("team-a", {names.INJECTION: "disabled"})), "opted-in")
+    assert off.evidence == "the namespace has not opted in"
 
 
 @pytest.mark.parametrize(
@@ -182,8 +192,18 @@ def test_a_pod_that_is_only_observed_is_not_prepared() -> None:
         "fails",
         f"{WATCHED}; annotation gpu.topology/injected names version 0.1.0",
     )
-    assert found.remedy.startswith("Set gpu.topology/profile to another profile")
+    assert found.remedy.startswith("Set another profile in annotation gpu.topology/profile of the pod and create")
     assert finding(report, "control").verdict == "fails"
+
+
+def test_a_profile_that_the_pod_did_not_choose_is_changed_where_it_stands() -> None:
+    watching = Namespace("team-a", {names.INJECTION: "enabled"}, {names.PROFILE: "observe"})
+    found = finding(told(pod(), watching), "injected")
+    assert found.evidence.startswith("profile observe, from annotation gpu.topology/profile of namespace team-a: ")
+    assert found.remedy.startswith("Set another profile in annotation gpu.topology/profile of namespace team-a and ")
+    defaults = policy(defaults={"profile": "observe"})
+    found = finding(told(pod(), rules=defaults), "injected")
+    assert found.remedy.startswith("Set another profile in defaults.profile of the configuration and ")
 
 
 @pytest.mark.parametrize("profile", ["exclusive", "pod-peers", "node-peers"])

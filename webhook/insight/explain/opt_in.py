@@ -136,7 +136,19 @@ def _skipped(examined: ExaminedPod, skip: Skip) -> Finding:
         how = HOW_TO_ASK.say().text
         said = f"no container asks for two GPUs, and the pod did not ask for injection; {how}; {peers}"
         return not_needed(OPTED_IN, said)
+    if skip.reason is Reason.NAMESPACE_NOT_ENABLED:
+        message = _not_enabled(examined.evidence.namespace, message)
     return fails(OPTED_IN, message)
+
+
+def _not_enabled(namespace: Namespace, message: Message) -> Message:
+    """Returns the message that the namespace has not opted in, with a value of its label that has no effect."""
+    value = namespace.labels.get(names.INJECTION)
+    if value in (None, "enabled", "disabled"):
+        return message
+    shown = fitted(value) or '""'
+    said = f"{message.text}: its label {names.INJECTION} is {shown}, which has no effect"
+    return Message(message.code, said, message.fix)
 
 
 def _of_unknown_namespace(examined: ExaminedPod) -> Finding:
@@ -161,8 +173,18 @@ def _injected(examined: ExaminedPod, taken: Finding) -> Finding:
     if examined.injected:
         return holds(INJECTED, f"the containers are prepared for profile {examined.injected_as}{_marked(examined)}")
     if examined.is_observed:
-        return fails(INJECTED, ONLY_WATCHED.say(mark=_marked(examined)))
+        return fails(INJECTED, ONLY_WATCHED.say(source=_source_of_profile(examined), mark=_marked(examined)))
     return _not_injected(examined, taken)
+
+
+def _source_of_profile(examined: ExaminedPod) -> str:
+    """Returns what gives the pod its profile, in words."""
+    evidence = examined.evidence
+    if names.PROFILE in evidence.pod.annotations:
+        return f"annotation {names.PROFILE} of the pod"
+    if names.PROFILE in evidence.namespace.annotations:
+        return f"annotation {names.PROFILE} of namespace {evidence.namespace.name}"
+    return "defaults.profile of the configuration"
 
 
 def _not_injected(examined: ExaminedPod, taken: Finding) -> Finding:

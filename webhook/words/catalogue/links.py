@@ -151,7 +151,9 @@ SOME_PAIRS_UNLINKED = Entry(
     _EXPLAIN,
 )
 LINKS_FAULTY = Entry("GT333", "{bandwidth}; {faults}", "Have node {node} looked at, or avoid these GPUs", _EXPLAIN)
-JUDGED_LATER = Entry("GT334", "they are judged when the GPUs are known", page="annotations.md#requirements")
+JUDGED_LATER = Entry(
+    "GT334", "the requirements of the pod are judged when its GPUs are known", page="annotations.md#requirements"
+)
 REQUIREMENTS_DOUBTFUL = Entry("GT335", "{doubt}", _RUN_AGENT, "annotations.md#requirements")
 NOT_BOUND = Entry("GT340", "the pod is not bound yet: its annotations still say what admission wrote", page=_BINDING)
 VALUES_NOT_COMPARED = Entry("GT341", "its values cannot be compared with GPUs that are not known", page=_BINDING)

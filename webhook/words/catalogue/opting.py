@@ -239,8 +239,8 @@ NAMESPACE_NOT_PERMITTED = Entry(
 )
 ONLY_WATCHED = Entry(
     "GT154",
-    "profile observe: the webhook only watches the pod{mark}",
-    f"Set gpu.topology/profile to another profile and {_AGAIN}",
+    "profile observe, from {source}: the webhook only watches the pod{mark}",
+    f"Set another profile in {{source}} and {_AGAIN}",
     _NAMESPACES,
 )
 UNREADABLE_NEVER_PREPARED = Entry(
