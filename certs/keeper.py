@@ -72,7 +72,8 @@ class Keeper:
         if self._task is not None:
             await self._task
         if self._works:
-            await self._leave()
+            with contextlib.suppress(CertsError):
+                await converse(self._replica.leave(datetime.now(UTC)), self._perform)
         await self._server.close()
 
     async def _care(self) -> None:
@@ -120,10 +121,6 @@ class Keeper:
                 self._log.did(change.what, change.why)
         self._log.worked()
         return True
-
-    async def _leave(self) -> None:
-        with contextlib.suppress(CertsError):
-            await converse(self._replica.leave(datetime.now(UTC)), self._perform)
 
     async def _perform_unless_stopped(self, request: Request) -> Answer:
         if self._stop.is_set():

@@ -54,7 +54,8 @@ def picture(found: Overview, *, width: int, every: bool = False) -> list[Rendera
         parts.append(nodes.rest(others))
     parts += _section(_limited(line for each in drawn for line in nodes.troubles(each.node)))
     parts += _pods(found.pods, drawn, width, every=every)
-    parts += _section(_limited(map(_finding, _bad(found.findings))))
+    bad = (each for each in found.findings if each.level in (Level.ERROR, Level.WARNING))
+    parts += _section(_limited(map(_finding, bad)))
     parts += _section([*totals(found), *_limited(map(_unread, found.unread))])
     return parts + _section(_legend(drawn, width))
 
@@ -93,10 +94,6 @@ def _pods(found: Sequence[Pod], drawn: Sequence[DrawnNode], width: int, *, every
         yield Text()
         yield pods.waiting(waiting, letters)
     yield from _section(_limited(pods.reasons(shown)))
-
-
-def _bad(findings: Iterable[Finding]) -> list[Finding]:
-    return [each for each in findings if each.level in (Level.ERROR, Level.WARNING)]
 
 
 def _finding(finding: Finding) -> Text:

@@ -79,7 +79,7 @@ def _merged(context: Context) -> _Merged:
     """Merge all files. The first file that has a name counts; entries of one name are not mixed."""
     lists: dict[str, dict[str, Object]] = {kind: {} for kind in _LISTS}
     current = ""
-    for path in _there(context):
+    for path in (each for each in context.files if len(context.files) == 1 or exists(each)):
         document = _read(path)
         said = document.get("current-context")
         current = current or (said if isinstance(said, str) else "")
@@ -87,10 +87,6 @@ def _merged(context: Context) -> _Merged:
             for name, entry in _entries(document, kind, path):
                 found.setdefault(name, entry)
     return _Merged(current, lists)
-
-
-def _there(context: Context) -> list[Path]:
-    return [path for path in context.files if len(context.files) == 1 or exists(path)]
 
 
 def exists(path: Path) -> bool:

@@ -37,14 +37,10 @@ def read_files(given: Sequence[str], *, recursive: bool) -> Iterator[ManifestFil
     """
     for name in given:
         if name == STANDARD_INPUT:
-            yield _read_standard_input()
+            yield ManifestFile("standard input", _text(standard_input(), "standard input"))
             continue
         for path in _expanded(name):
             yield from _read_path(path, recursive=recursive)
-
-
-def _read_standard_input() -> ManifestFile:
-    return ManifestFile("standard input", _text(standard_input(), "standard input"))
 
 
 def _expanded(name: str) -> list[Path]:
