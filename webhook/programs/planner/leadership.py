@@ -27,7 +27,7 @@ RENEW_SECONDS = 5.0
 LOOK_SECONDS = 2.0
 """Time between two looks of a replica that does not lead, and after a failure."""
 REQUEST_SECONDS = 4.0
-"""Longest time of a request. Two tries fit between the time at which a renewal is due and the end of the writes."""
+"""Longest time of a request. After one that ran out, the leader may stop to write until the next try succeeds."""
 GIVE_BACK_SECONDS = 3.0
 
 ERRORS_NAME = "leases"
