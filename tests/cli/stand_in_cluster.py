@@ -31,7 +31,7 @@ class Cluster:
         self.kubeconfig = Path()
 
     def explain(self, name: str = "team-a/train", *options: str) -> Done:
-        return gpu_topology("explain", name, "--kubeconfig", self.kubeconfig, *options)
+        return gpu_topology("explain", name, "-v", "--kubeconfig", self.kubeconfig, *options)
 
     def answer(self, target: str) -> tuple[int, Any]:
         self.asked.append(target)

@@ -55,13 +55,16 @@ def state(tmp_path: Path) -> Path:
 
 
 def test_a_pod_of_a_state_directory_is_explained(state: Path) -> None:
-    done = gpu_topology("explain", "team-a/train", "--state", state)
-    assert done.code == 1
+    done = gpu_topology("explain", "-v", "team-a/train", "--state", state)
+    assert done.code == 3
     assert done.err == ""
     assert (
         done.out.replace(str(state), "STATE")
         == """\
-pod team-a/train on node h20-node-1
+NVLink: unknown, pod team-a/train on node h20-node-1: HAMi's library is preloaded into container train: HAMi 2.9.0 \
+looks there, and it does not set CUDA_DISABLE_CONTROL (GT210). First: Let the webhook do it, or write \
+CUDA_DISABLE_CONTROL: "true" as a literal into every container, init containers too; setting it inside a running \
+container changes nothing
 
 3 of 18 conditions fail
   1. FAIL opted-in: the namespace has not opted in (GT103)
@@ -114,10 +117,10 @@ The webhook did not prepare this pod. NVLink may be lost, or slower than it coul
 def test_a_state_directory_says_whether_a_planner_is_alive(state: Path) -> None:
     gates = [{"name": "gpu.topology/place"}]
     write(state / "pods" / "train.yaml", pod(labels={"gpu.topology/placement": "waiting"}, schedulingGates=gates))
-    done = gpu_topology("explain", "team-a/train", "--state", state)
+    done = gpu_topology("explain", "-v", "team-a/train", "--state", state)
     assert f"and no planner is alive: cluster.yaml of state directory {state} names none;" in done.out
     (state / "cluster.yaml").write_text('hamiVersion: "2.9.0"\nplanner: true\n')
-    done = gpu_topology("explain", "team-a/train", "--state", state)
+    done = gpu_topology("explain", "-v", "team-a/train", "--state", state)
     waits = "the pod waits behind the scheduling gate gpu.topology/place, and the planner has not said why yet (GT641)"
     assert f"?    placement: {waits}\n" in done.out
 
@@ -125,7 +128,7 @@ def test_a_state_directory_says_whether_a_planner_is_alive(state: Path) -> None:
 def test_programs_get_json(state: Path) -> None:
     done = gpu_topology("explain", "team-a/train", "--state", state, "-o", "json")
     document = json.loads(done.out)
-    assert done.code == 1
+    assert done.code == 3
     assert (document["pod"], document["node"], document["reach"]) == ("team-a/train", "h20-node-1", "some")
     assert document["findings"][9] == {
         "group": "Allocation and links",
@@ -142,8 +145,8 @@ def test_a_pod_with_nothing_against_it_ends_with_zero() -> None:
     injected = gpu_topology(
         "inject", "-f", EXAMPLES / "workloads" / "08-pd-one-pod.yaml", "--state", EXAMPLES / "state"
     )
-    done = gpu_topology("explain", "-f", "-", "--state", EXAMPLES / "state", stdin=injected.out)
-    assert done.code == 0
+    done = gpu_topology("explain", "-v", "-f", "-", "--state", EXAMPLES / "state", stdin=injected.out)
+    assert done.code == 3
     assert "FAIL" not in done.out
     assert done.out.endswith("not known: allocation, node-topology, links and told-at-binding.\n")
 
@@ -153,7 +156,7 @@ def test_a_mark_on_a_plain_pod_is_shown_and_not_believed(state: Path) -> None:
     forged = annotated(on(pod(), "h20-node-1", list(H20[:2])), injected="0.1.0 node-peers")
     write(state / "pods" / "train.yaml", forged)
     done = gpu_topology("explain", "team-a/train", "--state", state, "-o", "json")
-    assert done.code == 1
+    assert done.code == 3
     found, expected = json.loads(done.out), json.loads(plain.out)
     says = "; annotation gpu.topology/injected says node-peers (version 0.1.0), which decides nothing"
     expected["findings"][1]["evidence"] += says
@@ -177,7 +180,7 @@ def test_a_prepared_pod_is_injected_whatever_its_mark_says(mark: str | None, say
     annotations = prepared["metadata"]["annotations"]
     del annotations["gpu.topology/injected"]
     annotations |= {"gpu.topology/injected": mark} if mark else {}
-    done = gpu_topology("explain", "-f", "-", "--state", EXAMPLES / "state", stdin=yaml.safe_dump(prepared))
+    done = gpu_topology("explain", "-v", "-f", "-", "--state", EXAMPLES / "state", stdin=yaml.safe_dump(prepared))
     (line,) = (line for line in done.out.splitlines() if " injected: " in line)
     assert line.startswith("  2. ok   injected: the containers are prepared for profile exclusive; ")
     assert line.endswith(says)
@@ -188,8 +191,8 @@ def test_a_file_needs_no_state(tmp_path: Path) -> None:
     file = write(tmp_path / "pod.yaml", on(pod(), "h20-node-1", list(H20[:2])))
     topology = tmp_path / "node.json"
     topology.write_text(format_topology(machines.h20()))
-    done = gpu_topology("explain", "-f", file, "--topology", topology, "--hami-version", "2.8.3")
-    assert done.code == 1
+    done = gpu_topology("explain", "-v", "-f", file, "--topology", topology, "--hami-version", "2.8.3")
+    assert done.code == 3
     assert "  1. ?    opted-in: the namespace is not known here" in done.out
     assert "HAMi 2.8.3 looks there" in done.out
     assert "link class NVSwitch" in done.out
@@ -199,10 +202,10 @@ def test_the_node_can_be_given(tmp_path: Path, state: Path) -> None:
     chosen = on(pod(), "h20-node-1", list(H20[:2]))
     del chosen["spec"]["nodeName"]
     file = write(tmp_path / "pod.yaml", chosen)
-    done = gpu_topology("explain", "-f", file, "--state", state)
-    assert done.out.startswith("pod team-a/train on node h20-node-1\n")
-    other = gpu_topology("explain", "-f", file, "--state", state, "--node", "h20-node-2")
-    assert other.out.startswith("pod team-a/train on node h20-node-2\n")
+    done = gpu_topology("explain", "-v", "-f", file, "--state", state)
+    assert done.out.startswith("NVLink: unknown, pod team-a/train on node h20-node-1: ")
+    other = gpu_topology("explain", "-v", "-f", file, "--state", state, "--node", "h20-node-2")
+    assert other.out.startswith("NVLink: unknown, pod team-a/train on node h20-node-2: ")
     assert "allocation: the allocation was made for node h20-node-1, but the pod goes to node h20-node-2" in other.out
 
 
@@ -213,9 +216,9 @@ def test_of_several_pods_one_is_named_and_the_others_are_its_peers(tmp_path: Pat
     second["metadata"]["name"] = "decode"
     pods = {"apiVersion": "v1", "kind": "List", "items": [first, second]}
     file = write(tmp_path / "pods.yaml", pods)
-    done = gpu_topology("explain", "-f", file, "team-a/train")
+    done = gpu_topology("explain", "-v", "-f", file, "team-a/train")
     assert "same-node: decode is on node h20-node-2, this pod on h20-node-1" in done.out
-    unnamed = gpu_topology("explain", "-f", file)
+    unnamed = gpu_topology("explain", "-v", "-f", file)
     assert (unnamed.code, unnamed.out) == (1, "")
     assert unnamed.err == (
         f'gpu-topology: {file}: expected one Pod, found "team-a/train, team-a/decode". Name one: NAMESPACE/POD\n'
@@ -225,7 +228,7 @@ def test_of_several_pods_one_is_named_and_the_others_are_its_peers(tmp_path: Pat
 def test_a_list_of_pods_as_the_api_server_sends_it_can_be_read(tmp_path: Path) -> None:
     bare = {key: value for key, value in pod(container(gpus=1)).items() if key in ("metadata", "spec")}
     file = write(tmp_path / "pods.yaml", {"apiVersion": "v1", "kind": "PodList", "items": [bare]})
-    assert gpu_topology("explain", "-f", file).code == 0
+    assert gpu_topology("explain", "-v", "-f", file).code == 0
 
 
 @pytest.mark.parametrize(
@@ -243,13 +246,13 @@ def test_a_list_of_pods_as_the_api_server_sends_it_can_be_read(tmp_path: Path) -
 )
 def test_what_is_no_pod_is_said_to_be_none(tmp_path: Path, content: Any, sentence: str) -> None:
     file = write(tmp_path / "pod.yaml", content)
-    done = gpu_topology("explain", "-f", file)
+    done = gpu_topology("explain", "-v", "-f", file)
     assert (done.code, done.out) == (1, "")
     assert done.err == f"gpu-topology: {file}: {sentence}\n"
 
 
 def test_a_pod_that_is_not_there_is_told_with_those_that_are(state: Path) -> None:
-    done = gpu_topology("explain", "team-a/other", "--state", state)
+    done = gpu_topology("explain", "-v", "team-a/other", "--state", state)
     assert done.code == 1
     assert done.err == (f"gpu-topology: {state}/pods: there is no pod team-a/other; the pods there are team-a/train\n")
 
@@ -257,7 +260,7 @@ def test_a_pod_that_is_not_there_is_told_with_those_that_are(state: Path) -> Non
 def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
     entry = {"name": "NCCL_DEBUG\u001b[31m", "value": "\u001b[2J\nfine"}
     file = write(tmp_path / "pod.yaml", pod(container("tr\u0007ain", env=[entry])))
-    done = gpu_topology("explain", "-f", file)
+    done = gpu_topology("explain", "-v", "-f", file)
     assert all(line.isprintable() for line in done.out.splitlines())
     assert "NCCL_DEBUG\\x1b[31m: container tr\\x07ain" in done.out
 
@@ -278,13 +281,13 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_usage_ends_with_two(arguments: tuple[str, ...], sentence: str) -> None:
-    done = gpu_topology("explain", *arguments)
+    done = gpu_topology("explain", "-v", *arguments)
     assert done.code == 2
     assert sentence in done.err
 
 
 def test_outside_of_a_cluster_a_kubeconfig_is_asked_for() -> None:
-    done = gpu_topology("explain", "team-a/train")
+    done = gpu_topology("explain", "-v", "team-a/train")
     assert done.code == 1
     assert done.err == (
         "gpu-topology: no kubeconfig: $KUBECONFIG is not set, and ~/.kube/config (/.kube/config) does not exist. "
@@ -305,7 +308,7 @@ def test_a_closed_standard_input_is_a_sentence() -> None:
 
 
 def test_a_document_that_contains_itself_ends_in_a_sentence() -> None:
-    done = gpu_topology("explain", "-f", "-", stdin="kind: Pod\nmetadata: &m {name: x, annotations: *m}\n")
+    done = gpu_topology("explain", "-v", "-f", "-", stdin="kind: Pod\nmetadata: &m {name: x, annotations: *m}\n")
     assert (done.code, done.out) == (1, "")
     assert done.err == "gpu-topology: standard input: expected a manifest, found one that contains itself\n"
 
@@ -322,7 +325,7 @@ def test_a_document_that_contains_itself_ends_in_a_sentence() -> None:
 def test_half_a_character_ends_in_a_sentence(text: str) -> None:
     gpus = text.replace('"name": "a"', '"name": "a", "resources": {"limits": {"nvidia.com/gpu": 2}}')
     for one in (text, gpus):
-        done = gpu_topology("explain", "-f", "-", stdin=one)  # which holds no traceback
+        done = gpu_topology("explain", "-v", "-f", "-", stdin=one)  # which holds no traceback
         assert done.code in (0, 1)
         assert done.out or done.err.startswith("gpu-topology: ")
 
@@ -330,15 +333,15 @@ def test_half_a_character_ends_in_a_sentence(text: str) -> None:
 def test_of_all_that_a_list_holds_its_pods_are_taken(tmp_path: Path) -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "train"}}
     every = {"apiVersion": "v1", "kind": "List", "items": [service, pod(container(gpus=1))]}
-    done = gpu_topology("explain", "-f", write(tmp_path / "all.yaml", every))
+    done = gpu_topology("explain", "-v", "-f", write(tmp_path / "all.yaml", every))
     assert done.code == 0
-    assert done.out.startswith("pod team-a/train without a node\n")
+    assert done.out.startswith("NVLink: nothing to join, pod team-a/train without a node: ")
 
 
 @pytest.mark.parametrize("gpus", [None, "nvidia.com/mig-1g.5gb"])
 def test_what_admission_skips_is_not_said_to_be_refused(tmp_path: Path, gpus: str | None) -> None:
     resources = {"limits": {gpus: 1}} if gpus else {"limits": {"cpu": 1}}
-    done = gpu_topology("explain", "-f", write(tmp_path / "pod.yaml", pod(container(resources=resources))))
+    done = gpu_topology("explain", "-v", "-f", write(tmp_path / "pod.yaml", pod(container(resources=resources))))
     assert "would refuse" not in done.out
     assert "prepared: the webhook would leave it as it is: " in done.out
     assert done.code == (1 if gpus else 0)
@@ -348,9 +351,9 @@ def test_the_topology_says_who_told_it(tmp_path: Path) -> None:
     file = write(tmp_path / "pod.yaml", on(pod(), "h20-node-1", list(H20[:2])))
     topology = tmp_path / "node.json"
     topology.write_text(format_topology(machines.h20()))
-    done = gpu_topology("explain", "-f", file, "--topology", topology)
+    done = gpu_topology("explain", "-v", "-f", file, "--topology", topology)
     assert f"node-topology: file {topology} tells it of node h20-node-1\n" in done.out
-    piped = gpu_topology("explain", "-f", file, "--topology", "-", stdin=topology.read_text())
+    piped = gpu_topology("explain", "-v", "-f", file, "--topology", "-", stdin=topology.read_text())
     assert "node-topology: standard input tells it of node h20-node-1\n" in piped.out
 
 
@@ -358,7 +361,7 @@ def test_a_matrix_without_uuids_leaves_the_allocation_open(tmp_path: Path) -> No
     file = write(tmp_path / "pod.yaml", on(pod(), "h20-node-1", list(H20[:2])))
     matrix = tmp_path / "matrix.txt"
     matrix.write_text("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-47\nGPU1\tNV18\t X \t0-47\n")
-    done = gpu_topology("explain", "-f", file, "--topology", matrix)
+    done = gpu_topology("explain", "-v", "-f", file, "--topology", matrix)
     assert "?    allocation: what is known of node h20-node-1 has no UUIDs" in done.out
     assert "-> Add the output of nvidia-smi -L to the topology\n" in done.out
     assert "lists other GPUs" not in done.out
@@ -366,7 +369,7 @@ def test_a_matrix_without_uuids_leaves_the_allocation_open(tmp_path: Path) -> No
 
 def test_the_remedy_shows_the_node_where_it_was_looked_up(state: Path) -> None:
     write(state / "pods" / "train.yaml", on(pod(), "h20-node-1", ["GPU-1", "GPU-2"]))
-    done = gpu_topology("explain", "team-a/train", "--state", state)
+    done = gpu_topology("explain", "-v", "team-a/train", "--state", state)
     assert f"-> Look at the node: gpu-topology topology show --state {state} --node h20-node-1\n" in done.out
 
 
@@ -375,7 +378,7 @@ def test_the_example_on_the_page_is_real() -> None:
     _, _, example = page.partition("$ .venv/bin/gpu-topology explain ml-workloads/slow --state examples/state\n")
     shown, _, _ = example.partition("```")
     assert shown == gpu_topology("explain", "ml-workloads/slow", "--state", "examples/state").out
-    assert shown.startswith("pod ml-workloads/slow on node h20-node-1\n")
+    assert shown.startswith("NVLink: unknown, pod ml-workloads/slow on node h20-node-1: ")
 
 
 def test_each_condition_is_on_the_page() -> None:
@@ -389,21 +392,21 @@ def test_each_condition_is_on_the_page() -> None:
 def test_pods_are_read_from_several_files_and_directories_as_inject_reads_them(tmp_path: Path) -> None:
     write(tmp_path / "below" / "a.yaml", {"kind": "ConfigMap"}, pod())
     (tmp_path / "b.json").write_text('{"kind": "Service"}{"kind": "Secret"}')
-    alone = gpu_topology("explain", "-f", tmp_path)
+    alone = gpu_topology("explain", "-v", "-f", tmp_path)
     assert alone.err == f'gpu-topology: {tmp_path}/b.json: expected Pods, found "Service". {GET_PODS}\n'
-    together = gpu_topology("explain", "-f", tmp_path, "-R")
-    assert together.out.startswith("pod team-a/train without a node")
-    twice = gpu_topology("explain", "-f", tmp_path / "below", "-f", tmp_path / "below" / "a.yaml")
+    together = gpu_topology("explain", "-v", "-f", tmp_path, "-R")
+    assert together.out.startswith("NVLink: unknown, pod team-a/train without a node: ")
+    twice = gpu_topology("explain", "-v", "-f", tmp_path / "below", "-f", tmp_path / "below" / "a.yaml")
     assert "expected one Pod, found" in twice.err
 
 
 def test_the_version_of_kubernetes_can_be_given(tmp_path: Path) -> None:
     file = write(tmp_path / "a.yaml", pod())
-    assert gpu_topology("explain", "-f", file, "--kubernetes-version", "1.33").err == ""
-    assert gpu_topology("explain", "-f", file, "--kubernetes-version", "new").code == 2
+    assert gpu_topology("explain", "-v", "-f", file, "--kubernetes-version", "1.33").err == ""
+    assert gpu_topology("explain", "-v", "-f", file, "--kubernetes-version", "new").code == 2
 
 
 def test_a_pod_of_a_state_directory_may_be_named_with_an_option_for_its_namespace(state: Path) -> None:
-    done = gpu_topology("explain", "train", "-n", "team-a", "--state", state)
-    assert done.out == gpu_topology("explain", "team-a/train", "--state", state).out
-    assert "there is no pod of namespace default" in gpu_topology("explain", "train", "--state", state).err
+    done = gpu_topology("explain", "-v", "train", "-n", "team-a", "--state", state)
+    assert done.out == gpu_topology("explain", "-v", "team-a/train", "--state", state).out
+    assert "there is no pod of namespace default" in gpu_topology("explain", "-v", "train", "--state", state).err

@@ -35,7 +35,7 @@ def test_a_pod_is_explained_with_what_the_cluster_knows(cluster: Cluster) -> Non
         "metadata": {"name": "h20-node-1"},
     }
     done = cluster.explain("team-a/train", "--hami-version", "2.9.0")
-    assert done.code == 1
+    assert done.code == 3
     assert done.err == ""
     assert "  1. ok   opted-in: namespace team-a has opted in" in done.out
     assert "  5. FAIL control: HAMi's library is preloaded into container train: HAMi 2.9.0 looks there" in done.out
@@ -113,7 +113,7 @@ def test_what_may_not_be_read_is_left_out_with_a_note(cluster: Cluster) -> None:
     add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
     cluster.objects |= {"/api/v1/namespaces/team-a": None, "/api/v1/nodes/h20-node-1": None, "/version": {}}
     done = cluster.explain()
-    assert done.code == 1
+    assert done.code == 3
     assert "gpu-topology: left out: get namespace team-a: you may not (403)\n" in done.err
     assert "gpu-topology: left out: get node h20-node-1: you may not (403)\n" in done.err
     assert "the version of the API server: expected a version" in done.err

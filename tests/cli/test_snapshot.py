@@ -51,7 +51,7 @@ def test_what_is_written_is_read_back_to_the_same_findings(seed: int, tmp_path: 
     write(tmp_path / "state", files_of(read))
     again = from_files([], tmp_path / "state", None, None)
     assert analyze(again.snapshot) == analyze(read.snapshot)
-    assert analyze(read.snapshot) != []
+    assert analyze(read.snapshot).findings != []
 
 
 def test_what_is_written_again_is_the_same_byte_for_byte(tmp_path: Path) -> None:

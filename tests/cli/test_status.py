@@ -40,12 +40,13 @@ def test_a_healthy_cluster_in_80_columns() -> None:
         switched  4 of 8 free, NVLink healthy, best 370.8 GB/s
           0-7[a a a a . . . . ]
 
-          POD          NODE     CARDS PROFILE   LINK GB/S           TRUE CODE
-        a team-a/pair  paired   0,1   exclusive NV12 240 of 240     -    -
-        a team-a/train switched 0-3   exclusive NV18 370.8 of 370.8 -    -
+          POD          NODE     CARDS NVLINK  PROFILE   LINK GB/S           TRUE CODE
+        a team-a/pair  paired   0,1   unknown exclusive NV12 240 of 240     -    GT362
+        a team-a/train switched 0-3   unknown exclusive NV18 370.8 of 370.8 -    GT362
 
         2 nodes, 12 cards (6 held, 6 free); 2 pods with GPUs, 0 waiting, 0 slower than
         others on its node
+        NVLink of 2 pods with GPUs: unknown 2
         findings: none
         as of 2026-11-22T12:00:00Z
 
@@ -111,7 +112,7 @@ def test_a_pod_that_is_slower_than_others_could_be_is_told_with_both_figures() -
     cluster = Cluster()
     fault("worse cards")(cluster)
     text = drawn(cluster)
-    assert "a team-a/unlucky cubes    0,5   exclusive SYS  6 of 40        -    GT330" in text
+    assert "a team-a/unlucky cubes    0,5   no      exclusive SYS  6 of 40        -    GT330" in text
     assert "1 slower than" in text
 
 
@@ -140,9 +141,14 @@ def test_what_the_program_in_a_pod_found_is_said() -> None:
     ran(cluster, "pair", state={"terminated": {"exitCode": 12, "message": "GPU-1 is not\x1b[2J there"}})
     ran(cluster, "train", state={"terminated": {"exitCode": 0}})
     text = drawn(cluster)
-    assert "240 of 240     NO   -\n" in text
-    assert "370.8 of 370.8 yes  -\n" in text
-    assert r"team-a/pair: GPU-1 is not\x1b[2J there" in text
+    assert "a team-a/pair  paired   0,1   no     exclusive NV12 240 of 240     NO   GT367\n" in text
+    assert "a team-a/train switched 0-3   yes    exclusive NV18 370.8 of 370.8 yes  -\n" in text
+    assert "NVLink of 2 pods with GPUs: yes 1, no 1\n" in text
+    said = " ".join(text.split())
+    assert (
+        "team-a/pair: the pod was stopped: container gpu-topology-remap ended with exit code 12: GPU-1 is "
+        r"not\x1b[2J there (GT367). For exit code 12: see whether a GPU of the node was replaced" in said
+    )
 
 
 def test_hundreds_of_nodes_are_summed_up_unless_they_lose_something() -> None:

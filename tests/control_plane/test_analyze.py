@@ -115,7 +115,7 @@ def test_a_saved_state_gives_the_same_elsewhere_and_holds_no_secret(person: Path
 def test_a_pod_of_a_saved_state_is_explained(person: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     assert gpu_topology("state", "save", state, "--kubeconfig", person).code == 0
-    done = gpu_topology("explain", "team-a/train", "--state", state)
+    done = gpu_topology("explain", "-v", "team-a/train", "--state", state)
     assert (done.code, done.err) == (0, ""), done.out
     assert "allocation: node switched gives GPU0, GPU1, GPU2 and GPU3 to container train" in done.out
     done = gpu_topology("explain", "team-a/unlucky", "--state", state, "-o", "json")
@@ -159,7 +159,7 @@ def test_what_is_nested_too_deep_hides_nothing_else(faulty: ControlPlane, person
     assert (done.code, done.err) == (1, "")
     assert found(done.out) == expected()
     assert gpu_topology("status", "-A", "--kubeconfig", person).code == 0
-    explained = gpu_topology("explain", "plain/deep", "--kubeconfig", faulty.kubeconfig)
+    explained = gpu_topology("explain", "-v", "plain/deep", "--kubeconfig", faulty.kubeconfig)
     assert (explained.code, explained.err) == (0, ""), explained
     state = tmp_path / "state"
     assert gpu_topology("state", "save", state, "--kubeconfig", person).code == 0

@@ -64,7 +64,9 @@ class Site:
 
     def explain(self, name: str, *options: str) -> Done:
         pod = f"{self.namespace}/{name}"
-        return gpu_topology("explain", pod, "--kubeconfig", self.kubeconfig, *(options or ("--hami-version", "2.9.0")))
+        return gpu_topology(
+            "explain", pod, "-v", "--kubeconfig", self.kubeconfig, *(options or ("--hami-version", "2.9.0"))
+        )
 
 
 MakeSite = Callable[[tuple[Permission, ...]], Site]

@@ -452,9 +452,24 @@ class Terminated(Fields):
     message: str = ""
 
 
+class Waiting(Fields):
+    """The reason why a container has not started."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Running(Fields):
+    """A container that runs."""
+
+    started_at: str | None = None
+
+
 class ContainerState(Fields):
     """The ``state`` or ``lastState`` of a container."""
 
+    waiting: Waiting | None = None
+    running: Running | None = None
     terminated: Terminated | None = None
 
 

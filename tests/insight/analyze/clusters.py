@@ -88,7 +88,7 @@ class Cluster:
         return read_snapshot(documents.others, documents.pods, setting)
 
     def analyzed(self, **settings: Any) -> list[Diagnosis]:
-        return analyze(self.snapshot(**settings))
+        return list(analyze(self.snapshot(**settings)).findings)
 
     def found(self, **settings: Any) -> set[tuple[str, str]]:
         """The codes, each with its object."""

@@ -17,6 +17,7 @@ from tests.insight.analyze.clusters import (
     Cluster,
     Object,
     bundle,
+    cards,
     h20,
     node,
     planner_lease,
@@ -25,7 +26,7 @@ from tests.insight.analyze.clusters import (
     scheduler,
     secret,
 )
-from tests.insight.explain.situations import injected
+from tests.insight.explain.situations import injected, on
 from tests.pods import container, pod
 
 Expected = frozenset[tuple[str, str]]
@@ -180,6 +181,26 @@ def unread_classes(cluster: Cluster) -> None:
     cluster.unread.append({"what": "deviceclasses", "problem": "list deviceclasses: forbidden (403)"})
 
 
+def start_of(name: str, **state: object) -> Callable[[Cluster], None]:
+    """A pod whose remap container is in that state."""
+
+    def make(cluster: Cluster) -> None:
+        cluster.add_node(h20(f"node-of-{name}"))
+        started = running(name, f"node-of-{name}", 0, 1)
+        program = {"name": "gpu-topology-remap", "state": state}
+        cluster.add(started | {"status": {"phase": "Pending", "initContainerStatuses": [program]}})
+
+    return make
+
+
+def slice_on_two_cards(cluster: Cluster) -> None:
+    cluster.add_node(h20("sliced"))
+    limits = {"nvidia.com/gpu": 2, "nvidia.com/gpumem": 4000}
+    found = on(pod(container(resources={"limits": limits})), "sliced", cards("sliced", 0, 1))
+    found["metadata"] |= {"name": "small", "uid": "uid-small"}
+    cluster.add(found | {"status": {"phase": "Running"}})
+
+
 def _pod(name: str, *codes: str) -> Expected:
     return frozenset((code, f"Pod {name}") for code in codes)
 
@@ -227,6 +248,26 @@ FAULTS = (
     Fault("slower pair", slower_pair, frozenset({("GT716", "Node sluggish")})),
     Fault("lost GPU", lost_gpu, frozenset({("GT703", "Node lossy")})),
     Fault("worse cards", worse_cards, _pod("team-a/unlucky", "GT336", "GT330")),
+    Fault(
+        "image missing",
+        start_of("imageless", waiting={"reason": "ImagePullBackOff", "message": "not found"}),
+        _pod("team-a/imageless", "GT365"),
+    ),
+    Fault(
+        "container refused",
+        start_of("refused", waiting={"reason": "CreateContainerConfigError", "message": "runs as root"}),
+        _pod("team-a/refused", "GT366"),
+    ),
+    Fault(
+        "other GPUs",
+        start_of("exchanged", terminated={"exitCode": 12, "message": "GPU-1 is not there"}),
+        _pod("team-a/exchanged", "GT367"),
+    ),
+    Fault(
+        "slice on two cards",
+        slice_on_two_cards,
+        _pod("team-a/small", "GT208") | {("GT244", "Node sliced")},
+    ),
     Fault("P2P off", p2p_off, _pod("team-a/copied", "GT412")),
     Fault("no planner", no_planner, _pod("team-a/stuck", "GT640"), frozenset({"waits for long", "not registered"})),
     Fault("malformed pod", _by_hand("malformed-pod"), _pod("team-a/odd", "GT193")),

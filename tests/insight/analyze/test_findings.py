@@ -7,7 +7,7 @@ import pytest
 
 from tests.insight.analyze import claim_faults
 from tests.insight.analyze.clusters import AT, CONFIGURATION, Cluster, Object, cards, h20, node, pairs, running
-from tests.insight.analyze.faults import FAULTS, MOST, Fault, mixture, worse_cards
+from tests.insight.analyze.faults import FAULTS, MOST, Fault, mixture, slice_on_two_cards, worse_cards
 from tests.insight.explain.situations import injected, on
 from tests.pods import container, pod
 from webhook.insight.analyze.analyzers import analyze
@@ -71,6 +71,40 @@ def test_a_fault_is_found_and_nothing_else(fault: Fault) -> None:
     cluster = Cluster()
     fault.make(cluster)
     assert cluster.found() == fault.expected
+
+
+def test_a_slice_that_is_meant_is_one_hint_and_what_keeps_a_pod_from_its_start_is_an_error() -> None:
+    cluster = Cluster()
+    for fault in FAULTS:
+        if fault.name in ("slice on two cards", "image missing", "container refused", "other GPUs"):
+            fault.make(cluster)
+    found = analyze(cluster.snapshot())
+    assert [(each.severity.value, each.code) for each in found.findings] == [
+        *(("error", code) for code in ("GT365", "GT366", "GT367")),
+        ("hint", "GT208"),
+        ("hint", "GT244"),
+    ]
+    words = {key: judgement.nvlink for key, judgement in found.pods.items()}
+    assert words["team-a/small"] == "unknown"
+    assert words["team-a/imageless"] == words["team-a/refused"] == words["team-a/exchanged"] == "no"
+
+
+def test_a_slice_of_a_pod_that_asks_for_whole_cards_is_a_finding() -> None:
+    cluster = Cluster()
+    slice_on_two_cards(cluster)
+    cluster.get("Pod", "small", "team-a")["metadata"]["annotations"]["gpu.topology/profile"] = "exclusive"
+    severities = {each.severity.value for each in cluster.analyzed() if str(each.holder) == "Pod team-a/small"}
+    assert "warning" in severities
+
+
+def test_among_the_findings_of_one_severity_those_that_decide_lead() -> None:
+    cluster = Cluster()
+    next(fault for fault in FAULTS if fault.name == "not opted in").make(cluster)
+    assert [(each.code, each.decides) for each in cluster.analyzed()] == [
+        ("GT210", True),
+        ("GT103", False),
+        ("GT155", False),
+    ]
 
 
 def test_each_code_of_the_cluster_is_raised_by_some_fault() -> None:
@@ -146,7 +180,7 @@ def test_a_namespace_alone_has_its_own_pods_and_what_belongs_to_none() -> None:
     for fault in FAULTS:
         if fault.name in ("not opted in", "P2P off", "silent agent", "unreadable namespace", "slice on a switch"):
             fault.make(cluster)
-    found = analyze(cluster.snapshot(), namespace="plain")
+    found = analyze(cluster.snapshot(), namespace="plain").findings
     holders = {str(each.holder) for each in found}
     assert holders == {"Pod plain/notebook", "Node silent"}
 

@@ -21,10 +21,12 @@ from tests.insight.overview.scenes import (
     seen,
     states,
 )
+from webhook.insight.analyze.analyzers import Analysis
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, Severity
+from webhook.insight.explain.start import Verified
 from webhook.insight.overview.findings import sort_findings
 from webhook.insight.overview.groups import Joined, groups
-from webhook.insight.overview.model import CardState, Health, Level, Overview, Verified
+from webhook.insight.overview.model import CardState, Health, Level, Overview
 from webhook.insight.overview.picture import overview
 
 
@@ -302,5 +304,5 @@ def test_the_worst_levels_are_those_of_analyze() -> None:
 
 @pytest.mark.parametrize("severity", list(Severity))
 def test_every_severity_of_analyze_is_a_level(severity: Severity) -> None:
-    found = sort_findings([Diagnosis(severity, "GT900", Holder("Node", "", "n"), "text", "fix")])
+    found = sort_findings(Analysis([Diagnosis(severity, "GT900", Holder("Node", "", "n"), "text", "fix")], {}))
     assert [each.level for each in found.of_nodes["n"]] == [severity.value]

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import msgspec
 
 from webhook.insight.drawings.links import Link
-from webhook.insight.overview.model import Card, CardState, Finding, Health, Level, Node, Overview, Pod, Verified
+from webhook.insight.explain.start import Verified
+from webhook.insight.overview.model import Card, CardState, Finding, Health, Level, Node, Overview, Pod
 
 H100, V100, A100, L40S = "NVIDIA H100 80GB HBM3", "Tesla V100-SXM2-32GB", "NVIDIA A100-SXM4-80GB", "NVIDIA L40S"
 ISLANDS = (

@@ -176,7 +176,7 @@ def test_the_address_may_say_what_is_filtered(window: Browser, query: str, kept:
 
 def test_a_pod_opens_what_explain_says_of_it(window: Browser) -> None:
     snapshot = Cluster().snapshot()
-    with served(picture.overview(snapshot, [])) as page:
+    with served(picture.overview(snapshot, None)) as page:
         opened(window, page)
         window.run("document.querySelector('[data-pod=\"team-a/train\"] .open').click()")
         window.until(lambda: window.all("#dialog-body .conclusion"), "no conclusion")

@@ -13,7 +13,8 @@ from tests.insight.page.overviews import HOSTILE, NOT_INJECTED, ORDER, hostile, 
 from webhook.cluster.snapshot.freshness import Standing
 from webhook.insight.drawings.links import Link
 from webhook.insight.explain.findings import Verdict
-from webhook.insight.overview.model import CardState, Health, Level, Overview, Verified
+from webhook.insight.explain.start import Verified
+from webhook.insight.overview.model import CardState, Health, Level, Overview
 from webhook.insight.page.blocks import LISTS, Blocks, blocks
 from webhook.insight.page.document import asset, shell, whole
 from webhook.insight.page.holders import mark, workload

@@ -79,15 +79,15 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
         else:
             cluster = wanted_cluster(kubeconfig, context)
             wanted, read = _read_cluster(files, cluster, config, namespace, everywhere=all_namespaces)
-        found = judge(read.snapshot, namespace=wanted)
+        judged = judge(read.snapshot, namespace=wanted)
     except GpuTopologyError as error:
         complain(f"gpu-topology: {error}")
         raise typer.Exit(UNREADABLE) from None
     if output is Format.TABLE:
-        print_table(found, read.snapshot, namespace=wanted)
+        print_table(judged, read.snapshot, namespace=wanted)
     else:
-        typer.echo(as_json(found) if output is Format.JSON else as_sarif(found, read.sources), nl=False)
-    if any(each.severity.rank <= fail_on.rank for each in found if each.severity is not Severity.HINT):
+        typer.echo(as_json(judged) if output is Format.JSON else as_sarif(judged.findings, read.sources), nl=False)
+    if any(each.severity.rank <= fail_on.rank for each in judged.findings if each.severity is not Severity.HINT):
         raise typer.Exit(UNMET)
 
 

@@ -1,12 +1,14 @@
 """Findings as a table for people and as JSON for programs."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from webhook.cluster.snapshot.model import Snapshot
-from webhook.insight.analyze.diagnosis import Diagnosis, Severity
+from webhook.insight.analyze.analyzers import Analysis
+from webhook.insight.analyze.diagnosis import Severity
 from webhook.insight.analyze.rows import Row, counts, rows
+from webhook.insight.explain.findings import Nvlink
+from webhook.insight.explain.nvlink import numbers, numbers_text
 from webhook.words.listing import counted, listed
 from webhook.words.printable import printable
 
@@ -14,9 +16,14 @@ _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "",
 _NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "open question", Severity.HINT: "hint"}
 
 
-def as_json(found: Sequence[Diagnosis]) -> str:
+def as_json(judged: Analysis) -> str:
     """Return one JSON object. Findings that are reported together are one member of ``findings``."""
-    document = {"findings": [_document(row) for row in rows(found)], "counts": counts(found)}
+    found = judged.findings
+    document = {
+        "findings": [_document(row) for row in rows(found)],
+        "counts": counts(found),
+        "nvlink": numbers(_words(judged)),
+    }
     return json.dumps(document, indent=2) + "\n"
 
 
@@ -41,12 +48,13 @@ def _document(row: Row) -> dict[str, Any]:
     }
 
 
-def print_table(found: Sequence[Diagnosis], snapshot: Snapshot, *, namespace: str | None) -> None:
+def print_table(judged: Analysis, snapshot: Snapshot, *, namespace: str | None) -> None:
     """Print a row for findings that are reported together, and their numbers. Control characters are escaped."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    found = judged.findings
     console = Console(highlight=False, markup=False)
     if found:
         table = Table(box=None, pad_edge=False, show_edge=False)
@@ -60,7 +68,11 @@ def print_table(found: Sequence[Diagnosis], snapshot: Snapshot, *, namespace: st
             table.add_row(level, first.code, Text(printable(row.title)), Text(_told(row)))
         console.print(table)
         console.print()
-    console.print(_summary(found, snapshot, namespace), soft_wrap=True)
+    console.print(_summary(judged, snapshot, namespace), soft_wrap=True)
+
+
+def _words(judged: Analysis) -> list[Nvlink]:
+    return [each.nvlink for each in judged.pods.values()]
 
 
 def _told(row: Row) -> str:
@@ -68,8 +80,8 @@ def _told(row: Row) -> str:
     return printable(row.first.text) + fix
 
 
-def _summary(found: Sequence[Diagnosis], snapshot: Snapshot, namespace: str | None) -> str:
+def _summary(judged: Analysis, snapshot: Snapshot, namespace: str | None) -> str:
     where = f"namespace {namespace}" if namespace else counted(len(snapshot.namespaces), "namespace")
     looked = f"{counted(len(snapshot.pods), 'pod')} of {where}, {counted(len(snapshot.nodes), 'node')}"
-    said = [counted(number, _NOUNS[severity]) for severity, number in counts(found).items() if number]
-    return f"{listed(said) or 'nothing found'}: {looked}"
+    said = [counted(number, _NOUNS[severity]) for severity, number in counts(judged.findings).items() if number]
+    return f"{listed(said) or 'nothing found'}: {looked}\n{numbers_text(_words(judged))}"

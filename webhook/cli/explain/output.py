@@ -7,7 +7,8 @@ from itertools import count
 from rich.text import Text
 
 from webhook.insight.drawings.lines import EMPTY, Line, line, plain
-from webhook.insight.explain.findings import Finding, Report, Verdict
+from webhook.insight.explain.findings import Finding, Nvlink, Report, Verdict
+from webhook.words.listing import counted
 from webhook.words.printable import printable
 
 _MARKS = {
@@ -24,6 +25,14 @@ _STYLES = {
     Verdict.NOT_NEEDED: "dim",
     Verdict.HINT: "cyan",
 }
+_WORDS = {word: str(word) for word in Nvlink} | {Nvlink.NOTHING_TO_JOIN: "nothing to join"}
+_WORD_STYLES = {
+    Nvlink.YES: "bold green",
+    Nvlink.NO: "bold red",
+    Nvlink.UNKNOWN: "bold yellow",
+    Nvlink.NOTHING_TO_JOIN: "bold",
+}
+_SHOWN = (Verdict.UNKNOWN, Verdict.HINT)
 _INDENT = " " * 10
 
 
@@ -40,6 +49,8 @@ def as_json(report: Report) -> str:
     document = {
         "pod": report.pod,
         "node": report.node,
+        "nvlink": report.judgement.nvlink.value,
+        "decided_by": report.judgement.code,
         "reach": report.reach.value,
         "conclusion": report.conclusion,
         "findings": [_document(group.title, finding) for group in report.groups for finding in group.findings],
@@ -59,22 +70,50 @@ def _document(group: str, finding: Finding) -> dict[str, str | bool]:
     }
 
 
-def report_lines(report: Report) -> Iterator[Line]:
-    """Yield the lines for people. Conditions are numbered in their order, wherever they are printed."""
+def report_lines(report: Report, *, is_verbose: bool = True) -> Iterator[Line]:
+    """Yield the lines for people: the verdict, what fails, what decides and is not known, then the other conditions.
+
+    Conditions are numbered in their order, wherever they are printed.
+
+    Args:
+        report: The report.
+        is_verbose: Whether the other conditions are printed too.
+    """
     number = count(1)
     groups = [(group.title, [(next(number), finding) for finding in group.findings]) for group in report.groups]
-    failing = [(place, finding) for _, findings in groups for place, finding in findings if finding.fails]
-    where = f"on node {report.node}" if report.node else "without a node"
-    yield line(printable(f"pod {report.pod} {where}"), "bold")
+    every = [each for _, findings in groups for each in findings]
+    failing = [(place, finding) for place, finding in every if finding.fails]
+    yield _verdict(report)
     if failing:
-        every = next(number) - 1
-        yield from _section(f"{len(failing)} of {every} conditions {'fails' if len(failing) == 1 else 'fail'}", failing)
+        yield from _section(
+            f"{len(failing)} of {len(every)} conditions {'fails' if len(failing) == 1 else 'fail'}", failing
+        )
+    if not is_verbose:
+        open_ones = [(place, finding) for place, finding in every if finding.verdict in _SHOWN]
+        yield from _section("Not known, or remarkable", open_ones) if open_ones else ()
+        rest = len(every) - len(failing) - len(open_ones)
+        yield EMPTY
+        yield line(f"{counted(rest, 'other condition')}: gpu-topology explain --verbose shows all", "dim")
+        return
     for title, findings in groups:
         others = [(place, finding) for place, finding in findings if not finding.fails]
         if others:
             yield from _section(title, others)
     yield EMPTY
     yield line(printable(report.conclusion), "bold")
+
+
+def _verdict(report: Report) -> Line:
+    """Return whether the pod has NVLink, what decides, and what to do first."""
+    judgement = report.judgement
+    where = f"on node {report.node}" if report.node else "without a node"
+    word = Text(f"NVLink: {_WORDS[judgement.nvlink]}", style=_WORD_STYLES[judgement.nvlink])
+    text = Text(f", pod {printable(report.pod)} {where}: {printable(judgement.reason)}", style="bold")
+    if judgement.code:
+        text.append(f" ({judgement.code})", style="dim")
+    if judgement.remedy:
+        text.append(f". First: {printable(judgement.remedy)}")
+    return Line(Text(), word.append_text(text))
 
 
 def _section(title: str, findings: Sequence[tuple[int, Finding]]) -> Iterator[Line]:

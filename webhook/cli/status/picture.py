@@ -11,6 +11,7 @@ from webhook.cli.status import nodes, pods
 from webhook.cli.status.legend import legend
 from webhook.cli.status.marks import used
 from webhook.cli.status.nodes import DrawnNode
+from webhook.insight.explain.nvlink import numbers_text
 from webhook.insight.overview.highlights import is_available, is_notable_node, is_notable_pod, is_slower
 from webhook.insight.overview.model import CardState, Finding, Level, Overview, Pod
 from webhook.words.listing import counted, listed
@@ -116,10 +117,11 @@ def totals(found: Overview) -> list[Text]:
     cards += [f"{lost} out of use"] if lost else []
     waiting = sum(bool(pod.waits_for) for pod in found.pods)
     slower = sum(is_slower(pod) and not pod.is_waiting for pod in found.pods)
+    words = [Text(numbers_text(pod.nvlink for pod in found.pods))] if found.are_judged and found.pods else []
     said = f"{counted(len(found.nodes), 'node')}, {counted(len(every), 'card')}"
     said += f" ({', '.join(cards)}); " if cards else "; "
     said += f"{counted(len(found.pods), 'pod')} with GPUs, {waiting} waiting, {slower} slower than others on its node"
-    lines = [Text(said), _judged(found)]
+    lines = [Text(said), *words, _judged(found)]
     return [*lines, Text(f"as of {fitted(found.at)}", style="dim")] if found.at else lines
 
 

@@ -8,15 +8,18 @@ from rich.text import Text
 
 from webhook.cli.status.nodes import speed
 from webhook.hardware.traffic.words import bytes_text
+from webhook.insight.explain.findings import Nvlink
+from webhook.insight.explain.start import STARTS, Verified
 from webhook.insight.overview.highlights import is_slower, worst
-from webhook.insight.overview.model import Level, Pod, Verified
+from webhook.insight.overview.model import Finding, Level, Pod
 from webhook.words.listing import counted, ranges
 from webhook.words.printable import fitted, printable
 
 _VERIFIED = {Verified.YES: ("yes", "green"), Verified.NO: ("NO", "bold red"), Verified.UNKNOWN: ("-", "dim")}
+_NVLINK = {Nvlink.YES: "green", Nvlink.NO: "bold red", Nvlink.UNKNOWN: "yellow", Nvlink.NOTHING_TO_JOIN: "dim"}
 _LEVEL_STYLES = {Level.ERROR: "red", Level.WARNING: "yellow"}
 _ROOMY = 100
-_TEXT_LIMIT = 400
+_TEXT_LIMIT = 800
 
 
 def with_cards(pods: Sequence[Pod], letters: Mapping[str, Mapping[str, str]], width: int) -> RenderableType:
@@ -34,7 +37,7 @@ def with_cards(pods: Sequence[Pod], letters: Mapping[str, Mapping[str, str]], wi
     table.add_column("CARDS", overflow="fold")
     has_traffic = width >= _ROOMY and any(pod.moved_seconds for pod in pods)
     moved = ("OVER NVLINK",) if has_traffic else ()
-    for heading in ("PROFILE", "LINK", "GB/S", *moved, "VERIFIED" if width >= _ROOMY else "TRUE", "CODE"):
+    for heading in ("NVLINK", "PROFILE", "LINK", "GB/S", *moved, "VERIFIED" if width >= _ROOMY else "TRUE", "CODE"):
         table.add_column(heading, no_wrap=True)
     for pod in pods:
         *about, said, worst_code = _cells(pod)
@@ -49,6 +52,7 @@ def _cells(pod: Pod) -> tuple[Text, ...]:
         Text(printable(pod.key)),
         Text(printable(pod.node)),
         Text(ranges(pod.cards).replace(", ", ",") or "-"),
+        Text(pod.nvlink, style=_NVLINK[pod.nvlink]),
         Text(printable(pod.profile) or "-"),
         Text(pod.link or "-"),
         _bandwidth(pod),
@@ -61,7 +65,7 @@ def _bandwidth(pod: Pod) -> Text:
     if pod.bandwidth is None or pod.best is None:
         return Text("-")
     text = f"{speed(pod.bandwidth)} of {speed(pod.best)}"
-    return Text(text, style="bold red" if is_slower(pod) else "green")
+    return Text(text, style="bold red" if is_slower(pod) else "")
 
 
 def _moved(pod: Pod) -> Text:
@@ -73,8 +77,11 @@ def _moved(pod: Pod) -> Text:
 
 
 def code(pod: Pod) -> Text:
-    """Return the code of the pod's worst finding."""
+    """Return the code that decides whether the pod has NVLink, else that of its worst finding."""
     finding = worst(pod.findings)
+    if pod.decided_by:
+        level = next((each.level for each in pod.findings if each.code == pod.decided_by), Level.NONE)
+        return Text(pod.decided_by, style=_LEVEL_STYLES.get(level, ""))
     return Text(finding.code, style=_LEVEL_STYLES.get(finding.level, "")) if finding else Text("-")
 
 
@@ -105,9 +112,14 @@ def waiting(pods: Sequence[Pod], letters: Mapping[str, Mapping[str, str]]) -> Re
 
 
 def reasons(pods: Sequence[Pod]) -> list[Text]:
-    """Return the reasons why the remap program in pods found other cards."""
+    """Return why pods did not start, each with what to do about it."""
     return [
-        Text(f"{printable(pod.key)}: ", style="dim").append(fitted(pod.why, _TEXT_LIMIT), style="not dim")
+        Text(f"{printable(pod.key)}: ", style="dim").append(fitted(_advice(each), _TEXT_LIMIT), style="not dim")
         for pod in pods
-        if pod.why
+        for each in pod.findings
+        if each.code in STARTS
     ]
+
+
+def _advice(finding: Finding) -> str:
+    return f"{finding.text} ({finding.code}). {finding.fix}"

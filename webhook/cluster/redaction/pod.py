@@ -160,7 +160,7 @@ def _status(status: Mapping[str, Any]) -> Object:
     ]
     if conditions:
         found["conditions"] = conditions
-    programs = [_ended(each) for each in parts(status, "initContainerStatuses") if _is_of_remap(each)]
+    programs = [_program_state(each) for each in parts(status, "initContainerStatuses") if _is_of_remap(each)]
     if programs:
         found["initContainerStatuses"] = programs
     if "resourceClaimStatuses" in status:
@@ -180,17 +180,22 @@ def _is_of_remap(found: Mapping[str, Any]) -> bool:
     return str(found.get("name", "")).startswith(names.REMAP_CONTAINER)
 
 
-def _ended(found: Mapping[str, Any]) -> Object:
-    """Keep the state of the remap program: whether it runs, and the exit codes and reasons of its ends."""
+def _program_state(found: Mapping[str, Any]) -> Object:
+    """Keep the state of the remap program: why it waits, since when it runs, how it ended."""
     kept = _only(found, "name", "started")
     for key in ("state", "lastState"):
-        ended = part(part(found, key), "terminated")
+        state = part(found, key)
+        waiting, running, ended = (part(state, each) for each in ("waiting", "running", "terminated"))
         if ended:
-            kept[key] = {"terminated": _only(ended, "exitCode") | _reason(ended)}
+            kept[key] = {"terminated": _only(ended, "exitCode") | _message(ended)}
+        elif waiting:
+            kept[key] = {"waiting": _only(waiting, "reason") | _message(waiting)}
+        elif running:
+            kept[key] = {"running": _only(running, "startedAt")}
     return kept
 
 
-def _reason(ended: Mapping[str, Any]) -> Object:
-    """Keep the termination message, which is the first line of the program's report."""
-    message = ended.get("message")
+def _message(state: Mapping[str, Any]) -> Object:
+    """Keep the termination message, which is the first line of the program's report, or the kubelet's message."""
+    message = state.get("message")
     return {"message": fitted(message)} if isinstance(message, str) and message else {}

@@ -1,6 +1,6 @@
 """The list of analyzers, and the function that runs them all."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -10,7 +10,8 @@ from webhook.insight.analyze.cards import cards
 from webhook.insight.analyze.diagnosis import Diagnosis
 from webhook.insight.analyze.namespaces import namespaces
 from webhook.insight.analyze.placement import waiting
-from webhook.insight.analyze.pods import pods
+from webhook.insight.analyze.pods import judged_pods
+from webhook.insight.explain.findings import Judgement
 
 
 class Analyzer(msgspec.Struct, frozen=True):
@@ -34,12 +35,20 @@ ANALYZERS = (
     Analyzer("namespaces", namespaces),
     Analyzer("cards", cards, needs_all_pods=True),
     Analyzer("waiting pods", waiting),
-    Analyzer("pods", pods),
 )
 
 
-def analyze(snapshot: Snapshot, *, namespace: str | None = None) -> list[Diagnosis]:
-    """Returns all findings, the worst first.
+class Analysis(msgspec.Struct, frozen=True):
+    """What is wrong with a cluster, and whether its pods really have NVLink."""
+
+    findings: Sequence[Diagnosis]
+    """All findings, the worst first; among those of a severity, the ones that decide the word for a pod lead."""
+    pods: Mapping[str, Judgement]
+    """The judgement of each pod with GPUs, by ``namespace/name``."""
+
+
+def analyze(snapshot: Snapshot, *, namespace: str | None = None) -> Analysis:
+    """Returns all findings, and the judgements of the pods.
 
     Args:
         snapshot: The cluster.
@@ -52,7 +61,13 @@ def analyze(snapshot: Snapshot, *, namespace: str | None = None) -> list[Diagnos
         for diagnosis in analyzer.judge(snapshot)
         if namespace is None or _belongs(diagnosis, namespace)
     ]
-    return sorted(found, key=lambda each: (each.severity.rank, each.code, str(each.holder)))
+    pods = [pod for pod in judged_pods(snapshot) if namespace is None or pod.key.startswith(f"{namespace}/")]
+    found += [diagnosis for pod in pods for diagnosis in pod.findings]
+    return Analysis(sorted(found, key=_order), {pod.key: pod.judgement for pod in pods})
+
+
+def _order(each: Diagnosis) -> tuple[int, bool, str, str]:
+    return each.severity.rank, not each.decides, each.code, str(each.holder)
 
 
 def _belongs(diagnosis: Diagnosis, namespace: str) -> bool:

@@ -14,7 +14,7 @@ from webhook.decisions.place.round import Scene
 from webhook.decisions.place.world import PlaceNode
 from webhook.decisions.request.resources import read_requests
 from webhook.hardware.topology.model import Gpu, MigMode
-from webhook.insight.analyze.diagnosis import Diagnosis, Holder, warning
+from webhook.insight.analyze.diagnosis import Diagnosis, Holder, hint, warning
 from webhook.insight.analyze.free_cards import FilledWorld, before_its_node
 from webhook.insight.analyze.pods import holder_of
 from webhook.objects.pod import MalformedPod
@@ -80,12 +80,12 @@ def _stranded(node: PlaceNode, found: _Cards) -> Iterator[Diagnosis]:
         pods = _pods(found, {partner for index in alone for partner in partners[index]})
         them = "it" if len(alone) == 1 else "them"
         free = f"{card_labels(tuple(alone))} {'is' if len(alone) == 1 else 'are'}"
-        yield warning(holder, CARDS_WITHOUT_PARTNER.say(cards=free, them=them, pods=pods))
+        yield hint(holder, CARDS_WITHOUT_PARTNER.say(cards=free, them=them, pods=pods))
     group = {gpu.index for gpu in gpus if gpu.switch_links}
     sliced = group & found.sliced.keys()
     if len(group) > _LEAST and sliced and sliced != group and not alone:
         said = f"{card_labels(tuple(sorted(sliced)))} {'is' if len(sliced) == 1 else 'are'}"
-        yield warning(holder, SWITCH_GROUP_NOT_WHOLE.say(sliced=said, count=len(group), pods=_pods(found, sliced)))
+        yield hint(holder, SWITCH_GROUP_NOT_WHOLE.say(sliced=said, count=len(group), pods=_pods(found, sliced)))
 
 
 def _partners(gpus: list[Gpu]) -> Mapping[int, set[int]]:

@@ -51,6 +51,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     """The problem, in a clause without a full stop."""
     fix: str
     """The remedy, in the imperative; empty if there is none."""
+    decides: bool = False
+    """Whether this finding decides the word for a pod (webhook.insight.explain.nvlink)."""
 
     @property
     def page(self) -> str:
@@ -71,3 +73,8 @@ def warning(holder: Holder, message: Message) -> Diagnosis:
 def info(holder: Holder, message: Message) -> Diagnosis:
     """Returns a finding of severity ``info``."""
     return Diagnosis(Severity.INFO, message.code, holder, message.text, message.fix)
+
+
+def hint(holder: Holder, message: Message) -> Diagnosis:
+    """Returns a finding of severity ``hint``."""
+    return Diagnosis(Severity.HINT, message.code, holder, message.text, message.fix)

@@ -2,16 +2,23 @@
 
 from collections.abc import Iterator
 
+import msgspec
+
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
 from webhook.decisions.claims.pod import used_entries
 from webhook.decisions.claims.requests import claimed_by_specs
 from webhook.decisions.request.claims import read_claims
 from webhook.decisions.request.resources import read_requests
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, Severity, error
-from webhook.insight.explain.findings import Finding, Reach, Report, Verdict
-from webhook.insight.explain.opt_in import INJECTED, OPTED_IN
+from webhook.insight.explain.cards import WHOLE_CARDS
+from webhook.insight.explain.control import CONTROL
+from webhook.insight.explain.findings import Finding, Judgement, Nvlink, Reach, Report, Verdict
+from webhook.insight.explain.links import BANDWIDTH, LINKS
+from webhook.insight.explain.opt_in import INJECTED, OPTED_IN, PREPARED
 from webhook.insight.explain.pods import PodReports
 from webhook.objects.pod import MalformedPod, Pod
+from webhook.words import names
+from webhook.words.catalogue.cards import SLICE
 from webhook.words.catalogue.claims import CLAIM_WAITS, COUNT_AWAITS_CLAIM, SEE_RESOURCE_CLAIMS, TEMPLATE_ASKS
 from webhook.words.catalogue.cluster_findings import POD_MALFORMED
 from webhook.words.catalogue.links import (
@@ -37,6 +44,8 @@ _NOT_YET = frozenset(
         COUNT_AWAITS_CLAIM,
     )
 )
+_OF_WHOLE_CARDS = frozenset({OPTED_IN, INJECTED, PREPARED, WHOLE_CARDS, CONTROL, LINKS, BANDWIDTH})
+"""Conditions that a pod does not meet which asks for slices and means it: it asks for no whole cards."""
 _FOLLOWS = frozenset(
     entry.code for entry in (SEE_RESOURCE_CLAIMS, NO_GPU_OF_A_NODE, GPUS_NOT_KNOWN, VALUES_NOT_COMPARED)
 )
@@ -46,15 +55,28 @@ _OWNER_LIMIT = 512
 """Characters of the text that names an owner. The API server takes any text for kind and name of an owner."""
 
 
-def pods(snapshot: Snapshot) -> Iterator[Diagnosis]:
-    """Yields a finding for each condition that fails, is not known or gives a hint, of every pod with GPUs."""
+class JudgedPod(msgspec.Struct, frozen=True):
+    """A pod with GPUs, and what ``explain`` says of it."""
+
+    key: str
+    """The pod as ``namespace/name``."""
+    judgement: Judgement
+    findings: tuple[Diagnosis, ...]
+
+
+def judged_pods(snapshot: Snapshot) -> Iterator[JudgedPod]:
+    """Yields every pod with GPUs, with a finding for each condition that fails, is not known or gives a hint."""
     reports = PodReports(snapshot)
     for known in sorted(snapshot.pods, key=lambda each: each.node):
+        key = f"{known.namespace}/{known.name}"
         try:
-            found = list(_findings(snapshot, known, reports))
+            report = reports.of(known) if _asks_for_gpus(snapshot, known) else None
+            if report is not None:
+                yield JudgedPod(key, report.judgement, tuple(_findings(known, report)))
         except MalformedPod as problem:
-            found = [error(holder_of(known, known.pod), POD_MALFORMED.say(problem=fitted(str(problem))))]
-        yield from found
+            message = POD_MALFORMED.say(problem=fitted(str(problem)))
+            judgement = Judgement(Nvlink.UNKNOWN, message.text, message.fix, message.code)
+            yield JudgedPod(key, judgement, (error(holder_of(known, known.pod), message),))
 
 
 class Reports:
@@ -77,14 +99,22 @@ class Reports:
         return self._reports.of(known) if known and _asks_for_gpus(self._snapshot, known) else None
 
 
-def _findings(snapshot: Snapshot, known: KnownPod, reports: PodReports) -> Iterator[Diagnosis]:
-    if not _asks_for_gpus(snapshot, known):
-        return
-    report, holder = reports.of(known), holder_of(known, known.pod)
+def _findings(known: KnownPod, report: Report) -> Iterator[Diagnosis]:
+    holder, decisive = holder_of(known, known.pod), report.judgement.code
+    is_slice = _means_slices(known, report)
     for finding in report.findings:
         severity = _severity(finding)
+        if is_slice and finding.condition in _OF_WHOLE_CARDS:
+            severity = Severity.HINT if finding.condition == WHOLE_CARDS else None
         if severity is not None and not _is_idle(finding, report):
-            yield Diagnosis(severity, finding.code, holder, finding.evidence, finding.remedy)
+            decides = bool(decisive) and finding.code == decisive
+            yield Diagnosis(severity, finding.code, holder, finding.evidence, finding.remedy, decides)
+
+
+def _means_slices(known: KnownPod, report: Report) -> bool:
+    """Returns whether a pod asks for parts of cards, and neither it nor the webhook asks for whole ones."""
+    asks = any(key in known.pod.annotations for key in (names.INJECT, names.PROFILE))
+    return not asks and any(finding.fails and finding.code == SLICE.code for finding in report.findings)
 
 
 def _asks_for_gpus(snapshot: Snapshot, known: KnownPod) -> bool:

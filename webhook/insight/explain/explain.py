@@ -13,10 +13,12 @@ from webhook.insight.explain.faults import faults
 from webhook.insight.explain.findings import Finding, Group, Reach, Report, Verdict
 from webhook.insight.explain.links import ALLOCATION, LINKS, links
 from webhook.insight.explain.measurements import measured
-from webhook.insight.explain.opt_in import INJECTED, OPTED_IN, PREPARED, opting
+from webhook.insight.explain.nvlink import PREPARATION, judge
+from webhook.insight.explain.opt_in import opting
 from webhook.insight.explain.peers import peers
-from webhook.insight.explain.placement import PLACEMENT, placement
+from webhook.insight.explain.placement import placement
 from webhook.insight.explain.reviews import REVIEWED
+from webhook.insight.explain.start import start
 from webhook.insight.explain.traffic import traffic
 from webhook.insight.explain.variables import variables
 from webhook.words.choices import Profile
@@ -29,6 +31,7 @@ _GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
     ("Resource claims", claims, False),
     ("Cards and HAMi's library", cards, True),
     ("Placement", placement, False),
+    ("Start", start, False),
     ("Allocation and links", links, False),
     ("Variables", variables, True),
     ("Peers", peers, True),
@@ -37,13 +40,6 @@ _GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
     ("Faults of HAMi", faults, False),
 )
 """For each group its title, its conditions, and whether they matter only where NVLink has GPUs to join."""
-
-_PREPARATION = frozenset({OPTED_IN, INJECTED, PREPARED, REVIEWED, PLACEMENT})
-"""Conditions that decide nothing about NVLink.
-
-An author can do by hand what the webhook does, and the values that the webhook wrote at the Binding are a condition of
-their own. Other conditions judge the cards, so the way in which they were chosen does not matter.
-"""
 
 
 def explain(evidence: Evidence) -> Report:
@@ -61,6 +57,7 @@ def explain(evidence: Evidence) -> Report:
         node=evidence.node,
         reach=reach,
         conclusion=_conclusion(examined, reach, findings),
+        judgement=judge(examined, reach, findings),
         groups=groups,
     )
 
@@ -90,7 +87,7 @@ def _reach(examined: ExaminedPod, findings: list[Finding]) -> Reach:
         return Reach.UNKNOWN
     if examined.alone or not (examined.gpu_containers or examined.requests.mig or examined.claims):
         return Reach.NOTHING_TO_JOIN
-    failing = [finding for finding in findings if finding.fails and finding.condition not in _PREPARATION]
+    failing = [finding for finding in findings if finding.fails and finding.condition not in PREPARATION]
     if any(finding.stops for finding in failing):
         return Reach.NONE
     if failing:
@@ -104,7 +101,7 @@ def _reach(examined: ExaminedPod, findings: list[Finding]) -> Reach:
 
 def _conclusion(examined: ExaminedPod, reach: Reach, findings: list[Finding]) -> str:
     """Returns the conclusion, which says only what follows from the findings."""
-    failing = [finding for finding in findings if finding.fails and finding.condition not in _PREPARATION]
+    failing = [finding for finding in findings if finding.fails and finding.condition not in PREPARATION]
     reasons = listed(dict.fromkeys(finding.condition for finding in failing))
     unprepared = "The webhook did not prepare this pod. " if not examined.injected else ""
     if reach is Reach.NOTHING_TO_JOIN:

@@ -59,6 +59,34 @@ class Reach(enum.StrEnum):
     """The pod has no two GPUs that work together."""
 
 
+class Nvlink(enum.StrEnum):
+    """Whether a pod really has NVLink. What its links could carry is another thing."""
+
+    YES = "yes"
+    """Every condition that decides holds, and the start of the pod was verified, or bytes were counted or measured."""
+    NO = "no"
+    """A condition fails without which NCCL uses no NVLink, or some GPUs have none, or the pod was stopped."""
+    UNKNOWN = "unknown"
+    """A condition that decides is not known or fails without being certain to cost NVLink, or nothing verified the
+    start."""
+    NOTHING_TO_JOIN = "-"
+    """The pod has no two GPUs that work together."""
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """Whether a pod really has NVLink, and why."""
+
+    nvlink: Nvlink
+    reason: str
+    """The observation that decides, in a clause without a full stop."""
+    remedy: str = ""
+    """What to do first; empty if there is nothing to do."""
+    code: str = ""
+    """The code of the message that decides; empty where there is none."""
+    waits_for_start: bool = False
+    """Whether all conditions hold, and only the start of the pod was not verified."""
+
+
 class Report(msgspec.Struct, frozen=True):
     """All findings about one pod."""
 
@@ -69,6 +97,8 @@ class Report(msgspec.Struct, frozen=True):
     reach: Reach
     conclusion: str
     """The conclusion, in one sentence."""
+    judgement: Judgement
+    """Whether the pod really has NVLink, and what decides."""
     groups: tuple[Group, ...]
 
     @property

@@ -35,6 +35,21 @@ def traffic(examined: ExaminedPod) -> Iterator[Finding]:
         yield from _hints(examined, resolution, found, started)
 
 
+def used_nvlink(examined: ExaminedPod) -> bool:
+    """Returns whether the GPUs of the pod moved bytes over NVLink lately, and not suspiciously few."""
+    evidence, resolution = examined.evidence, examined.resolution
+    found, started = evidence.sources.traffic, evidence.pod.running_since
+    if found is None or resolution is None or evidence.asked_at is None or not is_recent(found, evidence.asked_at):
+        return False
+    if not _are_whole(examined):
+        return False
+    sets = [[gpu.uuid for gpu in members] for members in _sets(examined, resolution) if len(members) > 1]
+    moved = [pod_traffic(found, uuids, started) for uuids in sets]
+    return bool(sets) and all(
+        each and each.nvlink and not unused(found, uuids, started) for each, uuids in zip(moved, sets, strict=True)
+    )
+
+
 def _hints(
     examined: ExaminedPod, resolution: Resolution, found: Traffic, started: datetime | None
 ) -> Iterator[Finding]:

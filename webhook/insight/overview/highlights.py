@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from webhook.insight.overview.model import Card, CardState, Finding, Health, Level, Node, Pod, Verified
+from webhook.insight.explain.findings import Nvlink
+from webhook.insight.overview.model import Card, CardState, Finding, Health, Level, Node, Pod
 
 _BAD = (Level.ERROR, Level.WARNING)
 _WELL = ("healthy", "absent")
@@ -27,8 +28,8 @@ def is_available(card: Card) -> bool:
 
 
 def is_notable_pod(pod: Pod) -> bool:
-    """Returns whether the pod waits, loses something, or has other cards than it was given."""
-    return bool(pod.waits_for) or is_slower(pod) or pod.verified is Verified.NO or _is_bad(pod.findings)
+    """Returns whether the pod waits, has no NVLink, or has a finding."""
+    return bool(pod.waits_for) or is_slower(pod) or pod.nvlink is Nvlink.NO or _is_bad(pod.findings)
 
 
 def is_notable_node(node: Node) -> bool:

@@ -9,6 +9,8 @@ import enum
 import msgspec
 
 from webhook.insight.drawings.links import Link
+from webhook.insight.explain.findings import Nvlink
+from webhook.insight.explain.start import Verified
 
 
 class CardState(enum.StrEnum):
@@ -35,14 +37,6 @@ class Health(enum.StrEnum):
     """HAMi or the driver reports that the card cannot be used."""
     CORDONED = "cordoned"
     """HAMi's list of cordoned cards names the card, so HAMi leaves it alone. The agent lists faulty cards there."""
-    UNKNOWN = "unknown"
-
-
-class Verified(enum.StrEnum):
-    """The result of the verification in a pod: whether it has the cards that it was given."""
-
-    YES = "yes"
-    NO = "no"
     UNKNOWN = "unknown"
 
 
@@ -143,6 +137,10 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     """The phase of the pod: ``Pending``, ``Running`` and so on."""
     waits_for: str = ""
     """The thing that a pod without a Binding waits for, in a clause; empty for other pods."""
+    nvlink: Nvlink = Nvlink.UNKNOWN
+    """Whether the pod really has NVLink; unknown too while the findings are not computed."""
+    decided_by: str = ""
+    """The code of the message that decides ``nvlink``; empty where all conditions hold."""
     findings: tuple[Finding, ...] = ()
 
     @property

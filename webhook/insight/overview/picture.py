@@ -11,14 +11,14 @@ from webhook.decisions.place.pins import pinned_cards
 from webhook.decisions.place.pod import PodRecord
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.traffic.judgement import PodTraffic
-from webhook.insight.analyze.diagnosis import Diagnosis
+from webhook.insight.analyze.analyzers import Analysis
 from webhook.insight.analyze.free_cards import FilledWorld
 from webhook.insight.overview.cards import BareCard, bare_cards
 from webhook.insight.overview.findings import SortedFindings, sort_findings
 from webhook.insight.overview.holdings import CardTable, Held, held_by
 from webhook.insight.overview.links import UNKNOWN, Linked
 from webhook.insight.overview.model import Card, CardState, Finding, Node, Overview, Pod
-from webhook.insight.overview.pods import Asked, Subject, asked, malformed_pod, pod_of
+from webhook.insight.overview.pods import NOT_JUDGED, Asked, Subject, asked, malformed_pod, pod_of
 from webhook.insight.overview.reservations import kept_for_later
 from webhook.insight.overview.traffic import moved
 from webhook.objects.pod import MalformedPod
@@ -30,15 +30,17 @@ _LEAST = 2
 """The number of cards of a pair."""
 
 
-def overview(snapshot: Snapshot, found: Sequence[Diagnosis] | None, *, are_all_pods: bool = True) -> Overview:
+def overview(snapshot: Snapshot, found: Analysis | None, *, are_all_pods: bool = True) -> Overview:
     """Returns the overview of a cluster.
 
     Args:
         snapshot: The cluster.
-        found: The findings of ``analyze``, the worst first; None: they are not computed yet.
+        found: The findings and judgements of ``analyze``; None: they are not computed yet.
         are_all_pods: Whether the pods of all namespaces were read. If not, a card without a pod need not be free.
     """
-    return _Picture(snapshot, sort_findings(found or ()), are_all_pods).overview(are_judged=found is not None)
+    return _Picture(snapshot, sort_findings(found or Analysis((), {})), are_all_pods).overview(
+        are_judged=found is not None
+    )
 
 
 class _NodeCards(msgspec.Struct, frozen=True):
@@ -120,7 +122,7 @@ class _Picture:
             node = self._nodes.get(held.node)
             linked = node.linked if node else None
             subject = Subject(known, pod, ask, held, linked, self._moved(pod, ask, held))
-            return pod_of(subject, self._snapshot.planner, findings)
+            return pod_of(subject, self._snapshot.planner, findings, self._findings.judgements.get(key, NOT_JUDGED))
         except MalformedPod:
             return malformed_pod(known, findings) if findings else None
 

@@ -8,10 +8,11 @@ from webhook.decisions.request.claims import read_claims
 from webhook.decisions.request.resources import read_requests
 from webhook.hardware.traffic.judgement import PodTraffic
 from webhook.insight.analyze.pods import holder_of
+from webhook.insight.explain.findings import Judgement, Nvlink
+from webhook.insight.explain.start import Verified, verified
 from webhook.insight.overview.holdings import Held
 from webhook.insight.overview.links import Linked, Worth
-from webhook.insight.overview.model import Finding, Pod, Verified
-from webhook.insight.overview.verification import verified
+from webhook.insight.overview.model import Finding, Pod
 from webhook.insight.overview.waits import waits_for
 from webhook.objects.planner_signs import PlannerSigns
 from webhook.objects.pod import Pod as DecodedPod
@@ -21,6 +22,7 @@ from webhook.words.choices import Profile
 from webhook.words.outcome import Refused
 from webhook.words.printable import fitted
 
+NOT_JUDGED = Judgement(Nvlink.UNKNOWN, "the conditions of the pod are not judged yet")
 _PEERS = frozenset({Profile.POD_PEERS, Profile.NODE_PEERS})
 
 
@@ -82,13 +84,16 @@ class Subject(NamedTuple):
     """The traffic of the cards in the last minutes; None: not known."""
 
 
-def pod_of(subject: Subject, planner: PlannerSigns, findings: tuple[Finding, ...]) -> Pod:
+def pod_of(
+    subject: Subject, planner: PlannerSigns, findings: tuple[Finding, ...], judgement: Judgement = NOT_JUDGED
+) -> Pod:
     """Returns a pod as the overview shows it.
 
     Args:
         subject: The pod.
         planner: The signs of a planner.
         findings: The findings about the pod.
+        judgement: Whether the pod really has NVLink.
     """
     known, pod, ask, held, linked, moved = subject
     worth = _worth(ask, held, linked)
@@ -113,6 +118,8 @@ def pod_of(subject: Subject, planner: PlannerSigns, findings: tuple[Finding, ...
         why=fitted(reason),
         phase=fitted((pod.status.phase if pod.status else None) or ""),
         waits_for=waits_for(known, pod, planner, pinned_to=pinned_to),
+        nvlink=judgement.nvlink,
+        decided_by=judgement.code,
         findings=findings,
     )
 

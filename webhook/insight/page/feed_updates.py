@@ -1,7 +1,7 @@
 """The updates of a feed: an overview after each change of the cluster, at most about once a second, then findings."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from time import perf_counter
 from typing import Protocol
@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from webhook.cluster.snapshot.freshness import Standing
 from webhook.cluster.snapshot.model import Snapshot
-from webhook.insight.analyze.analyzers import analyze
-from webhook.insight.analyze.diagnosis import Diagnosis
+from webhook.insight.analyze.analyzers import Analysis, analyze
 from webhook.insight.overview.picture import overview
 from webhook.insight.page.details import Known
 from webhook.insight.page.feed import Feed
@@ -55,7 +54,7 @@ class Following:
         self._feed = feed
         self._namespace = namespace
         self._snapshot: Snapshot | None = None
-        self._found: Sequence[Diagnosis] | None = None
+        self._found: Analysis | None = None
         self._of: Snapshot | None = None
         """The snapshot that the findings are about."""
         self._again = asyncio.Event()

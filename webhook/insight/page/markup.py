@@ -16,7 +16,8 @@ from jinja2.ext import Extension
 from markupsafe import Markup
 
 from webhook.insight.explain.findings import Verdict
-from webhook.insight.overview.model import Finding, Level, Verified
+from webhook.insight.explain.start import Verified
+from webhook.insight.overview.model import Finding, Level
 from webhook.insight.page.holders import hue, mark
 from webhook.insight.page.words import Language, Words, words
 from webhook.words.listing import ranges

@@ -16,6 +16,7 @@ from webhook.words.catalogue import (
     placement,
     placement_findings,
     releasing,
+    start,
     traffic,
     variables,
     waiting,
@@ -46,7 +47,7 @@ def entries() -> dict[str, Entry]:
     """
     found: dict[str, Entry] = {}
     areas = (
-        *(opting, cards, claims, links, variables, peers),
+        *(opting, cards, claims, links, start, variables, peers),
         *(placement, waiting, placement_findings, releasing, extender),
         *(nodes, installation, cluster_findings, traffic),
     )

@@ -1,0 +1,100 @@
+"""The word for a pod: whether it really has NVLink, which condition decides, and what to do first.
+
+What the links of its GPUs could carry is not what the pod gets: a condition may keep NCCL from using them, and the pod
+may have other GPUs than it was given. So the word is ``yes`` only where every condition that decides holds and the
+start was verified, or where bytes over NVLink were counted or measured.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from webhook.insight.explain.examination import ExaminedPod
+from webhook.insight.explain.findings import Finding, Judgement, Nvlink, Reach, Verdict
+from webhook.insight.explain.links import LINKS
+from webhook.insight.explain.measurements import MEASURED
+from webhook.insight.explain.opt_in import INJECTED, OPTED_IN, PREPARED
+from webhook.insight.explain.placement import PLACEMENT
+from webhook.insight.explain.reviews import REVIEWED
+from webhook.insight.explain.start import START, Verified, verified
+from webhook.insight.explain.traffic import used_nvlink
+from webhook.words.catalogue.entry import Entry
+from webhook.words.catalogue.start import NEVER_VERIFIED, NOT_VERIFIED_YET
+from webhook.words.listing import counted
+
+PREPARATION = frozenset({OPTED_IN, INJECTED, PREPARED, REVIEWED, PLACEMENT})
+"""Conditions that decide nothing about NVLink.
+
+An author can do by hand what the webhook does, and the values that the webhook wrote at the Binding are a condition of
+their own. Other conditions judge the cards, so the way in which they were chosen does not matter.
+"""
+
+_NUMBERED = {word: str(word) for word in Nvlink} | {Nvlink.NOTHING_TO_JOIN: "nothing to join"}
+
+
+def judge(examined: ExaminedPod, reach: Reach, findings: Sequence[Finding]) -> Judgement:
+    """Returns whether the pod really has NVLink.
+
+    Args:
+        examined: The pod.
+        reach: The extent to which NCCL can use NVLink, as far as the conditions tell.
+        findings: All conditions of the pod.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    deciding = [finding for finding in findings if finding.condition not in PREPARATION]
+    failing = [finding for finding in deciding if finding.fails]
+    stopped = next((finding for finding in failing if finding.condition == START and finding.stops), None)
+    if stopped:
+        return _decided(Nvlink.NO, stopped)
+    if reach is Reach.NOTHING_TO_JOIN:
+        return Judgement(Nvlink.NOTHING_TO_JOIN, "the pod has no two GPUs that work together")
+    certain = next((finding for finding in failing if finding.stops or finding.condition == LINKS), None)
+    if certain:
+        return _decided(Nvlink.NO, certain)
+    if proof := _proof(examined, findings):
+        return Judgement(Nvlink.YES, proof)
+    open_ones = [*failing, *(finding for finding in deciding if finding.verdict is Verdict.UNKNOWN)]
+    if open_ones:
+        return _decided(Nvlink.UNKNOWN, open_ones[0])
+    if examined.requests_problem:
+        problem = examined.requests_problem
+        return Judgement(Nvlink.UNKNOWN, problem.text, problem.fix, problem.code)
+    if reach is Reach.UNKNOWN:
+        return Judgement(Nvlink.UNKNOWN, "it is not known which GPUs work together")
+    if verified(examined.evidence.pod)[0] is Verified.YES:
+        return Judgement(Nvlink.YES, "every condition holds, and the pod verified its GPUs when it started")
+    return _unverified(NOT_VERIFIED_YET if examined.injected else NEVER_VERIFIED)
+
+
+def _decided(nvlink: Nvlink, finding: Finding) -> Judgement:
+    return Judgement(nvlink, finding.evidence, finding.remedy, finding.code)
+
+
+def _proof(examined: ExaminedPod, findings: Sequence[Finding]) -> str:
+    """Returns what was counted or measured of NVLink between the GPUs of the pod; empty if nothing was."""
+    if used_nvlink(examined):
+        return "its GPUs moved bytes over NVLink in the last minutes"
+    if any(finding.condition == MEASURED and finding.verdict is Verdict.HOLDS for finding in findings):
+        return "gpu-topology verify measured that its GPUs are as fast as expected"
+    return ""
+
+
+def _unverified(entry: Entry) -> Judgement:
+    message = entry.say()
+    said = f"every condition holds; {message.text}"
+    return Judgement(Nvlink.UNKNOWN, said, message.fix, message.code, waits_for_start=True)
+
+
+def numbers(words: Iterable[Nvlink]) -> dict[Nvlink, int]:
+    """Returns the number of pods for each word."""
+    found = Counter(words)
+    return {word: found[word] for word in Nvlink}
+
+
+def numbers_text(words: Iterable[Nvlink]) -> str:
+    """Returns the numbers in words: ``NVLink of 4 pods with GPUs: yes 1, no 1, unknown 2``."""
+    found = numbers(words)
+    said = ", ".join(f"{_NUMBERED[word]} {number}" for word, number in found.items() if number)
+    pods = counted(sum(found.values()), "pod")
+    return f"NVLink of {pods} with GPUs: {said}" if said else f"NVLink: {pods} with GPUs"

@@ -1,0 +1,125 @@
+"""The start of a pod: what the status of its remap container says of the GPUs that the pod was given.
+
+The remap program ends with 0 if the pod has these GPUs, and with another code and a reason if it does not
+(docs/injection.md, section 12). As a sidecar it continues to run, and its startup probe succeeds once it has verified
+the GPUs.
+"""
+
+import enum
+from collections.abc import Iterator
+from datetime import datetime
+
+from webhook.insight.explain.examination import ExaminedPod
+from webhook.insight.explain.findings import Finding, fails, holds, unknown
+from webhook.objects.pod import ContainerStatus, Pod, Terminated
+from webhook.words import names
+from webhook.words.catalogue import start as words
+from webhook.words.printable import fitted
+from webhook.words.timestamp import parse_timestamp
+
+START = "start"
+STILL_STARTING = 120
+"""Seconds after which a remap container that verifies is remarkable: its program gives up after 50."""
+STARTS = frozenset(
+    entry.code
+    for entry in (
+        *(words.IMAGE_NOT_PULLED, words.NOT_CREATED, words.STOPPED),
+        *(words.STILL_VERIFYING, words.NO_REMAP_IN_POD),
+    )
+)
+"""The codes of what keeps a pod from its start."""
+_WITHOUT_IMAGE = frozenset({"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull"})
+_NOT_CREATED = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
+"""Reasons for which the kubelet keeps a container waiting: kubernetes pkg/kubelet/images/types.go and
+pkg/kubelet/kuberuntime/kuberuntime_container.go."""
+_SAID_LIMIT = 400
+"""Characters of what the kubelet or the program says."""
+
+
+class Verified(enum.StrEnum):
+    """The result of the verification in a pod: whether it has the cards that it was given."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+def verified(pod: Pod) -> tuple[Verified, str]:
+    """Returns whether the pod has the cards that it was given, and if not, the reason in the words of the program.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    found = list(_remap_containers(pod))
+    ended = next((end for each in found if (end := _failed(each))), None)
+    if ended is not None:
+        return Verified.NO, ended.message
+    return (Verified.YES if any(map(_is_verified, found)) else Verified.UNKNOWN), ""
+
+
+def start(examined: ExaminedPod) -> Iterator[Finding]:
+    """Yields the condition ``start`` of a pod that the webhook prepared; nothing while the pod has not come so far."""
+    if not examined.injected:
+        return
+    found = list(_remap_containers(examined.evidence.pod))
+    troubles = [trouble for each in found if (trouble := _trouble(each, examined.evidence.asked_at))]
+    if troubles:
+        yield from troubles
+    elif any(map(_is_verified, found)):
+        yield holds(START, "the pod verified that it has the GPUs that it was given")
+    elif examined.evidence.node and _lacks_container(examined):
+        yield fails(START, words.NO_REMAP_IN_POD.say())
+
+
+def _remap_containers(pod: Pod) -> Iterator[ContainerStatus]:
+    every = pod.status.init_containers if pod.status else ()
+    return (found for found in every if found.name.startswith(names.REMAP_CONTAINER))
+
+
+def _is_verified(found: ContainerStatus) -> bool:
+    now = found.state.terminated if found.state else None
+    return bool(found.started) if now is None else now.exit_code == 0
+
+
+def _failed(found: ContainerStatus) -> Terminated | None:
+    """Returns the end of a container that failed and has not succeeded since."""
+    if _is_verified(found):
+        return None
+    ends = (state.terminated for state in (found.state, found.last_state) if state)
+    return next((end for end in ends if end is not None and end.exit_code), None)
+
+
+def _trouble(found: ContainerStatus, now: datetime | None) -> Finding | None:
+    """Returns what keeps the pod from its start; None if nothing is known to."""
+    name = fitted(found.name)
+    if ended := _failed(found):
+        code = ended.exit_code or 0
+        said = words.STOPPED.say(container=name, code=code, said=_said(ended.message), remedy=words.remedy(code, name))
+        return fails(START, said, stops=True)
+    waiting = found.state.waiting if found.state else None
+    if waiting and waiting.reason in _WITHOUT_IMAGE | _NOT_CREATED:
+        entry = words.IMAGE_NOT_PULLED if waiting.reason in _WITHOUT_IMAGE else words.NOT_CREATED
+        message = entry.say(container=name, reason=waiting.reason, said=_said(waiting.message))
+        return fails(START, message, stops=True)
+    return _late(found, name, now)
+
+
+def _late(found: ContainerStatus, name: str, now: datetime | None) -> Finding | None:
+    running = found.state.running if found.state else None
+    since = parse_timestamp(running.started_at) if running and running.started_at else None
+    if _is_verified(found) or since is None or now is None:
+        return None
+    seconds = round((now - since).total_seconds())
+    if seconds < STILL_STARTING:
+        return None
+    return unknown(START, words.STILL_VERIFYING.say(container=name, seconds=seconds))
+
+
+def _said(text: str) -> str:
+    return f": {fitted(text.strip(), _SAID_LIMIT)}" if text.strip() else ""
+
+
+def _lacks_container(examined: ExaminedPod) -> bool:
+    """Returns whether the webhook gives such a pod a remap container, and it has none."""
+    subject = examined.actual.subject
+    return subject is not None and subject.remap.is_added and subject.remap.existing is None
