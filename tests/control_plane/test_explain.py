@@ -122,7 +122,7 @@ def test_a_pod_that_is_injected_and_bound_has_everything(site: Site, tmp_path: P
             site.bind(name, (), cards)
     done = site.explain("decode")
     assert (done.code, done.err) == (0, ""), done.out
-    assert f"pod {site.namespace}/decode on node {site.node}\n" in done.out
+    assert done.out.startswith(f"NVLink: unknown, pod {site.namespace}/decode on node {site.node}: ")
     assert f"opted-in: namespace {site.namespace} has opted in" in done.out
     assert f"allocation: node {site.node} gives GPU3 and GPU6 to container worker" in done.out
     assert f"node-topology: the agent of node {site.node} published it" in done.out
@@ -174,7 +174,7 @@ def test_a_pod_that_was_not_injected_is_explained_too(site: Site) -> None:
     site.create("slow", {})
     site.bind("slow", (2, 5))
     done = site.explain("slow")
-    assert (done.code, done.err) == (1, ""), done.out
+    assert (done.code, done.err) == (3, ""), done.out
     assert "FAIL injected: no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal" in done.out
     assert "FAIL control: HAMi's library is preloaded into container worker" in done.out
     assert f"node-topology: the agent of node {site.node} published it" in done.out
@@ -184,8 +184,8 @@ def test_a_pod_that_was_not_injected_is_explained_too(site: Site) -> None:
 def test_a_pod_without_a_node_is_explained_too(site: Site) -> None:
     site.create("waiting", {})
     done = site.explain("waiting")
-    assert (done.code, done.err) == (1, "")
-    assert f"pod {site.namespace}/waiting without a node\n" in done.out
+    assert (done.code, done.err) == (3, "")
+    assert done.out.startswith(f"NVLink: unknown, pod {site.namespace}/waiting without a node: ")
 
 
 def test_a_pod_that_does_not_exist_is_a_sentence(site: Site) -> None:
@@ -240,7 +240,7 @@ def test_what_may_not_be_read_is_left_out_with_a_sentence(
     site.create("slow", {"gpu.topology/profile": "node-peers"}, **GROUP)
     site.bind("slow", (2, 5))
     done = site.explain("slow")
-    assert done.code == 1
+    assert done.code == 3
     (note,) = done.err.splitlines()
     place = {"namespace": site.namespace, "node": site.node}
     assert note.startswith(f"gpu-topology: left out: {what.format(**place)}: {resource}")
