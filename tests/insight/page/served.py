@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.insight.analyze.clusters import Cluster
 from webhook.cluster.snapshot.freshness import Standing
+from webhook.cluster.snapshot.model import Snapshot
 from webhook.insight.overview.model import Overview
 from webhook.insight.page.details import Known
 from webhook.insight.page.feed import Feed
@@ -20,8 +21,9 @@ _SECONDS = 30.0
 class Served:
     """The page, told by a test what there is."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, snapshot: Snapshot | None = None) -> None:
         self.place = place
+        self._snapshot = snapshot or Cluster().snapshot()
         self.feed = Feed()
         self._loop = asyncio.new_event_loop()
         self._end = asyncio.Event()
@@ -32,7 +34,7 @@ class Served:
 
     def tell(self, overview: Overview, standing: Standing = LIVE) -> None:
         """The cluster is like that from now on."""
-        known = Known(Cluster().snapshot(), overview)
+        known = Known(self._snapshot, overview)
         self._wait(self.feed.publish(known, standing))
 
     def stand(self, standing: Standing) -> None:
@@ -57,9 +59,9 @@ class Served:
 
 
 @contextmanager
-def served(overview: Overview | None = None) -> Iterator[Served]:
+def served(overview: Overview | None = None, snapshot: Snapshot | None = None) -> Iterator[Served]:
     """A page on a port of its own."""
-    found = Served(find_place(0))
+    found = Served(find_place(0), snapshot)
     found.start()
     try:
         if overview is not None:

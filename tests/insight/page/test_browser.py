@@ -110,6 +110,8 @@ def test_the_keyboard_reaches_nodes_and_their_details_and_comes_back(window: Bro
     with served(overview(50)) as page:
         opened(window, page)
         press(window, Keys.TAB)
+        assert window.run("return document.activeElement.textContent") == "Skip to the pods"
+        press(window, Keys.TAB)
         assert window.run("return document.activeElement.textContent") == "Skip to the nodes"
         press(window, Keys.ENTER)
         focused = "return document.activeElement.dataset.open ?? ''"

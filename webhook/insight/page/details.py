@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from webhook.cluster.snapshot.model import Snapshot
 from webhook.insight.analyze.pods import Reports
-from webhook.insight.explain.findings import Report
+from webhook.insight.explain.findings import Finding, Report
 from webhook.insight.overview.model import Overview, Pod
 from webhook.insight.page import nodes
 from webhook.insight.page.markup import render
@@ -62,15 +62,22 @@ def _pod(reports: Reports, pod: Pod, words: Words) -> Markup:
         problem = str(error)
     findings = report.findings if report else []
     groups = report.groups if report else []
-    others = [(group.title, [each for each in group.findings if not each.fails]) for group in groups]
+    holding = [(group.title, [each for each in group.findings if not each.fails]) for group in groups]
+    explained = {each.code for each in findings}
     values = {
         "pod": pod,
+        "others": [each for each in pod.findings if each.code not in explained],
         "problem": problem,
         "report": report,
-        "failing": [each for each in findings if each.fails],
-        "groups": [(title, found) for title, found in others if found],
+        "failing": [each for each in findings if each.fails and report and not _decides(each, report)],
+        "groups": [(title, found) for title, found in holding if found],
     }
     return render("pod", words, values)
+
+
+def _decides(finding: Finding, report: Report) -> bool:
+    """Returns whether a condition is the one that the verdict above the conditions already tells."""
+    return (finding.code, finding.evidence) == (report.judgement.code, report.judgement.reason)
 
 
 def of_file(known: Known, words: Words) -> Iterator[Detail]:

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.ext import Extension
 from markupsafe import Markup
 
-from webhook.insight.explain.findings import Verdict
+from webhook.insight.explain.findings import Nvlink, Verdict
 from webhook.insight.explain.start import Verified
 from webhook.insight.overview.model import Finding, Level
 from webhook.insight.page.holders import hue, mark
@@ -36,6 +36,7 @@ _SIGNS = {
     Verified.NO: "✖",
     Verified.UNKNOWN: DASH,
 }
+_NVLINK_SIGNS = {Nvlink.YES: "✓", Nvlink.NO: "✖", Nvlink.UNKNOWN: "?", Nvlink.NOTHING_TO_JOIN: DASH}
 _VERDICTS = {
     Verdict.HOLDS: "✓",
     Verdict.FAILS: "✖",
@@ -115,6 +116,7 @@ def _environment(language: Language) -> Environment:
         "worst": worst,
     }
     found.globals |= {"words": words(language), "dash": DASH, "signs": _SIGNS, "verdicts": _VERDICTS}
+    found.globals["nvlink_signs"] = _NVLINK_SIGNS
     return found
 
 

@@ -1,5 +1,6 @@
 """The values of a pod for its row in the table, and for its entry among the pods that wait."""
 
+from webhook.insight.explain.findings import Nvlink
 from webhook.insight.overview.highlights import is_slower
 from webhook.insight.overview.model import Pod
 from webhook.insight.page.findings import codes_of
@@ -7,13 +8,16 @@ from webhook.insight.page.holders import workload
 from webhook.insight.page.markup import RANKS, encoded, worst
 from webhook.insight.page.words import Words
 
+_ORDER = {Nvlink.NO: "0", Nvlink.UNKNOWN: "1", Nvlink.YES: "2", Nvlink.NOTHING_TO_JOIN: "3"}
+
 
 def row(pod: Pod, _: Words) -> dict[str, object]:
     """Returns the values of the pod in the table."""
     rank = RANKS[worst(pod.findings)]
     speed = f"{pod.bandwidth:012.3f}" if pod.bandwidth is not None else ""
     columns = [
-        *(pod.key, pod.owner, pod.node, f"{len(pod.cards) or pod.wanted or 0:06}", pod.profile, pod.link, speed),
+        *(pod.key, pod.owner, pod.node, f"{len(pod.cards) or pod.wanted or 0:06}"),
+        *(_ORDER[pod.nvlink], pod.profile, pod.link, speed),
         *(pod.verified.value, f"{rank}{999999 - len(pod.findings):06}"),
     ]
     return {

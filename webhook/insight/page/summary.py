@@ -4,6 +4,8 @@ from collections import Counter
 
 import msgspec
 
+from webhook.insight.explain.findings import Nvlink
+from webhook.insight.explain.nvlink import numbers
 from webhook.insight.overview.model import CardState, Health, Level, Overview
 
 _ORDER = (CardState.HELD, CardState.SHARED, CardState.CHOSEN, CardState.FREE, CardState.UNKNOWN)
@@ -23,6 +25,8 @@ class Count(msgspec.Struct, frozen=True, kw_only=True):
     states: tuple[tuple[CardState, int], ...]
     healths: tuple[tuple[Health, int], ...]
     levels: tuple[tuple[Level, int], ...]
+    words: tuple[tuple[Nvlink, int], ...]
+    """The numbers of pods that really have NVLink, have not, and so on."""
 
 
 def count(overview: Overview) -> Count:
@@ -43,4 +47,5 @@ def count(overview: Overview) -> Count:
         states=tuple((state, states[state]) for state in _ORDER if states[state]),
         healths=tuple((health, healths[health]) for health in _ILL if healths[health]),
         levels=tuple((level, levels[level]) for level in (Level.ERROR, Level.WARNING, Level.INFO, Level.HINT)),
+        words=tuple((word, number) for word, number in numbers(pod.nvlink for pod in overview.pods).items() if number),
     )
