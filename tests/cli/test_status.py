@@ -71,7 +71,7 @@ def test_a_healthy_cluster_in_160_columns() -> None:
         (fault("slice on a pair"), "0,1[a a ] 2,3[1 . ]"),
         (fault("links down"), "0-7[. . . . . .!. . ]"),
         (fault("lost GPU"), "0-5,7[. . . . . . . ] 6(.x)"),
-        (fault("silent agent"), "0-7(.?.?.?.?.?.?.?.?)"),
+        (fault("silent agent"), "0-7<.?.?.?.?.?.?.?.?>"),
         (fault("worse cards"), "0-7{a . . . . a . . }"),
         (cordoned, "0,1[a a ] 2,3[. .-]"),
         (mig, "0,1[. . ] 2,3(. ./)"),

@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from webhook.cli.status.marks import FREE, KEPT, MIG, MORE, UNKNOWN
 from webhook.insight.overview.groups import Joined
 
-BRACKETS = {Joined.ALL: ("[", "]"), Joined.PARTLY: ("{", "}"), Joined.NOT: ("(", ")")}
+BRACKETS = {Joined.ALL: ("[", "]"), Joined.PARTLY: ("{", "}"), Joined.NOT: ("(", ")"), Joined.UNKNOWN: ("<", ">")}
 _JOINED = (
     (Joined.ALL, "[ ] every pair has NVLink"),
     (Joined.PARTLY, "{ } some pairs have NVLink"),
     (Joined.NOT, "( ) no NVLink"),
+    (Joined.UNKNOWN, "< > NVLink not known"),
 )
 _WHO = (
     (str.islower, "a, b, ... the pod with that letter has the card"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from webhook.insight.overview.model import Node
+from webhook.insight.overview.model import Health, Node
 
 
 class Joined(enum.StrEnum):
@@ -17,6 +17,8 @@ class Joined(enum.StrEnum):
     """Every card has NVLink to some other card of the group."""
     NOT = "not"
     """No card has NVLink."""
+    UNKNOWN = "unknown"
+    """It is not known whether the cards have NVLink."""
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -28,7 +30,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def groups(node: Node) -> tuple[Group, ...]:
-    """Returns the groups by their first cards, each card in one group; cards without NVLink are the last group.
+    """Returns the groups by their first cards, each card in one group; cards without NVLink are the last groups.
 
     Only links that are up join cards.
     """
@@ -42,7 +44,12 @@ def groups(node: Node) -> tuple[Group, ...]:
             seen.update(members)
             is_whole = all(len(partners[member]) == len(members) - 1 for member in members)
             found.append(Group(Joined.ALL if is_whole else Joined.PARTLY, members))
-    return (*found, Group(Joined.NOT, tuple(alone))) if alone else tuple(found)
+    unknown = {card.index for card in node.cards if card.health is Health.UNKNOWN}
+    last = (
+        (Joined.NOT, [index for index in alone if index not in unknown]),
+        (Joined.UNKNOWN, [index for index in alone if index in unknown]),
+    )
+    return (*found, *(Group(joined, tuple(members)) for joined, members in last if members))
 
 
 def _partners(node: Node) -> Mapping[int, set[int]]:

@@ -9,7 +9,7 @@ from webhook.insight.explain.nvlink import numbers
 from webhook.insight.overview.model import CardState, Health, Level, Overview
 
 _ORDER = (CardState.HELD, CardState.SHARED, CardState.CHOSEN, CardState.FREE, CardState.UNKNOWN)
-_ILL = (Health.BROKEN, Health.LINKS_DOWN, Health.CORDONED)
+_REMARKABLE = (Health.BROKEN, Health.LINKS_DOWN, Health.CORDONED, Health.UNKNOWN)
 
 
 class Count(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ def count(overview: Overview) -> Count:
         links_lost=sum(lost),
         nodes_losing=sum(map(bool, lost)),
         states=tuple((state, states[state]) for state in _ORDER if states[state]),
-        healths=tuple((health, healths[health]) for health in _ILL if healths[health]),
+        healths=tuple((health, healths[health]) for health in _REMARKABLE if healths[health]),
         levels=tuple((level, levels[level]) for level in (Level.ERROR, Level.WARNING, Level.INFO, Level.HINT)),
         words=tuple((word, number) for word, number in numbers(pod.nvlink for pod in overview.pods).items() if number),
     )
