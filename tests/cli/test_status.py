@@ -254,6 +254,19 @@ def test_pods_of_other_namespaces_are_left_out_and_still_hold_their_cards() -> N
     assert found.nodes[0].cards[0].holders == ("team-a/pair",)
 
 
+def test_the_holders_of_cards_whose_pods_are_not_listed_are_named() -> None:
+    cluster = Cluster()
+    fault("slice on a pair")(cluster)
+    assert "held by" not in drawn(cluster)
+    console = Console(width=NARROW, color_system=None, highlight=False, markup=False)
+    with console.capture() as capture:
+        for part in picture(limited(seen(cluster), namespace="plain", nodes=()), width=NARROW):
+            console.print(part)
+    text = capture.get()
+    assert "paired: cards are held by team-a/pair (a) and team-a/rerank\n" in text
+    assert "switched: cards are held by team-a/train (a)\n" in text
+
+
 class Flaky:
     """A cluster that is reached only sometimes."""
 

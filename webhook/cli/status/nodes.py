@@ -1,7 +1,7 @@
 """The nodes of a picture: each with its cards in the groups that NVLink makes of them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Group as Lines
@@ -15,13 +15,15 @@ from webhook.cli.status.marks import Cell, cell, marks
 from webhook.insight.overview.groups import Joined, groups
 from webhook.insight.overview.highlights import is_available, worst
 from webhook.insight.overview.model import Card, Node
-from webhook.words.listing import counted, ranges
+from webhook.words.listing import counted, listed, ranges
 from webhook.words.printable import fitted, printable
 
 WIDE = 120
 """The least width, in columns, for a node and its cards in one line."""
 _NVLINK_STYLES = {"healthy": "green", "degraded": "bold red", "absent": "yellow", "unknown": "dim"}
 _PRODUCTS = 5
+_HOLDERS = 8
+"""Pods that one line names."""
 _TEXT_LIMIT = 300
 
 
@@ -114,6 +116,21 @@ def _remarks(node: Node) -> list[Text]:
     found = [] if node.is_schedulable else [Text("cordoned", style="yellow")]
     finding = worst(node.findings)
     return [*found, Text(finding.code, style="red")] if finding else found
+
+
+def other_holders(each: DrawnNode, keys: Collection[str]) -> Iterator[Text]:
+    """Yield a line with the pods that hold cards of a drawn node and are not among ``keys``, such as other namespaces'."""
+    held = dict.fromkeys(key for card in each.node.cards for key in card.holders if key not in keys)
+    if not held:
+        return
+    named = [_with_letter(key, each.letters) for key in list(held)[:_HOLDERS]]
+    more = [f"{len(held) - _HOLDERS} more pods"] if len(held) > _HOLDERS else []
+    said = Text(f"{printable(each.node.name)}: ", style="dim")
+    yield said.append(f"cards are held by {listed([*named, *more])}", style="not dim")
+
+
+def _with_letter(key: str, letters: Mapping[str, str]) -> str:
+    return f"{fitted(key)} ({letters[key]})" if key in letters else fitted(key)
 
 
 def troubles(node: Node) -> Iterator[Text]:

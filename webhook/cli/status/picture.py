@@ -94,6 +94,8 @@ def _pods(found: Sequence[Pod], drawn: Sequence[DrawnNode], width: int, *, every
     if waiting:
         yield Text()
         yield pods.waiting(waiting, letters)
+    keys = {pod.key for pod in found}
+    yield from _section(_limited(line for each in drawn for line in nodes.other_holders(each, keys)))
     yield from _section(_limited(pods.reasons(shown)))
 
 
