@@ -119,7 +119,7 @@ def _remarks(node: Node) -> list[Text]:
 
 
 def other_holders(each: DrawnNode, keys: Collection[str]) -> Iterator[Text]:
-    """Yield a line with the pods that hold cards of a drawn node and are not among ``keys``, such as other namespaces'."""
+    """Yield a line with the pods that hold cards of a drawn node and are not among ``keys``."""
     held = dict.fromkeys(key for card in each.node.cards for key in card.holders if key not in keys)
     if not held:
         return
