@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.control_plane.kubectl import Kubectl
 from tests.insight.analyze.clusters import Cluster, cards, h20
-from tests.insight.analyze.faults import OURS, Expected
+from tests.insight.analyze.faults import OURS, REFUSED, Expected
 from webhook.objects.lease import micro_time
 
 WEBHOOK = "gpu-topology-webhook"
@@ -169,6 +169,38 @@ def slice_on_a_switch(person: Person) -> None:
     person.do("annotate", "pod", "notebook", "-n", "team-a", "hami.io/vgpu-node=mixed", given)
 
 
+def no_replica(person: Person) -> None:
+    """The chart of a release whose image cannot be pulled. No controller works here, so nothing becomes ready."""
+    person.namespace("gpu-stale")
+    labels = {"app.kubernetes.io/name": "gpu-topology-webhook", "app.kubernetes.io/component": "webhook"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "webhook", "image": "x"}]}}
+    metadata = {"name": "gpu-topology-webhook", "namespace": "gpu-stale", "labels": labels}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
+    person.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+
+
+def refused_job(person: Person) -> None:
+    """What the controller of Jobs writes about a pod that a webhook refuses."""
+    person.namespace("refusing")
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    about = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "refusing", "name": "train"}
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "train.1", "namespace": "refusing"},
+        "involvedObject": about,
+        "reason": "FailedCreate",
+        "message": f"Error creating: {REFUSED}",
+        "source": {"component": "job-controller"},
+        "type": "Warning",
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }
+    person.create(event)
+    person.create(event | {"metadata": {"name": "train.2", "namespace": "refusing"}, "message": "something else"})
+
+
 def nothing_wrong(person: Person) -> None:
     """What administrators do all day."""
     person.do("cordon", "left-alone")
@@ -209,5 +241,11 @@ BY_HAND = (
     ByHand("an owner removed", owner_removed, _node("GT720", "restored"), node="restored"),
     ByHand("P2P switched off", peer_to_peer_off, frozenset({("GT412", "Pod team-a/copy")}), node="copied-to"),
     ByHand("a slice on a switch", slice_on_a_switch, _node("GT244", "mixed"), node="mixed"),
+    ByHand(
+        "no replica of the webhook",
+        no_replica,
+        frozenset({("GT852", "Deployment gpu-stale/gpu-topology-webhook")}),
+    ),
+    ByHand("a Job that is refused", refused_job, frozenset({("GT854", "Job refusing/train")})),
     ByHand("nothing wrong", nothing_wrong, frozenset(), node="left-alone"),
 )

@@ -28,6 +28,9 @@ PATHS = {
     "Pod": "/api/v1/namespaces/{namespace}/pods",
     "Lease": "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases",
     "Deployment": "/apis/apps/v1/namespaces/{namespace}/deployments",
+    "DaemonSet": "/apis/apps/v1/namespaces/{namespace}/daemonsets",
+    "EndpointSlice": "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices",
+    "Event": "/api/v1/namespaces/{namespace}/events",
     CONFIGURATION: "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
 }
 """In the order of creation: what is registered is asked about pods, and no server answers there."""

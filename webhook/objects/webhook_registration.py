@@ -20,6 +20,7 @@ class _Condition(msgspec.Struct):
 
 class _Service(msgspec.Struct):
     namespace: str = ""
+    name: str = ""
 
 
 class _Client(msgspec.Struct):
@@ -67,8 +68,18 @@ def namespace_of(configuration: Mapping[str, Any]) -> str:
     Raises:
         FormatError: the object is not a MutatingWebhookConfiguration.
     """
+    return service_of(configuration)[0]
+
+
+def service_of(configuration: Mapping[str, Any]) -> tuple[str, str]:
+    """Returns namespace and name of the Service by which API servers reach the webhook; empty where it is a URL.
+
+    Raises:
+        FormatError: the object is not a MutatingWebhookConfiguration.
+    """
     clients = (webhook.client_config for webhook in _webhooks(configuration))
-    return next((client.service.namespace for client in clients if client and client.service), "")
+    services = (client.service for client in clients if client and client.service)
+    return next(((service.namespace, service.name) for service in services), ("", ""))
 
 
 def _webhooks(configuration: Mapping[str, Any]) -> list[_Webhook]:

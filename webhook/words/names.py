@@ -133,6 +133,12 @@ HAMI_NODE_SCORE = "hami.io/node-nvidia-score"
 HAMI_SCHEDULER_LABEL = ("app.kubernetes.io/component", "hami-scheduler")
 HAMI_SCHEDULER_CONTAINER = "vgpu-scheduler-extender"
 VERSION_LABEL = "app.kubernetes.io/version"
+# The labels that the chart puts on its own workloads, and the values of the second one.
+PROGRAM_LABEL = ("app.kubernetes.io/name", "gpu-topology-webhook")
+COMPONENT_LABEL = "app.kubernetes.io/component"
+WEBHOOK_COMPONENT, PLANNER_COMPONENT, AGENT_COMPONENT = "webhook", "planner", "agent"
+# The label of EndpointSlices with the name of their Service: k8s.io/api discovery/v1 well_known_labels.go.
+SERVICE_LABEL = "kubernetes.io/service-name"
 HAMI_DEVICES_TO_ALLOCATE = "hami.io/vgpu-devices-to-allocate"
 HAMI_ALLOCATED_NODE = "hami.io/vgpu-node"
 HAMI_MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"

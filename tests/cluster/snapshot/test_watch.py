@@ -13,7 +13,7 @@ from webhook.cli.snapshots import cluster_setting
 from webhook.cluster.api import resources
 from webhook.cluster.api.session import Session
 from webhook.cluster.snapshot import watch
-from webhook.cluster.snapshot.lists import EVERYWHERE, NAMESPACES, of_claims
+from webhook.cluster.snapshot.lists import EVERYWHERE, NAMESPACES, of_namespace
 from webhook.cluster.snapshot.model import Snapshot
 from webhook.cluster.snapshot.watch import FollowedCluster
 from webhook.cluster.state.cache import Limit
@@ -33,7 +33,7 @@ async def read_until(
     tell: Callable[[str], None] = lambda _: None,
 ) -> Snapshot:
     """The first picture of which that is true, after a change that comes once all was read."""
-    for path in (resources.PODS.path, *(each.path for each in (NAMESPACES, *EVERYWHERE, *of_claims(None)))):
+    for path in (resources.PODS.path, *(each.path for each in (NAMESPACES, *EVERYWHERE, *of_namespace(None)))):
         server.collection(path)
     async with serving(server.turn) as stand_in, asyncio.timeout(_SECONDS):
         session = Session(ToldAccess(f"http://127.0.0.1:{stand_in.port}"), user_agent="test", seconds=_SECONDS)

@@ -32,6 +32,7 @@ AT = datetime(2026, 11, 22, 12, tzinfo=UTC)
 CONFIGURATION = "MutatingWebhookConfiguration"
 READ = (
     *("Namespace", "Node", "ConfigMap", "Lease", "Deployment", CONFIGURATION, "DeviceClass"),
+    *("Deployment of the webhook", "DaemonSet", "Event", "EndpointSlice"),
     *("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice"),
     *("gpu-topology-place", "gpu-topology-webhook-tls"),
 )
@@ -209,6 +210,46 @@ def planner_lease(renewed: datetime = AT) -> Object:
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
 
+def program(component: str, wanted: int, ready: int) -> Object:
+    """A workload of this project, of which so many replicas are ready."""
+    labels = {"app.kubernetes.io/name": "gpu-topology-webhook", "app.kubernetes.io/component": component}
+    metadata = {"name": f"gpu-topology-{component}", "namespace": "gpu-topology", "labels": labels}
+    found = {"apiVersion": "apps/v1", "metadata": metadata}
+    if component == "agent":
+        return found | {"kind": "DaemonSet", "status": {"desiredNumberScheduled": wanted, "numberReady": ready}}
+    return found | {"kind": "Deployment", "spec": {"replicas": wanted}, "status": {"readyReplicas": ready}}
+
+
+def failed_create(kind: str, name: str, message: str, *, minutes_ago: int = 1) -> Object:
+    """The Event of a controller that could not create a pod."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{name}.17a", "namespace": "team-a"},
+        "involvedObject": {"kind": kind, "namespace": "team-a", "name": name, "uid": f"uid-{name}"},
+        "reason": "FailedCreate",
+        "message": message,
+        "lastTimestamp": (AT - timedelta(minutes=minutes_ago)).isoformat().replace("+00:00", "Z"),
+    }
+
+
+def endpoints(*ready: bool) -> Object:
+    """The endpoints of the webhook's Service."""
+    metadata = {
+        "name": "gpu-topology-webhook-x1",
+        "namespace": "gpu-topology",
+        "labels": {"kubernetes.io/service-name": "gpu-topology-webhook"},
+    }
+    found = [{"addresses": ["10.0.0.1"], "conditions": {"ready": each}} for each in ready]
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": metadata,
+        "addressType": "IPv4",
+        "endpoints": found,
+    }
+
+
 def healthy() -> Iterable[Object]:
     """Two nodes, a pod on each, and everything that serves them."""
     yield namespace("team-a")
@@ -218,6 +259,7 @@ def healthy() -> Iterable[Object]:
     yield running("pair", "paired", 0, 1)
     yield {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "team-a"}, "spec": _WEB}
     yield registration()
+    yield endpoints(True, True)
     yield hami_webhook()
     yield secret(bundle())
     yield scheduler()

@@ -18,9 +18,12 @@ from tests.insight.analyze.clusters import (
     Object,
     bundle,
     cards,
+    endpoints,
+    failed_create,
     h20,
     node,
     planner_lease,
+    program,
     registration,
     running,
     scheduler,
@@ -201,6 +204,40 @@ def slice_on_two_cards(cluster: Cluster) -> None:
     cluster.add(found | {"status": {"phase": "Running"}})
 
 
+def no_endpoints(cluster: Cluster) -> None:
+    cluster.add(endpoints(False, False))
+
+
+def silent_planner(cluster: Cluster) -> None:
+    cluster.add(program("planner", 2, 2))
+    cluster.add(planner_lease(AT - timedelta(minutes=10)))
+
+
+def missed_node(cluster: Cluster) -> None:
+    cluster.add(program("agent", 3, 3))
+    cluster.add_node(h20("missed"))
+    cluster.remove("ConfigMap", "gpu-topology-missed", "gpu-topology-nodes")
+    cluster.remove("Lease", "gpu-topology-missed", "gpu-topology-nodes")
+
+
+def _adds(found: Object) -> Callable[[Cluster], None]:
+    return lambda cluster: cluster.add(found)
+
+
+REFUSED = (
+    'admission webhook "pods.gpu.topology" denied the request: GT124: profile node-peers needs the label '
+    "gpu.topology/allow-node-peers on the namespace"
+)
+NO_ANSWER = (
+    'Internal error occurred: failed calling webhook "pods.gpu.topology": failed to call webhook: Post '
+    '"https://gpu-topology-webhook.gpu-topology.svc:443/mutate?timeout=10s": no endpoints available for service'
+)
+QUOTA = (
+    'pods "train-x" is forbidden: exceeded quota: gpus, requested: limits.nvidia.com/gpu=4, used: '
+    "limits.nvidia.com/gpu=6, limited: limits.nvidia.com/gpu=8"
+)
+
+
 def _pod(name: str, *codes: str) -> Expected:
     return frozenset((code, f"Pod {name}") for code in codes)
 
@@ -262,6 +299,63 @@ FAULTS = (
         "other GPUs",
         start_of("exchanged", terminated={"exitCode": 12, "message": "GPU-1 is not there"}),
         _pod("team-a/exchanged", "GT367"),
+    ),
+    Fault(
+        "webhook not ready",
+        _adds(program("webhook", 2, 0)),
+        frozenset({("GT852", "Deployment gpu-topology/gpu-topology-webhook")}),
+        frozenset({"webhook half ready", "no endpoints"}),
+    ),
+    Fault(
+        "webhook half ready",
+        _adds(program("webhook", 2, 1)),
+        frozenset({("GT861", "Deployment gpu-topology/gpu-topology-webhook")}),
+        frozenset({"webhook not ready", "no endpoints"}),
+    ),
+    Fault(
+        "no endpoints",
+        no_endpoints,
+        frozenset({("GT853", OURS)}),
+        _REGISTRATION | {"webhook not ready", "webhook half ready"},
+    ),
+    Fault(
+        "planner not ready",
+        _adds(program("planner", 1, 0)),
+        frozenset({("GT857", "Deployment gpu-topology/gpu-topology-planner")}),
+        frozenset({"silent planner"}),
+    ),
+    Fault(
+        "silent planner",
+        silent_planner,
+        frozenset({("GT858", "Deployment gpu-topology/gpu-topology-planner")}),
+        frozenset({"planner not ready", "no planner", "waits for long", "not registered"}),
+    ),
+    Fault(
+        "agents not ready",
+        _adds(program("agent", 3, 2)),
+        frozenset({("GT859", "DaemonSet gpu-topology/gpu-topology-agent")}),
+        frozenset({"missed node", "no agent", "posing agent"}),
+    ),
+    Fault(
+        "missed node",
+        missed_node,
+        frozenset({("GT860", "Node missed")}),
+        frozenset({"agents not ready", "no agent", "posing agent"}),
+    ),
+    Fault(
+        "refused",
+        _adds(failed_create("ReplicaSet", "np-6d4f", f"Error creating: {REFUSED}")),
+        frozenset({("GT854", "ReplicaSet team-a/np-6d4f")}),
+    ),
+    Fault(
+        "no answer",
+        _adds(failed_create("Job", "train", f"Error creating: {NO_ANSWER}")),
+        frozenset({("GT855", "Job team-a/train")}),
+    ),
+    Fault(
+        "quota",
+        _adds(failed_create("StatefulSet", "serve", f"create Pod serve-0 failed error: {QUOTA}")),
+        frozenset({("GT856", "StatefulSet team-a/serve")}),
     ),
     Fault(
         "slice on two cards",

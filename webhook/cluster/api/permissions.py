@@ -133,12 +133,15 @@ ANALYZE = (
     Permission(Scope.CLUSTER, "", "nodes", ("list",)),
     Permission(Scope.CLUSTER, "", "configmaps", ("list",)),
     Permission(Scope.CLUSTER, "coordination.k8s.io", "leases", ("get", "list")),
+    Permission(Scope.CLUSTER, "", "events", ("list",)),
     Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
+    Permission(Scope.CLUSTER, "apps", "daemonsets", ("list",)),
     Permission(Scope.CLUSTER, "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("list",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaims", ("list",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaimtemplates", ("list",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list",)),
+    Permission(Scope.OWN_NAMESPACE, "discovery.k8s.io", "endpointslices", ("list",)),
     Permission(Scope.OWN_NAMESPACE, "", "secrets", ("get",), ("gpu-topology-webhook-tls",)),
 )
 """The permissions of ``gpu-topology analyze`` and ``gpu-topology state save``, as the user who calls them. Without pods

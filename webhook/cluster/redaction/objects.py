@@ -9,18 +9,22 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, kept_claim, kept_slice, kept_template
-from webhook.cluster.redaction.parts import kept_annotations, part, parts, texts, words
+from webhook.cluster.redaction.parts import kept_annotations, only, part, parts, texts, words
 from webhook.cluster.redaction.pod import kept_pod
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.traffic.document import parse_traffic
+from webhook.objects.failed_creation import is_about_creation
 from webhook.words import names
 from webhook.words.errors import FormatError
+from webhook.words.printable import fitted
 
 Object = dict[str, Any]
 
 CERTIFICATES, SNAPSHOT = "ClusterCertificates", "ClusterSnapshot"
 """The kinds of our own documents: the public facts of certificates; the time and completeness of a reading."""
 _OWN_VERSION = f"{names.PREFIX}v1"
+_EVENT_LIMIT = 1000
+"""Characters of the message of an Event."""
 _NODE_ANNOTATIONS = (names.HAMI_NODE_REGISTER, names.HAMI_NODE_SCORE, names.HAMI_DEVICE_CORDON)
 _NAMESPACE_LABELS = (names.PREFIX, "hami.io/", "pod-security.kubernetes.io/")
 
@@ -127,11 +131,11 @@ def _lease(document: Mapping[str, Any]) -> Object | None:
 
 
 def _deployment(document: Mapping[str, Any]) -> Object | None:
-    """Keep a Deployment of HAMi's scheduler; None for another one."""
+    """Keep a Deployment of HAMi's scheduler, or of a program of ours; None for another one."""
     label, value = names.HAMI_SCHEDULER_LABEL
     metadata = _metadata(document, labels=(label, names.VERSION_LABEL))
     if metadata.get("labels", {}).get(label) != value:
-        return None
+        return _program(document)
     spec = part(part(part(document, "spec"), "template"), "spec")
     containers = [
         {"name": each["name"], "image": each["image"]}
@@ -141,6 +145,40 @@ def _deployment(document: Mapping[str, Any]) -> Object | None:
     account = spec.get("serviceAccountName")
     named = {"serviceAccountName": account} if isinstance(account, str) else {}
     return {"metadata": metadata, "spec": {"template": {"spec": named | {"containers": containers}}}}
+
+
+def _program(document: Mapping[str, Any]) -> Object | None:
+    """Keep how many replicas of a program of ours are wanted and ready; None for another workload."""
+    label, value = names.PROGRAM_LABEL
+    metadata = _metadata(document, labels=(label, names.COMPONENT_LABEL))
+    if metadata.get("labels", {}).get(label) != value:
+        return None
+    status = part(document, "status")
+    return {
+        "metadata": metadata,
+        "spec": only(part(document, "spec"), int, "replicas"),
+        "status": only(status, int, "readyReplicas", "desiredNumberScheduled", "numberReady"),
+    }
+
+
+def _endpoints(document: Mapping[str, Any]) -> Object:
+    """Keep of the endpoints of a Service whether they are ready."""
+    ready = [only(part(each, "conditions"), bool, "ready") for each in parts(document, "endpoints")]
+    return {
+        "metadata": _metadata(document, labels=(names.SERVICE_LABEL,)),
+        "endpoints": [{"conditions": each} for each in ready],
+    }
+
+
+def _event(document: Mapping[str, Any]) -> Object | None:
+    """Keep an Event about a pod that a webhook or a quota refused, or about which a webhook gave no answer."""
+    message = document.get("message")
+    if document.get("reason") != "FailedCreate" or not isinstance(message, str) or not is_about_creation(message):
+        return None
+    found = {"metadata": _metadata(document), "reason": "FailedCreate", "message": fitted(message, _EVENT_LIMIT)}
+    found["involvedObject"] = only(part(document, "involvedObject"), str, "kind", "namespace", "name", "uid")
+    found["series"] = only(part(document, "series"), str, "lastObservedTime")
+    return found | only(document, str, "lastTimestamp", "eventTime")
 
 
 def _registration(document: Mapping[str, Any]) -> Object:
@@ -195,6 +233,9 @@ _READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Object | None]]] = Ma
         "ConfigMap": _config_map,
         "Lease": _lease,
         "Deployment": _deployment,
+        "DaemonSet": _program,
+        "EndpointSlice": _endpoints,
+        "Event": _event,
         "MutatingWebhookConfiguration": _registration,
         "DeviceClass": _device_class,
         CLAIM: kept_claim,

@@ -19,12 +19,15 @@ from webhook.cluster.api.status import Answer, failure
 from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, VERSION
 from webhook.cluster.redaction.objects import SNAPSHOT, Object, identity
 from webhook.cluster.snapshot.documents import Documents
+from webhook.cluster.snapshot.installation import ENDPOINTS, PROGRAMS
 from webhook.decisions.configuration import CertificateSettings
-from webhook.objects.webhook_registration import CONFIGURATION, namespace_of
+from webhook.objects.webhook_registration import CONFIGURATION, service_of
 from webhook.words import names
 from webhook.words.errors import FormatError, GpuTopologyError
 from webhook.words.nesting import decode_answer
 
+OF_THE_WEBHOOK = ("Lease", ENDPOINTS, "Secret")
+"""The kinds that are read in the namespace of the webhook alone."""
 _PAGE_OBJECTS = 500
 _ANY = msgspec.json.Decoder()
 _ANSWER_BYTES = 16 * 1024 * 1024
@@ -40,6 +43,13 @@ class Listed:
     path: str
     query: str = ""
     has_namespaces: bool = False
+    part: str = ""
+    """The selected part of the objects of the kind, where they are several lists."""
+
+    @property
+    def name(self) -> str:
+        """The name among what was read."""
+        return f"{self.kind} {self.part}" if self.part else self.kind
 
     @property
     def resource(self) -> str:
@@ -47,12 +57,15 @@ class Listed:
         return self.path.rpartition("/")[2]
 
 
+_PROGRAMS = "labelSelector=" + quote("=".join(names.PROGRAM_LABEL), safe="")
 _SCHEDULER = "labelSelector=" + quote("=".join(names.HAMI_SCHEDULER_LABEL), safe="")
 EVERYWHERE = (
     Listed("Node", "v1", "/api/v1/nodes"),
     Listed("ConfigMap", "v1", resources.ALL_CONFIG_MAPS.path, resources.ALL_CONFIG_MAPS.query, True),
     Listed("Lease", "coordination.k8s.io/v1", resources.ALL_LEASES.path, resources.ALL_LEASES.query, True),
     Listed("Deployment", "apps/v1", "/apis/apps/v1/deployments", _SCHEDULER, True),
+    Listed("Deployment", "apps/v1", "/apis/apps/v1/deployments", _PROGRAMS, True, PROGRAMS),
+    Listed("DaemonSet", "apps/v1", "/apis/apps/v1/daemonsets", _PROGRAMS, True),
     Listed(
         CONFIGURATION,
         "admissionregistration.k8s.io/v1",
@@ -60,6 +73,7 @@ EVERYWHERE = (
     ),
     Listed("DeviceClass", "resource.k8s.io/v1", "/apis/resource.k8s.io/v1/deviceclasses"),
 )
+_FAILED_CREATE = "fieldSelector=reason%3DFailedCreate"
 _CLAIMS_API = "/apis/resource.k8s.io/v1"
 NAMESPACES = Listed("Namespace", "v1", "/api/v1/namespaces")
 
@@ -123,8 +137,8 @@ async def _read(
         if kinds is None:
             await _namespaces(session, namespace, found)
         await _pods(session, namespace, found)
-        for listed in (*EVERYWHERE, *of_claims(namespace)):
-            if kinds is None or listed.kind in kinds:
+        for listed in (*EVERYWHERE, *of_namespace(namespace)):
+            if kinds is None or listed.name in kinds:
                 await _wanted(session, listed, found)
         if kinds is None:
             await of_the_webhook(session, certificates, found.documents.others, found)
@@ -183,10 +197,14 @@ def permission_to_list_pods(namespace: str | None) -> str:
     return f"Have the permission to list pods{where}"
 
 
-def of_claims(namespace: str | None) -> tuple[Listed, ...]:
-    """Return the lists of ResourceClaims and templates, which pods of that namespace name, and of ResourceSlices."""
+def of_namespace(namespace: str | None) -> tuple[Listed, ...]:
+    """Return the lists of Events about pods that could not be created, claims and templates in a namespace.
+
+    ResourceSlices, which have no namespace, are among them too. None: the lists of all namespaces.
+    """
     place = f"/namespaces/{quote(namespace, safe='')}" if namespace is not None else ""
     return (
+        Listed("Event", "v1", f"/api/v1{place}/events", _FAILED_CREATE, has_namespaces=True),
         Listed(CLAIM, VERSION, f"{_CLAIMS_API}{place}/resourceclaims", has_namespaces=True),
         Listed(TEMPLATE, VERSION, f"{_CLAIMS_API}{place}/resourceclaimtemplates", has_namespaces=True),
         Listed(SLICE, VERSION, f"{_CLAIMS_API}/resourceslices"),
@@ -200,7 +218,7 @@ async def _wanted(session: Session, collection: Listed, found: Found) -> None:
         if error.status != _NO_SUCH_PATH:  # a kind that this version of Kubernetes does not have
             found.leave_out(collection.resource, error)
             return
-    found.read.append(collection.kind)
+    found.read.append(collection.name)
 
 
 async def _list(session: Session, collection: Listed, found: Found) -> None:
@@ -223,9 +241,9 @@ async def of_the_webhook(
     documents: Sequence[Object],
     found: Found,
     *,
-    kinds: Sequence[str] = ("Lease", "Secret"),
+    kinds: Sequence[str] = OF_THE_WEBHOOK,
 ) -> None:
-    """Read the planner's Lease, and the certificates in the webhook's Secret, in the namespace of the webhook.
+    """Read the planner's Lease, the endpoints of the webhook and the certificates in its Secret, in its namespace.
 
     Args:
         session: The connection to the API server.
@@ -234,9 +252,11 @@ async def of_the_webhook(
         found: The receiver of the documents.
         kinds: The kinds to read.
     """
-    namespace = _namespace(documents, certificates.webhook_configuration)
+    namespace, service = _service(documents, certificates.webhook_configuration)
     if not namespace:
         return
+    if ENDPOINTS in kinds:
+        await _wanted(session, _endpoints(namespace, service), found)
     for kind, resource, name in (
         ("Lease", "leases", names.PLANNER_LEASE),
         ("Secret", "secrets", certificates.secret),
@@ -255,11 +275,17 @@ async def of_the_webhook(
             found.leave_out(resource, error)
 
 
-def _namespace(documents: Sequence[Object], name: str) -> str:
+def _endpoints(namespace: str, service: str) -> Listed:
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{quote(namespace, safe='')}/endpointslices"
+    selector = "labelSelector=" + quote(f"{names.SERVICE_LABEL}={service}", safe="")
+    return Listed(ENDPOINTS, "discovery.k8s.io/v1", path, selector, has_namespaces=True)
+
+
+def _service(documents: Sequence[Object], name: str) -> tuple[str, str]:
     ours = (each for each in documents if each["kind"] == CONFIGURATION and identity(each)[1] == name)
     with suppress(FormatError):
-        return next((namespace_of(each) for each in ours), "")
-    return ""
+        return next((service_of(each) for each in ours), ("", ""))
+    return "", ""
 
 
 async def version_of(session: Session, found: Found) -> tuple[str, datetime]:

@@ -12,6 +12,15 @@ import msgspec
 from webhook.cluster.redaction.objects import CERTIFICATES, SNAPSHOT, Object, identity
 from webhook.cluster.snapshot.certificates import Certificates, read_certificates
 from webhook.cluster.snapshot.claims import NO_CLAIMS, ClusterClaims, read_claims
+from webhook.cluster.snapshot.installation import (
+    ENDPOINTS,
+    NoPod,
+    Program,
+    count_ready,
+    is_program,
+    read_no_pods,
+    read_program,
+)
 from webhook.cluster.snapshot.nodes import AgentLeases, ClusterNode, read_nodes
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
@@ -88,6 +97,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The MutatingWebhookConfigurations, by their names."""
     schedulers: tuple[Object, ...] = ()
     """The Deployments of HAMi's schedulers."""
+    programs: tuple[Program, ...] = ()
+    """The workloads of this project: webhook, planner and agents."""
+    ready_endpoints: int | None = None
+    """The number of endpoints that are ready behind the webhook's Service; None if it is not known."""
+    failed_creations: tuple[NoPod, ...] = ()
     certificates: tuple[Certificates, ...] = ()
     claims: ClusterClaims = NO_CLAIMS
     planner: PlannerSigns = NO_SIGNS
@@ -156,7 +170,8 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
     at = parse_timestamp(about.get("at"))
     leases = {identity(lease): lease for lease in by_kind.get("Lease", ())}
     registrations = tuple(sorted(by_kind.get("MutatingWebhookConfiguration", ()), key=lambda found: identity(found)[1]))
-    schedulers = tuple(by_kind.get("Deployment", ()))
+    deployments = by_kind.get("Deployment", ())
+    schedulers = tuple(found for found in deployments if not is_program(found))
     read = frozenset(about.get("read", ()))
     unread = tuple(
         Unread(fitted(each.get("what", "")), fitted(each.get("problem", ""))) for each in about.get("unread", ())
@@ -176,6 +191,9 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
         ),
         registrations=registrations,
         schedulers=schedulers,
+        programs=tuple(map(read_program, filter(is_program, [*deployments, *by_kind.get("DaemonSet", ())]))),
+        ready_endpoints=count_ready(by_kind.get(ENDPOINTS, ())) if ENDPOINTS in read else None,
+        failed_creations=tuple(read_no_pods(by_kind.get("Event", ()))),
         certificates=tuple(map(read_certificates, by_kind.get(CERTIFICATES, ()))),
         claims=read_claims(by_kind, setting.policy.claims, read, problems),
         planner=planner,

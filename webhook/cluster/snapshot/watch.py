@@ -21,13 +21,15 @@ from webhook.cluster.api.session import Session
 from webhook.cluster.redaction.claims import VERSION
 from webhook.cluster.redaction.objects import Object
 from webhook.cluster.snapshot.freshness import Standing
+from webhook.cluster.snapshot.installation import ENDPOINTS
 from webhook.cluster.snapshot.lists import (
     EVERYWHERE,
     NAMESPACES,
+    OF_THE_WEBHOOK,
     Found,
     Listed,
     about_cluster,
-    of_claims,
+    of_namespace,
     of_the_webhook,
     permission_to_list_pods,
     version_of,
@@ -88,7 +90,7 @@ class FollowedCluster:
         self._pod_errors = Counter[tuple[str, str]]()
         self._reflectors = [Reflector(session, _pods_of(namespace), self._pods, errors=self._pod_errors)]
         self._namespace = namespace
-        for collection in (NAMESPACES, *EVERYWHERE, *of_claims(namespace)):
+        for collection in (NAMESPACES, *EVERYWHERE, *of_namespace(namespace)):
             self._mirror(collection, tell)
 
     def _mirror(self, collection: Listed, tell: Callable[[str], None]) -> None:
@@ -103,7 +105,7 @@ class FollowedCluster:
             clock=monotonic,
             changed=changed,
         )
-        self._others[collection.kind] = cache
+        self._others[collection.name] = cache
         self._reflectors.append(
             Reflector(self._session, _resource(collection, self._namespace), cache, errors=Counter())
         )
@@ -195,7 +197,7 @@ class FollowedCluster:
         self._ahead = at - datetime.now(UTC)
         self._around["version"] = version
         registrations = list(objects_of(self._others[CONFIGURATION]))
-        for kind in ("Lease", "Secret") if is_secret_due or not self._is_secret_asked else ("Lease",):
+        for kind in OF_THE_WEBHOOK if is_secret_due or not self._is_secret_asked else ("Lease", ENDPOINTS):
             found = Found()
             await of_the_webhook(self._session, self._certificates, registrations, found, kinds=(kind,))
             self._around[kind] = found

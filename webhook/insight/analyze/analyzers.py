@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from webhook.cluster.snapshot.model import Snapshot
-from webhook.insight.analyze import installation, nodes
+from webhook.insight.analyze import installation, nodes, programs
 from webhook.insight.analyze.cards import cards
 from webhook.insight.analyze.diagnosis import Diagnosis
 from webhook.insight.analyze.namespaces import namespaces
@@ -19,6 +19,8 @@ class Analyzer(msgspec.Struct, frozen=True):
 
     name: str
     judge: Callable[[Snapshot], Iterator[Diagnosis]]
+    is_of_namespaces: bool = False
+    """Whether its findings belong to the namespaces of their objects."""
     needs_all_pods: bool = False
     """Whether the analyzer works only where the pods of all namespaces are known."""
 
@@ -30,6 +32,10 @@ ANALYZERS = (
     Analyzer("schedulers", installation.schedulers),
     Analyzer("certificates", installation.certificates),
     Analyzer("versions", installation.versions),
+    Analyzer("readiness", programs.readiness),
+    Analyzer("endpoints", programs.endpoints),
+    Analyzer("planner", programs.planner),
+    Analyzer("creations", programs.creations, is_of_namespaces=True),
     Analyzer("agents", nodes.agents),
     Analyzer("links", nodes.links),
     Analyzer("namespaces", namespaces),
@@ -59,7 +65,7 @@ def analyze(snapshot: Snapshot, *, namespace: str | None = None) -> Analysis:
         for analyzer in ANALYZERS
         if namespace is None or not analyzer.needs_all_pods
         for diagnosis in analyzer.judge(snapshot)
-        if namespace is None or _belongs(diagnosis, namespace)
+        if namespace is None or _belongs(diagnosis, namespace, of_all=not analyzer.is_of_namespaces)
     ]
     pods = [pod for pod in judged_pods(snapshot) if namespace is None or pod.key.startswith(f"{namespace}/")]
     found += [diagnosis for pod in pods for diagnosis in pod.findings]
@@ -70,8 +76,8 @@ def _order(each: Diagnosis) -> tuple[int, bool, str, str]:
     return each.severity.rank, not each.decides, each.code, str(each.holder)
 
 
-def _belongs(diagnosis: Diagnosis, namespace: str) -> bool:
+def _belongs(diagnosis: Diagnosis, namespace: str, *, of_all: bool) -> bool:
     holder = diagnosis.holder
     if holder.kind == "Namespace":
         return holder.name == namespace
-    return holder.kind != "Pod" or holder.namespace == namespace
+    return (of_all and holder.kind != "Pod") or holder.namespace == namespace

@@ -8,8 +8,10 @@ from webhook.cluster.snapshot.nodes import ClusterNode
 from webhook.hardware.topology.health import HealthState, node_health
 from webhook.hardware.topology.model import NodeTopology
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, warning
+from webhook.words import names
 from webhook.words.catalogue.cluster_findings import AGENT_MISSING, AGENT_SILENT, PUBLISHED_UNREADABLE
 from webhook.words.catalogue.nodes import BANDWIDTH_BELOW_EXPECTED, GPU_LOST, NVLINK_DOWN
+from webhook.words.catalogue.running import AGENT_MISSES_NODE
 from webhook.words.duration import duration
 from webhook.words.printable import fitted
 
@@ -23,11 +25,18 @@ def agents(snapshot: Snapshot) -> Iterator[Diagnosis]:
             yield warning(holder, PUBLISHED_UNREADABLE.say(problem=fitted(node.published_problem)))
         elif node.published is None:
             if _has_gpus(node, snapshot) and "ConfigMap" in snapshot.read:
-                yield warning(holder, AGENT_MISSING.say())
+                yield _without_agent(holder, snapshot)
         elif node.age is not None and node.is_silent(max_age):
             never = "never been heard of"
             silence = never if isinf(node.age) else f"not been heard of for {duration(node.age)}"
             yield warning(holder, AGENT_SILENT.say(silence=silence))
+
+
+def _without_agent(holder: Holder, snapshot: Snapshot) -> Diagnosis:
+    agents = next((each for each in snapshot.programs if each.component == names.AGENT_COMPONENT), None)
+    if agents is None:
+        return warning(holder, AGENT_MISSING.say())
+    return error(holder, AGENT_MISSES_NODE.say(namespace=agents.namespace, name=agents.name))
 
 
 def _has_gpus(node: ClusterNode, snapshot: Snapshot) -> bool:

@@ -16,6 +16,7 @@ from webhook.words.catalogue import (
     placement,
     placement_findings,
     releasing,
+    running,
     start,
     traffic,
     variables,
@@ -49,7 +50,7 @@ def entries() -> dict[str, Entry]:
     areas = (
         *(opting, cards, claims, links, start, variables, peers),
         *(placement, waiting, placement_findings, releasing, extender),
-        *(nodes, installation, cluster_findings, traffic),
+        *(nodes, installation, cluster_findings, running, traffic),
     )
     for area in areas:
         for entry in vars(area).values():

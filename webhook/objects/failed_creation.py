@@ -1,0 +1,52 @@
+"""Events of reason ``FailedCreate``: a controller could not create a pod, because the API server refused it.
+
+The messages are those of kubernetes 1.28 to 1.37: a webhook that refuses (apiserver pkg/admission/plugin/webhook/errors
+statuserror.go), a webhook that gives no answer (mutating/dispatcher.go), and a quota (plugin resourcequota).
+"""
+
+import enum
+import re
+from typing import NamedTuple
+
+_REFUSED = re.compile(r'admission webhook "([^"]{1,253})" denied the request:? ?(.*)', re.DOTALL)
+_NO_ANSWER = re.compile(r'failed calling webhook "([^"]{1,253})":? ?(.*)', re.DOTALL)
+_QUOTA = re.compile(r"exceeded quota: (.*)", re.DOTALL)
+_WEBHOOKS = ("gpu.topology", "hami.io")
+"""The endings of the names of webhooks that are judged: ours and HAMi's."""
+_CARDS = ("nvidia.com/", "volcano.sh/vgpu", "koordinator.sh/gpu")
+"""The beginnings of resources that quotas of GPUs limit."""
+
+
+class Cause(enum.StrEnum):
+    """The cause for which a pod could not be created."""
+
+    REFUSED = "refused"
+    NO_ANSWER = "no answer"
+    QUOTA = "quota"
+
+
+class FailedCreation(NamedTuple):
+    """The refusal of a pod."""
+
+    cause: Cause
+    webhook: str
+    """The name of the webhook; empty for a quota."""
+    said: str
+    """What the webhook, the API server or the quota said."""
+
+
+def failed_creation(message: str) -> FailedCreation | None:
+    """Returns the cause that the message of an Event names; None if neither a webhook of ours or HAMi's nor a quota."""
+    for cause, pattern in ((Cause.REFUSED, _REFUSED), (Cause.NO_ANSWER, _NO_ANSWER)):
+        found = pattern.search(message)
+        if found and found[1].endswith(_WEBHOOKS):
+            return FailedCreation(cause, found[1], found[2].strip())
+    quota = _QUOTA.search(message)
+    if quota and any(card in quota[1] for card in _CARDS):
+        return FailedCreation(Cause.QUOTA, "", quota[1].strip())
+    return None
+
+
+def is_about_creation(message: str) -> bool:
+    """Returns whether the message of an Event names a cause that is judged."""
+    return failed_creation(message) is not None
