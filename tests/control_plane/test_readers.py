@@ -1,0 +1,78 @@
+"""The ClusterRoles for people at a real API server: what each command knows with them, and nothing more."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kubernetes.client import CoreV1Api
+
+from tests.cli.command import gpu_topology
+from tests.control_plane.accounts import permitted
+from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane
+from tests.control_plane.filling import OURS, administrator, fill, found
+from tests.insight.analyze.clusters import Cluster
+from tests.insight.overview.scenes import fault
+from webhook.cluster.api.permissions import READER, VIEW
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def seeded(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster with a pod that has worse cards than there are."""
+    directory, cluster = tmp_path_factory.mktemp("read"), Cluster()
+    fault("worse cards")(cluster)
+    with running_control_plane(binaries, directory) as plane:
+        with administrator(plane) as client, plane.client() as admin:
+            fill(client, CoreV1Api(admin), cluster)
+        yield plane
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="module")
+def reader(seeded: ControlPlane) -> Path:
+    with seeded.client() as client:
+        return permitted(CoreV1Api(client), seeded, OURS, "reader", READER)
+
+
+@pytest.fixture(scope="module")
+def viewer(seeded: ControlPlane) -> Path:
+    """One who sees the namespace ``team-a``."""
+    with seeded.client() as client:
+        return permitted(CoreV1Api(client), seeded, "team-a", "viewer", VIEW)
+
+
+def test_with_the_reader_role_only_secrets_are_unread(reader: Path) -> None:
+    done = gpu_topology("analyze", "-A", "--kubeconfig", reader, "-o", "json")
+    assert done.err == ""
+    unread = [row for row in json.loads(done.out)["findings"] if row["code"] == "GT851"]
+    assert [row["objects"][0]["text"].partition(" ")[0] for row in unread] == ["secrets"]
+    assert ("GT330", "Pod team-a/unlucky") in found(done.out)
+
+
+def test_with_the_reader_role_status_shows_every_node(reader: Path) -> None:
+    done = gpu_topology("status", "-A", "--kubeconfig", reader)
+    assert (done.code, done.err) == (0, "")
+    assert "0-7{a . . . . a . . }" in done.out
+
+
+def test_with_the_reader_role_explain_leaves_nothing_out(reader: Path) -> None:
+    done = gpu_topology("explain", "team-a/unlucky", "--kubeconfig", reader)
+    assert (done.code, done.err) == (1, "")
+    assert "FAIL links: GPU0 and GPU5 have no NVLink" in done.out
+
+
+def test_with_the_reader_role_a_plan_of_the_present_cluster_is_made(reader: Path) -> None:
+    done = gpu_topology("topology", "plan", "--gpus", "2", "--kubeconfig", reader)
+    assert (done.code, done.err) == (0, "")
+
+
+def test_with_view_of_a_namespace_its_pods_are_known_and_those_of_others_are_not(viewer: Path) -> None:
+    done = gpu_topology("status", "-n", "team-a", "--kubeconfig", viewer)
+    assert (done.code, done.err) == (0, "")
+    assert "team-a/unlucky" in done.out
+    other = gpu_topology("status", "-n", OURS, "--kubeconfig", viewer)
+    assert (other.code, other.out) == (2, "")
+    assert f"Have the permission to list pods in namespace {OURS}" in other.err
