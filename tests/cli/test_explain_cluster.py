@@ -117,12 +117,33 @@ def test_what_may_not_be_read_is_left_out_with_a_note(cluster: Cluster) -> None:
     assert "gpu-topology: left out: get namespace team-a: you may not (403)\n" in done.err
     assert "gpu-topology: left out: get node h20-node-1: you may not (403)\n" in done.err
     assert "the version of the API server: expected a version" in done.err
+    assert done.err.endswith(
+        "gpu-topology: GT864: your rights do not allow all that was to be read. "
+        "Have an administrator bind the ClusterRole gpu-topology-reader of the chart to you\n"
+    )
     assert (
         "  1. ?    opted-in: the namespace is not known here: get namespace team-a: you may not (403) (GT153)\n"
         in done.out
     )
     assert "-> Have the permission to get namespaces\n" in done.out
     assert "--kubeconfig" not in done.out
+
+
+def test_what_is_not_there_is_no_matter_of_rights(cluster: Cluster) -> None:
+    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
+    done = cluster.explain()
+    assert "gpu-topology: left out: there is no node h20-node-1 in this cluster\n" in done.err
+    assert "ClusterRole" not in done.err
+
+
+def test_a_pod_that_may_not_be_read_is_told_with_the_role(cluster: Cluster) -> None:
+    cluster.objects["/api/v1/namespaces/team-a/pods/train"] = None
+    done = cluster.explain()
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "gpu-topology: get pod team-a/train: you may not (403). "
+        "Have an administrator bind the ClusterRole gpu-topology-reader of the chart to you\n"
+    )
 
 
 def test_config_maps_that_may_not_be_read_do_not_stand_for_a_missing_agent(cluster: Cluster) -> None:

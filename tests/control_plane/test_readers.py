@@ -47,8 +47,8 @@ def viewer(seeded: ControlPlane) -> Path:
 def test_with_the_reader_role_only_secrets_are_unread(reader: Path) -> None:
     done = gpu_topology("analyze", "-A", "--kubeconfig", reader, "-o", "json")
     assert done.err == ""
-    unread = [row for row in json.loads(done.out)["findings"] if row["code"] == "GT851"]
-    assert [row["objects"][0]["text"].partition(" ")[0] for row in unread] == ["secrets"]
+    unread = [row for row in json.loads(done.out)["findings"] if row["code"] in ("GT851", "GT866")]
+    assert [row["code"] for row in unread] == ["GT866"]
     assert ("GT330", "Pod team-a/unlucky") in found(done.out)
 
 
@@ -73,6 +73,11 @@ def test_with_view_of_a_namespace_its_pods_are_known_and_those_of_others_are_not
     done = gpu_topology("status", "-n", "team-a", "--kubeconfig", viewer)
     assert (done.code, done.err) == (0, "")
     assert "team-a/unlucky" in done.out
+    assert done.out.startswith(
+        "GT865: nodes could not be listed, so no node and no card is shown: list nodes: nodes is"
+    )
+    assert "There is no node with GPUs" not in done.out
+    assert "Have an administrator bind the ClusterRole gpu-topology-reader of the chart to you" in done.out
     other = gpu_topology("status", "-n", OURS, "--kubeconfig", viewer)
     assert (other.code, other.out) == (2, "")
     assert f"Have the permission to list pods in namespace {OURS}" in other.err

@@ -180,6 +180,11 @@ def unread_classes(cluster: Cluster) -> None:
     cluster.unread.append({"what": "deviceclasses", "problem": "list deviceclasses: forbidden (403)"})
 
 
+def unread_secret(cluster: Cluster) -> None:
+    cluster.read.remove("gpu-topology-webhook-tls")
+    cluster.unread.append({"what": "secrets", "problem": "get Secret gpu-topology/x: forbidden (403)", "denied": True})
+
+
 def _pod(name: str, *codes: str) -> Expected:
     return frozenset((code, f"Pod {name}") for code in codes)
 
@@ -276,6 +281,7 @@ FAULTS = (
     Fault("old HAMi", old_hami, frozenset({("GT850", "Deployment kube-system/hami-scheduler")}), changes_pods=True),
     Fault("old Kubernetes", old_kubernetes, frozenset({("GT849", CLUSTER)}), changes_pods=True),
     Fault("something unread", unread_classes, frozenset({("GT851", CLUSTER)})),
+    Fault("Secret unread", unread_secret, frozenset({("GT866", CLUSTER)})),
 )
 
 

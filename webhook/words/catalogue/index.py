@@ -16,6 +16,7 @@ from webhook.words.catalogue import (
     placement,
     placement_findings,
     releasing,
+    rights,
     traffic,
     variables,
     waiting,
@@ -48,7 +49,7 @@ def entries() -> dict[str, Entry]:
     areas = (
         *(opting, cards, claims, links, variables, peers),
         *(placement, waiting, placement_findings, releasing, extender),
-        *(nodes, installation, cluster_findings, traffic),
+        *(nodes, installation, cluster_findings, rights, traffic),
     )
     for area in areas:
         for entry in vars(area).values():
