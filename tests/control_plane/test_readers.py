@@ -12,18 +12,22 @@ from tests.cli.command import gpu_topology
 from tests.control_plane.accounts import permitted
 from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane
 from tests.control_plane.filling import OURS, administrator, fill, found
-from tests.insight.analyze.clusters import Cluster
+from tests.insight.analyze.clusters import Cluster, h20, running
 from tests.insight.overview.scenes import fault
 from webhook.cluster.api.permissions import READER, VIEW
+from webhook.hardware.topology.document import format_topology
 
 pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")
 def seeded(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster with a pod that has worse cards than there are."""
+    """A cluster with a pod that has worse cards than there are, and one that was told of its node at its Binding."""
     directory, cluster = tmp_path_factory.mktemp("read"), Cluster()
     fault("worse cards")(cluster)
+    told = running("told", "switched", 4, 5)
+    told["metadata"]["annotations"]["gpu.topology/node-topology"] = format_topology(h20("switched"))
+    cluster.add(told)
     with running_control_plane(binaries, directory) as plane:
         with administrator(plane) as client, plane.client() as admin:
             fill(client, CoreV1Api(admin), cluster)
@@ -81,3 +85,16 @@ def test_with_view_of_a_namespace_its_pods_are_known_and_those_of_others_are_not
     other = gpu_topology("status", "-n", OURS, "--kubeconfig", viewer)
     assert (other.code, other.out) == (2, "")
     assert f"Have the permission to list pods in namespace {OURS}" in other.err
+
+
+def test_with_view_of_a_namespace_explain_takes_the_cards_from_what_the_pod_was_told(viewer: Path) -> None:
+    done = gpu_topology("explain", "team-a/told", "--kubeconfig", viewer)
+    assert "links: every pair of GPU4 and GPU5 has NVLink: link class NVSwitch" in done.out
+    assert "node-topology: the pod's own annotation gpu.topology/node-topology, which the webhook wrote at" in done.out
+    assert 'cannot get resource "nodes"' in done.err
+    assert done.err.endswith("bind the ClusterRole gpu-topology-reader of the chart to you\n")
+
+
+def test_with_view_of_a_namespace_a_pod_that_was_told_nothing_has_unknown_cards(viewer: Path) -> None:
+    done = gpu_topology("explain", "team-a/unlucky", "--kubeconfig", viewer)
+    assert "?    links: which GPUs they are is not known" in done.out

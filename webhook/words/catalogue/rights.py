@@ -22,3 +22,9 @@ CERTIFICATES_NOT_KNOWN = Entry(
     "Run gpu-topology certs show as an administrator. The ClusterRole gpu-topology-reader has no Secrets",
     _RIGHTS,
 )
+UNLINKED_AT_BINDING = Entry(
+    "GT867",
+    "NVLink does not join all these GPUs: {told}",
+    f"{READER_MISSING.fix}: then explain names the pairs without NVLink",
+    _RIGHTS,
+)
