@@ -12,7 +12,7 @@ import yaml
 
 from certs.permissions import keeper_permissions
 from webhook import __version__
-from webhook.cluster.api.permissions import AGENT, AGENT_TAINTS, CLAIMS, PLANNER, WEBHOOK
+from webhook.cluster.api.permissions import AGENT, AGENT_TAINTS, CLAIMS, PLANNER, READER, VIEW, WEBHOOK
 from webhook.decisions.configuration import Config, parse_config
 from webhook.programs.server.certificates import spec_of
 
@@ -23,6 +23,7 @@ SCOPES = {
     "own-namespace": "ownNamespace",
     "topologies": "topologies",
     "default-namespace": "defaultNamespace",
+    "pods": "pods",
 }
 """From values of ``Scope`` to members of ``files/roles.yaml``."""
 ROLES_HEAD = "# What each program may do, from the lists in the code. Written by make chart.\n"
@@ -54,6 +55,8 @@ PROGRAMS: Mapping[str, tuple[Rule, ...]] = {
     "claims": CLAIMS,
     "planner": PLANNER,
     "certificates": CERTIFICATES,
+    "reader": READER,
+    "view": VIEW,
 }
 """What is in ``files/roles.yaml``, by the name under which the templates look for it."""
 

@@ -239,13 +239,46 @@ def test_an_agent_that_taints_devices_has_the_permissions_for_it_and_is_limited_
     }
 
 
-def test_every_role_is_bound_and_every_binding_is_to_one_of_our_accounts(helm: Helm) -> None:
+READERS = {("ClusterRole", "gpu-topology-reader"), ("ClusterRole", "gpu-topology-view")}
+"""Roles of people: only an administrator binds them."""
+
+
+def test_every_role_of_a_program_is_bound_and_every_binding_is_to_one_of_our_accounts(helm: Helm) -> None:
     objects = helm.objects()
     roles = {(one["kind"], one["metadata"]["name"]) for one in objects if one["kind"] in {"Role", "ClusterRole"}}
     bindings = [one for one in objects if one["kind"] in {"RoleBinding", "ClusterRoleBinding"}]
-    assert roles == {(one["roleRef"]["kind"], one["roleRef"]["name"]) for one in bindings}
+    assert roles >= READERS
+    assert roles - READERS == {(one["roleRef"]["kind"], one["roleRef"]["name"]) for one in bindings}
     accounts = {one["metadata"]["name"] for one in objects if one["kind"] == "ServiceAccount"}
     assert {subject["name"] for one in bindings for subject in one["subjects"]} == accounts
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_people_who_look_get_roles_that_only_read_and_never_secrets(helm: Helm, case: str) -> None:
+    objects = helm.objects(*values(case))
+    for _, name in READERS:
+        rules = pick(objects, "ClusterRole", name)["rules"]
+        assert {verb for rule in rules for verb in rule["verbs"]} <= {"get", "list", "watch"}
+        resources = {resource for rule in rules for resource in rule["resources"]}
+        assert "pods" in resources
+        assert not resources & {"secrets", "*"}
+
+
+def test_the_role_view_gets_what_is_in_one_namespace_and_nothing_of_the_cluster(helm: Helm) -> None:
+    label = "rbac.authorization.k8s.io/aggregate-to-view"
+    objects = [one for one in helm.objects() if one["kind"] == "ClusterRole"]
+    assert [one["metadata"]["name"] for one in objects if label in one["metadata"]["labels"]] == ["gpu-topology-view"]
+    resources = {rule["resources"][0] for rule in pick(objects, "ClusterRole", "gpu-topology-view")["rules"]}
+    of_the_cluster = {
+        "nodes",
+        "configmaps",
+        "leases",
+        "mutatingwebhookconfigurations",
+        "deviceclasses",
+        "resourceslices",
+    }
+    assert "resourceclaims" in resources
+    assert not resources & of_the_cluster
 
 
 def test_the_webhook_is_registered_as_the_design_says(helm: Helm) -> None:
@@ -574,7 +607,11 @@ def test_agents_never_write_into_the_namespace_of_the_release(helm: Helm, option
 
 def test_without_an_agent_nothing_of_it_is_left(helm: Helm) -> None:
     objects = helm.objects("minimal")
-    assert {one["metadata"]["labels"]["app.kubernetes.io/component"] for one in objects} == {"webhook", "planner"}
+    assert {one["metadata"]["labels"]["app.kubernetes.io/component"] for one in objects} == {
+        "webhook",
+        "planner",
+        "readers",
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """``gpu-topology explain`` at an API server."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,12 @@ import pytest
 
 from tests.cli.stand_in_cluster import RESOURCE, SLICES, Cluster, add_claim_case, add_pod, add_topology
 from tests.decisions.test_detection import deployment
-from tests.insight.explain.situations import H20, injected, on
-from tests.pods import pod
+from tests.hardware.topology import machines
+from tests.hardware.topology.machines import without
+from tests.insight.explain.situations import H20, annotated, injected, on
+from tests.pods import Manifest, container, pod
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.lease import micro_time
 
 CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
@@ -117,12 +122,80 @@ def test_what_may_not_be_read_is_left_out_with_a_note(cluster: Cluster) -> None:
     assert "gpu-topology: left out: get namespace team-a: you may not (403)\n" in done.err
     assert "gpu-topology: left out: get node h20-node-1: you may not (403)\n" in done.err
     assert "the version of the API server: expected a version" in done.err
+    assert done.err.endswith(
+        "gpu-topology: GT864: your rights do not allow all that was to be read. "
+        "Have an administrator bind the ClusterRole gpu-topology-reader of the chart to you\n"
+    )
     assert (
         "  1. ?    opted-in: the namespace is not known here: get namespace team-a: you may not (403) (GT153)\n"
         in done.out
     )
     assert "-> Have the permission to get namespaces\n" in done.out
     assert "--kubeconfig" not in done.out
+
+
+def test_what_is_not_there_is_no_matter_of_rights(cluster: Cluster) -> None:
+    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
+    done = cluster.explain()
+    assert "gpu-topology: left out: there is no node h20-node-1 in this cluster\n" in done.err
+    assert "ClusterRole" not in done.err
+
+
+def test_a_pod_that_may_not_be_read_is_told_with_the_role(cluster: Cluster) -> None:
+    cluster.objects["/api/v1/namespaces/team-a/pods/train"] = None
+    done = cluster.explain()
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "gpu-topology: get pod team-a/train: you may not (403). "
+        "Have an administrator bind the ClusterRole gpu-topology-reader of the chart to you\n"
+    )
+
+
+NODE = "/api/v1/nodes/h20-node-1"
+PUBLISHED = "/api/v1/configmaps gpu.topology/node=h20-node-1"
+
+
+def bound(topology: NodeTopology) -> Manifest:
+    """A pod that the webhook prepared and bound, when its node was as this topology says."""
+    found = on(injected(pod(container(gpus=2))), "h20-node-1", list(H20[:2]))
+    return annotated(found, **{"node-topology": format_topology(topology)})
+
+
+def test_where_the_node_may_not_be_read_the_pod_tells_of_it(cluster: Cluster) -> None:
+    add_pod(cluster, bound(machines.h20()))
+    cluster.objects |= {NODE: None, PUBLISHED: None}
+    done = cluster.explain()
+    assert "ok   allocation: node h20-node-1 gives GPU0 and GPU1 to container train\n" in done.out
+    assert (
+        "ok   node-topology: the pod's own annotation gpu.topology/node-topology, which the webhook wrote at the "
+        "Binding, tells it of node h20-node-1\n" in done.out
+    )
+    assert "ok   links: every pair of GPU0 and GPU1 has NVLink: link class NVSwitch\n" in done.out
+    assert "ok   bandwidth: GPU0-GPU1 have 370.8 GB/s per direction, no pair has less" in done.out
+    assert "ClusterRole gpu-topology-reader" in done.err
+
+
+def test_where_the_node_may_be_read_it_counts_and_not_what_the_pod_was_told(cluster: Cluster) -> None:
+    add_pod(cluster, bound(without(machines.h20(), 0)))
+    add_topology(cluster, minutes_ago=1)
+    cluster.objects[NODE] = None
+    assert "node-topology: the agent of node h20-node-1 published it" in cluster.explain().out
+
+
+@pytest.mark.parametrize("text", ["{}", "garbled", format_topology(replace(machines.h20(), node="another"))])
+def test_a_pod_that_was_not_told_of_its_node_tells_nothing(cluster: Cluster, text: str) -> None:
+    add_pod(cluster, annotated(bound(machines.h20()), **{"node-topology": text}))
+    cluster.objects |= {NODE: None, PUBLISHED: None}
+    done = cluster.explain()
+    assert "?    node-topology: the topology of node h20-node-1 is not known: list ConfigMaps" in done.out
+    assert "?    links: which GPUs they are is not known" in done.out
+
+
+def test_of_a_node_that_is_gone_the_pod_tells_nothing(cluster: Cluster) -> None:
+    add_pod(cluster, bound(machines.h20()))
+    done = cluster.explain()
+    assert "there is no node h20-node-1 in this cluster" in done.err
+    assert "which the webhook wrote at the Binding" not in done.out
 
 
 def test_config_maps_that_may_not_be_read_do_not_stand_for_a_missing_agent(cluster: Cluster) -> None:

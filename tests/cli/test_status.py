@@ -13,7 +13,17 @@ from tests.cli.command import gpu_topology
 from tests.cli.terminal import ESCAPE, on_terminal
 from tests.cli.test_analyze import write
 from tests.insight.analyze.clusters import Cluster, h20, running
-from tests.insight.overview.scenes import claims, cordoned, fault, group_with_later_pods, mig, pinned, ran, seen
+from tests.insight.overview.scenes import (
+    claims,
+    cordoned,
+    fault,
+    group_with_later_pods,
+    mig,
+    pinned,
+    ran,
+    seen,
+    without_nodes,
+)
 from webhook.cli.status.picture import picture
 from webhook.cli.status.watch import LEAST_SECONDS, heading, readings
 from webhook.insight.overview.limit import limited
@@ -63,6 +73,47 @@ def test_a_healthy_cluster_in_160_columns() -> None:
         "paired    0,1[a a ] 2,3[. . ]    2 of 4  healthy  240        NVIDIA A100 80GB PCIe",
         "switched  0-7[a a a a . . . . ]  4 of 8  healthy  370.8      NVIDIA H20",
     ]
+
+
+def test_nodes_that_may_not_be_listed_are_not_said_to_be_missing() -> None:
+    cluster = Cluster()
+    without_nodes(cluster)
+    lines = drawn(cluster, WIDE).splitlines()
+    role = "Have an administrator bind the ClusterRole gpu-topology-reader of the chart to you"
+    assert (
+        lines[0] == "GT865: nodes could not be listed, so no node and no card is shown: list nodes: you may not (403)"
+    )
+    assert [line.split()[:3] for line in lines[3:5]] == [
+        ["team-a/pair", "paired", "-"],
+        ["team-a/train", "switched", "-"],
+    ]
+    assert lines[6] == "nodes and cards not known; 2 pods with GPUs, 0 waiting, 0 slower than others on its node"
+    assert lines[7] == "NVLink of 2 pods with GPUs: unknown 2"
+    assert lines[9:] == [
+        "as of 2026-11-22T12:00:00Z",
+        "not read: nodes: list nodes: you may not (403)",
+        f"GT864: your rights do not allow all that was to be read. {role}",
+    ]
+
+
+def test_a_cluster_without_gpus_says_that_and_names_no_role() -> None:
+    cluster = Cluster()
+    cluster.objects.clear()
+    said = drawn(cluster)
+    assert said.startswith("There is no node with GPUs.\n")
+    assert "0 nodes, 0 cards; 0 pods with GPUs" in said
+    assert "ClusterRole" not in said
+
+
+def test_a_node_that_is_asked_for_and_may_not_be_listed_is_not_said_to_be_missing() -> None:
+    cluster = Cluster()
+    with pytest.raises(GpuTopologyError, match=r"^there is no node other with GPUs$"):
+        limited(seen(cluster), namespace=None, nodes={"other"})
+    without_nodes(cluster)
+    with pytest.raises(
+        GpuTopologyError, match=r"^GT865: nodes could not be listed.*bind the ClusterRole gpu-topology-r"
+    ):
+        limited(seen(cluster), namespace=None, nodes={"paired"})
 
 
 @pytest.mark.parametrize(

@@ -217,10 +217,13 @@ def test_what_may_not_be_read_is_a_finding_and_no_more_is_concluded(
         kubeconfig = permitted(CoreV1Api(client), faulty, OURS, f"without-{resource}", rights)
     done = gpu_topology("analyze", "-A", "--kubeconfig", kubeconfig, "-o", "json")
     assert (done.code, done.err) == (1, "")
-    (unread,) = [row for row in json.loads(done.out)["findings"] if row["code"] == "GT851"]
+    (unread,) = [row for row in json.loads(done.out)["findings"] if row["code"] in {"GT851", "GT866"}]
     assert unread["severity"] == "info"
-    assert unread["objects"][0]["text"].startswith(f"{resource} could not be read")
-    cluster_codes = {code for code, holder in found(done.out) if not holder.startswith("Pod")} - {"GT851"}
+    (told,) = unread["objects"]
+    assert f'cannot {verb} resource "{resource}"' in told["text"]
+    assert "ClusterRole gpu-topology-reader" in told["fix"]
+    assert (unread["code"] == "GT866") is (resource == "secrets")
+    cluster_codes = {code for code, holder in found(done.out) if not holder.startswith("Pod")} - {"GT851", "GT866"}
     assert cluster_codes <= {code for code, _ in expected()}
     assert not cluster_codes & lost
 

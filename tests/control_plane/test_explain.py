@@ -202,7 +202,8 @@ def test_without_the_permission_to_get_the_pod_there_is_nothing_to_explain(make_
     assert done.err == (
         f'gpu-topology: get pod {site.namespace}/slow: pods "slow" is forbidden: '
         f'User "system:serviceaccount:{site.namespace}:person" cannot get resource "pods" in API group "" '
-        f'in the namespace "{site.namespace}" (403)\n'
+        f'in the namespace "{site.namespace}" (403). '
+        "Have an administrator bind the ClusterRole gpu-topology-reader of the chart to you\n"
     )
 
 
@@ -241,7 +242,8 @@ def test_what_may_not_be_read_is_left_out_with_a_sentence(
     site.bind("slow", (2, 5))
     done = site.explain("slow")
     assert done.code == 3
-    (note,) = done.err.splitlines()
+    note, role = done.err.splitlines()
+    assert "ClusterRole gpu-topology-reader" in role
     place = {"namespace": site.namespace, "node": site.node}
     assert note.startswith(f"gpu-topology: left out: {what.format(**place)}: {resource}")
     assert f'"system:serviceaccount:{site.namespace}:person" cannot {verb} resource "{resource}"' in note
@@ -337,7 +339,7 @@ def test_without_the_permission_to_get_leases_no_planner_is_said_to_be_gone(
 def test_what_claims_serve_is_asked_of_a_pod_without_a_node_only(make_site: MakeSite) -> None:
     site = make_site(without(EXPLAIN, Scope.CLUSTER, "deviceclasses", "list"))
     site.create("slow", {})
-    (note,) = site.explain("slow").err.splitlines()
+    note, _ = site.explain("slow").err.splitlines()
     assert note.startswith("gpu-topology: left out: list DeviceClasses: deviceclasses.resource.k8s.io is forbidden")
     site.bind("slow", (2, 5))
     assert site.explain("slow").err == ""

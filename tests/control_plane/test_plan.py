@@ -129,7 +129,9 @@ def test_without_pods_or_nodes_there_is_no_answer(make_site: MakeSite, resource:
     done = make_site(without(PLAN, Scope.CLUSTER, resource, "list")).plan(2)
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(f"gpu-topology: list {resource}: {resource} is forbidden: ")
-    assert done.err.endswith(f"(403). Have the permission to list {resource}\n")
+    assert done.err.endswith(
+        "(403). Have an administrator bind the ClusterRole gpu-topology-reader of the chart to you\n"
+    )
 
 
 @pytest.mark.parametrize("resource", ["configmaps", "leases"])

@@ -37,6 +37,9 @@ SECTIONS = {
     "ANALYZE": "## Permissions of the caller",
     "PUBLISH": "#### Permissions to publish",
     "PLAN": "### A person with `gpu-topology topology plan`",
+    "WORKLOADS": "## A workload by its name",
+    "READER": "## The ClusterRole `gpu-topology-reader`",
+    "VIEW": "## The ClusterRole `gpu-topology-view`",
 }
 """Headings below which a page has what each list of webhook/cluster/api/permissions.py allows."""
 SCOPES = {
@@ -64,7 +67,7 @@ def test_every_permission_label_has_a_row(page: str) -> None:
 
 
 def test_every_permission_of_a_program_is_explained_and_no_other() -> None:
-    page = "".join(map(text, ("docs/security.md", "docs/analyze.md", "docs/topology.md")))
+    page = "".join(map(text, ("docs/security.md", "docs/rights.md", "docs/analyze.md", "docs/topology.md")))
     for program, heading in SECTIONS.items():
         allowed = lists_of_permissions()[program]
         section = page.split(heading + "\n")[1].split("\n#")[0]

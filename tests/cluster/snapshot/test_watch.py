@@ -67,7 +67,7 @@ def test_a_secret_is_asked_for_as_soon_as_the_registration_is_known(monkeypatch:
             lambda snapshot: bool(snapshot.unread) and names.PLANNER_LEASE in snapshot.read,
         )
     )
-    assert [each.what for each in found.unread] == ["secrets"]
+    assert [(each.what, each.is_denied) for each in found.unread] == [("secrets", True)]
 
 
 def test_more_pods_and_nodes_than_are_kept_are_told_on_the_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_more_pods_and_nodes_than_are_kept_are_told_on_the_page_too(monkeypatch:
     found = asyncio.run(
         read_until(server, lambda: fill(server, "c"), lambda cut: len(cut.unread) == 2, tell=told.append)
     )
-    assert {each.what for each in found.unread} == {"pods", "nodes"}
+    assert {(each.what, each.is_denied) for each in found.unread} == {("pods", False), ("nodes", False)}
     assert "there are more of them" in found.unread[0].problem
     assert (len(found.pods), len(found.nodes)) == (2, 2)
     assert "Node" not in found.read
@@ -132,7 +132,8 @@ def refused(code: int, namespace: str | None) -> str:
     ],
 )
 def test_without_the_permission_to_list_pods_the_fix_is_told(namespace: str | None, fix: str) -> None:
-    assert refused(403, namespace).endswith(f". {fix}")
+    role = "Have an administrator bind the ClusterRole gpu-topology-reader of the chart to you"
+    assert refused(403, namespace).endswith(f". {fix}. {role}")
 
 
 def test_an_api_server_that_fails_is_no_matter_of_permission() -> None:

@@ -238,6 +238,11 @@ QUOTA = (
 )
 
 
+def unread_secret(cluster: Cluster) -> None:
+    cluster.read.remove("gpu-topology-webhook-tls")
+    cluster.unread.append({"what": "secrets", "problem": "get Secret gpu-topology/x: forbidden (403)", "denied": True})
+
+
 def _pod(name: str, *codes: str) -> Expected:
     return frozenset((code, f"Pod {name}") for code in codes)
 
@@ -411,6 +416,7 @@ FAULTS = (
     Fault("old HAMi", old_hami, frozenset({("GT850", "Deployment kube-system/hami-scheduler")}), changes_pods=True),
     Fault("old Kubernetes", old_kubernetes, frozenset({("GT849", CLUSTER)}), changes_pods=True),
     Fault("something unread", unread_classes, frozenset({("GT851", CLUSTER)})),
+    Fault("Secret unread", unread_secret, frozenset({("GT866", CLUSTER)})),
 )
 
 

@@ -14,6 +14,7 @@ from webhook.decisions.resolve.node import KnownNode, Origin, Sources
 from webhook.hardware.topology.model import Fabric, MigMode
 from webhook.insight.explain.evidence import Evidence, Reading
 from webhook.insight.explain.explain import explain
+from webhook.insight.explain.findings import Report
 from webhook.objects.binding import Binding, Target
 from webhook.objects.pod import Metadata, Namespace
 
@@ -47,6 +48,47 @@ def test_the_gpus_of_a_pod_that_nobody_prepared_are_looked_at_too() -> None:
         "GPU0-GPU1 have 370.8 GB/s per direction, no pair has less; best ring 370.8 GB/s (0-1-2-3-0), estimated",
     )
     assert said(report, "told-at-binding") == ("not-needed", "only pods that the webhook prepared are told")
+
+
+def of_unread_node(**written: str) -> Report:
+    """A pod of two GPUs, with these annotations, on a node that may not be read."""
+    found = annotated(on(injected(pod(container(gpus=2))), "h20-node-1", list(H20[:2])), **written)
+    denied = Reading(node_problem="get node h20-node-1: you may not (403)")
+    return told(found, sources=Sources(), reading=denied)
+
+
+@pytest.mark.parametrize("link", ["NVSwitch", "NVLink"])
+def test_where_the_node_may_not_be_read_links_are_those_of_the_binding(link: str) -> None:
+    report = of_unread_node(**{"link": link, "bandwidth": "370.8", "ring-order": "0,1"})
+    assert said(report, "links") == (
+        "holds",
+        f"the webhook wrote at the Binding: GPUs 0,1 have link class {link} and 370.8 GB/s per direction",
+    )
+    assert (report.reach, "links" in failing(report)) == ("unknown", False)
+
+
+@pytest.mark.parametrize(("link", "stops"), [("NVLink-partial", False), ("PIX", True), ("SYS", True)])
+def test_links_that_were_bad_at_the_binding_fail_where_the_node_may_not_be_read(link: str, stops: bool) -> None:
+    found = finding(of_unread_node(**{"link": link, "bandwidth": "8", "ring-order": "0,1"}), "links")
+    assert (found.verdict, found.code, found.stops) == ("fails", "GT867", stops)
+    assert found.evidence == (
+        "NVLink does not join all these GPUs: "
+        f"the webhook wrote at the Binding: GPUs 0,1 have link class {link} and 8 GB/s per direction"
+    )
+    assert found.remedy == (
+        "Have an administrator bind the ClusterRole gpu-topology-reader of the chart to you: "
+        "then explain names the pairs without NVLink"
+    )
+
+
+@pytest.mark.parametrize("link", ["", "single", "fast"])
+def test_a_pod_that_was_told_no_link_has_unknown_links(link: str) -> None:
+    assert said(of_unread_node(link=link), "links") == ("unknown", "which GPUs they are is not known")
+
+
+def test_links_of_the_binding_say_nothing_of_a_node_that_is_not_there() -> None:
+    found = annotated(on(injected(pod(container(gpus=2))), "h20-node-1", list(H20[:2])), link="NVSwitch")
+    assert said(told(found, sources=Sources(exists=False)), "links")[0] == "unknown"
 
 
 def test_a_pair_that_was_measured_slower_is_named_with_both_figures() -> None:

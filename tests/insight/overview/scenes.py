@@ -42,6 +42,18 @@ def fault(name: str) -> Callable[[Cluster], None]:
     return next(each.make for each in FAULTS if each.name == name)
 
 
+def without_nodes(cluster: Cluster) -> None:
+    """The caller may not list nodes, so nothing is known of them."""
+    cluster.objects = {key: each for key, each in cluster.objects.items() if key[0] != "Node"}
+    deny(cluster, "Node", "nodes")
+
+
+def deny(cluster: Cluster, kind: str, resource: str) -> None:
+    """The caller may not list the objects of a kind."""
+    cluster.read.remove(kind)
+    cluster.unread.append({"what": resource, "problem": f"list {resource}: you may not (403)", "denied": True})
+
+
 def annotate_node(cluster: Cluster, name: str, **changes: Any) -> None:
     """Change every card in the register of HAMi."""
     annotations = cluster.get("Node", name)["metadata"]["annotations"]

@@ -11,6 +11,7 @@ from tests.insight.overview.scenes import (
     annotate_node,
     claims,
     cordoned,
+    deny,
     fault,
     group_with_later_pods,
     mig,
@@ -20,6 +21,7 @@ from tests.insight.overview.scenes import (
     ran,
     seen,
     states,
+    without_nodes,
 )
 from webhook.insight.analyze.analyzers import Analysis
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, Severity
@@ -127,6 +129,41 @@ def test_a_node_whose_topology_cannot_be_read_says_so() -> None:
     cluster = Cluster()
     fault("unreadable topology")(cluster)
     assert "expected a NodeTopology" in node_of(seen(cluster), "garbled").problem
+
+
+ROLE = (
+    "GT864: your rights do not allow all that was to be read. "
+    "Have an administrator bind the ClusterRole gpu-topology-reader of the chart to you"
+)
+
+
+def test_nodes_that_may_not_be_listed_are_told_with_the_role() -> None:
+    cluster = Cluster()
+    without_nodes(cluster)
+    found = seen(cluster)
+    assert (found.nodes, found.nodes_problem) == ((), "list nodes: you may not (403)")
+    assert found.unread == ("nodes: list nodes: you may not (403)",)
+    assert found.remedy == ROLE
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource", "remedy"),
+    [("Lease", "leases", ROLE), ("gpu-topology-webhook-tls", "secrets", "")],
+    ids=["the role has Leases", "no role has Secrets"],
+)
+def test_with_nodes_the_role_is_told_if_it_has_what_is_missing(kind: str, resource: str, remedy: str) -> None:
+    cluster = Cluster()
+    deny(cluster, kind, resource)
+    found = seen(cluster)
+    assert (len(found.nodes), found.nodes_problem, found.remedy) == (2, "", remedy)
+
+
+def test_what_fails_for_another_reason_than_rights_names_no_role() -> None:
+    cluster = Cluster()
+    cluster.read.remove("Lease")
+    cluster.unread.append({"what": "leases", "problem": "list leases: the request is odd (400)"})
+    found = seen(cluster)
+    assert (found.unread, found.remedy) == (("leases: list leases: the request is odd (400)",), "")
 
 
 def test_chosen_cards_are_those_of_the_pod_that_waits() -> None:

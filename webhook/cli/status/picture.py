@@ -14,6 +14,7 @@ from webhook.cli.status.nodes import DrawnNode
 from webhook.insight.explain.nvlink import numbers_text
 from webhook.insight.overview.highlights import is_available, is_notable_node, is_notable_pod, is_slower
 from webhook.insight.overview.model import CardState, Finding, Level, Overview, Pod
+from webhook.words.catalogue.rights import NODES_NOT_SHOWN
 from webhook.words.listing import counted, listed
 from webhook.words.printable import fitted
 
@@ -48,7 +49,7 @@ def picture(found: Overview, *, width: int, every: bool = False) -> list[Rendera
     """
     shown, others = _chosen(found.nodes, FEW_NODES, is_notable_node, every=every)
     drawn = [nodes.drawn(node) for node in shown]
-    parts: list[RenderableType] = [] if found.nodes else [Text("There is no node with GPUs.")]
+    parts: list[RenderableType] = [] if found.nodes else [_no_node(found)]
     if drawn:
         parts.append(nodes.node_lines(drawn, width))
     if others:
@@ -57,8 +58,14 @@ def picture(found: Overview, *, width: int, every: bool = False) -> list[Rendera
     parts += _pods(found.pods, drawn, width, every=every)
     bad = (each for each in found.findings if each.level in (Level.ERROR, Level.WARNING))
     parts += _section(_limited(map(_finding, bad)))
-    parts += _section([*totals(found), *_limited(map(_unread, found.unread))])
+    parts += _section([*totals(found), *_limited(map(_unread, found.unread)), *_remedy(found)])
     return parts + _section(_legend(drawn, width))
+
+
+def _no_node(found: Overview) -> Text:
+    if not found.nodes_problem:
+        return Text("There is no node with GPUs.")
+    return Text(fitted(str(NODES_NOT_SHOWN.say(problem=found.nodes_problem)), _TEXT_LIMIT), style="yellow")
 
 
 def _chosen(
@@ -110,6 +117,10 @@ def _unread(said: str) -> Text:
     return Text("not read: ", style="yellow").append(fitted(said, _TEXT_LIMIT), style="default")
 
 
+def _remedy(found: Overview) -> list[Text]:
+    return [Text(found.remedy)] if found.remedy else []
+
+
 def totals(found: Overview) -> list[Text]:
     """Return the totals, and the time of the reading."""
     every = [card for node in found.nodes for card in node.cards]
@@ -121,6 +132,7 @@ def totals(found: Overview) -> list[Text]:
     slower = sum(is_slower(pod) and not pod.is_waiting for pod in found.pods)
     words = [Text(numbers_text(pod.nvlink for pod in found.pods))] if found.are_judged and found.pods else []
     said = f"{counted(len(found.nodes), 'node')}, {counted(len(every), 'card')}"
+    said = "nodes and cards not known" if found.nodes_problem else said
     said += f" ({', '.join(cards)}); " if cards else "; "
     said += f"{counted(len(found.pods), 'pod')} with GPUs, {waiting} waiting, {slower} slower than others on its node"
     lines = [Text(said), *words, _judged(found)]

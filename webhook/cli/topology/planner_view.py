@@ -8,6 +8,7 @@ from webhook.cluster.snapshot.model import read_snapshot
 from webhook.decisions.configuration import CertificateSettings
 from webhook.decisions.place.world import World
 from webhook.insight.analyze.free_cards import FilledWorld
+from webhook.words.catalogue.rights import READER_MISSING
 from webhook.words.errors import GpuTopologyError
 from webhook.words.printable import printable
 
@@ -29,13 +30,13 @@ def read_world(where: Where) -> World:
     try:
         documents = read_cluster(where, None, CertificateSettings(), kinds=_KINDS)
     except PodsForbidden as error:
-        raise GpuTopologyError(f"{error.problem}. Have the permission to list pods") from None
+        raise GpuTopologyError(f"{error.problem}. {READER_MISSING.fix}") from None
     snapshot = read_snapshot(documents.others, documents.pods, setting_of(None))
     if "leases" in snapshot.problems:  # without Leases it is not known which agents are alive
         others = [document for document in documents.others if document["kind"] != "ConfigMap"]
         snapshot = read_snapshot(others, documents.pods, setting_of(None))
     if problem := snapshot.problems.get("nodes"):
-        raise GpuTopologyError(f"{problem}. Have the permission to list nodes")
+        raise GpuTopologyError(f"{problem}. {READER_MISSING.fix}")
     for each in snapshot.unread:
         without = f"Without {each.what} only HAMi's annotations tell of links"
         complain(printable(f"gpu-topology: left out: {each.problem}. {without}"))

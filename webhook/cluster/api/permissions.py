@@ -1,5 +1,6 @@
 """The permissions of the programs at the API server, and no others. Roles are tested against this list."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -121,6 +122,15 @@ EXPLAIN = (
 Leases are those of agents, and the planner's in the namespace that the MutatingWebhookConfiguration names. Claims,
 templates and slices are read if the configuration enables claims. ``inject`` and ``bind`` use some of these."""
 
+WORKLOADS = (
+    Permission(Scope.CLUSTER, "apps", "deployments", ("get",)),
+    Permission(Scope.CLUSTER, "apps", "replicasets", ("get",)),
+    Permission(Scope.CLUSTER, "apps", "statefulsets", ("get",)),
+    Permission(Scope.CLUSTER, "apps", "daemonsets", ("get",)),
+    Permission(Scope.CLUSTER, "batch", "jobs", ("get",)),
+)
+"""The further permissions of ``gpu-topology explain KIND/NAME``, as the user who calls it: one for each kind."""
+
 PUBLISH = (
     Permission(Scope.PODS, "", "pods", ("get", "patch")),
     Permission(Scope.PODS, "events.k8s.io", "events", ("create",)),
@@ -136,12 +146,12 @@ ANALYZE = (
     Permission(Scope.CLUSTER, "", "events", ("list",)),
     Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
     Permission(Scope.CLUSTER, "apps", "daemonsets", ("list",)),
+    Permission(Scope.CLUSTER, "discovery.k8s.io", "endpointslices", ("list",)),
     Permission(Scope.CLUSTER, "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("list",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaims", ("list",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaimtemplates", ("list",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceslices", ("list",)),
-    Permission(Scope.OWN_NAMESPACE, "discovery.k8s.io", "endpointslices", ("list",)),
     Permission(Scope.OWN_NAMESPACE, "", "secrets", ("get",), ("gpu-topology-webhook-tls",)),
 )
 """The permissions of ``gpu-topology analyze`` and ``gpu-topology state save``, as the user who calls them. Without pods
@@ -152,3 +162,29 @@ is read with a get instead of a list of all."""
 PAGE = tuple(replace(each, verbs=(*each.verbs, "watch")) if "list" in each.verbs else each for each in ANALYZE)
 """The permissions of ``gpu-topology page``, as the user who calls it. Without pods there is no page. Objects that may
 be listed but not watched are listed again and again, and the page says that it is not live."""
+
+
+def _one_role(lists: Iterable[tuple[Permission, ...]]) -> tuple[Permission, ...]:
+    """Return what these lists permit for all objects of the whole cluster, as one permission for each resource."""
+    verbs: dict[tuple[str, str], set[str]] = {}
+    for each in (each for one in lists for each in one):
+        if each.scope is Scope.CLUSTER:
+            verbs.setdefault((each.group, each.resource), set()).update(each.verbs)
+    return tuple(
+        Permission(Scope.CLUSTER, group, resource, tuple(sorted(found))) for (group, resource), found in verbs.items()
+    )
+
+
+READER = _one_role((EXPLAIN, WORKLOADS, PAGE, PLAN))
+"""The ClusterRole ``gpu-topology-reader`` of the chart, which an administrator binds to people. It has all that the
+commands that only look read, except Secrets: without them certificates are not known."""
+
+VIEW = (
+    Permission(Scope.PODS, "", "pods", ("get", "list", "watch")),
+    Permission(Scope.PODS, "", "namespaces", ("get",)),
+    Permission(Scope.PODS, "resource.k8s.io", "resourceclaims", ("get", "list", "watch")),
+    Permission(Scope.PODS, "resource.k8s.io", "resourceclaimtemplates", ("get", "list", "watch")),
+    *(replace(each, scope=Scope.PODS) for each in WORKLOADS),
+)
+"""The ClusterRole ``gpu-topology-view`` of the chart, which Kubernetes adds to its roles ``view``, ``edit`` and
+``admin``. It has what ``explain`` and ``status`` read of one namespace, and nothing of the cluster."""

@@ -220,6 +220,7 @@ def _snapshot(document: Mapping[str, Any]) -> Object:
     found = {key: document[key] for key in ("at", "kubernetes") if isinstance(document.get(key), str)}
     unread = [
         {key: each[key] for key in ("what", "problem") if isinstance(each.get(key), str)}
+        | ({"denied": True} if each.get("denied") is True else {})
         for each in parts(document, "unread")
     ]
     return {"metadata": _metadata(document), **found, "read": list(words(document, "read")), "unread": unread}

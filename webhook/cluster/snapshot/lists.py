@@ -12,7 +12,7 @@ import msgspec
 
 from webhook.cluster.api import api_server, resources
 from webhook.cluster.api.contexts import Where
-from webhook.cluster.api.errors import ApiError, ApiRefused, NotFound
+from webhook.cluster.api.errors import ApiError, ApiRefused, Denied, NotFound
 from webhook.cluster.api.pages import pages
 from webhook.cluster.api.session import Session, connect
 from webhook.cluster.api.status import Answer, failure
@@ -23,6 +23,7 @@ from webhook.cluster.snapshot.installation import ENDPOINTS, PROGRAMS
 from webhook.decisions.configuration import CertificateSettings
 from webhook.objects.webhook_registration import CONFIGURATION, service_of
 from webhook.words import names
+from webhook.words.catalogue.rights import READER_MISSING
 from webhook.words.errors import FormatError, GpuTopologyError
 from webhook.words.nesting import decode_answer
 
@@ -31,7 +32,7 @@ OF_THE_WEBHOOK = ("Lease", ENDPOINTS, "Secret")
 _PAGE_OBJECTS = 500
 _ANY = msgspec.json.Decoder()
 _ANSWER_BYTES = 16 * 1024 * 1024
-_FORBIDDEN, _NO_SUCH_PATH = 403, 404
+_NO_SUCH_PATH = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +100,16 @@ class Found:
     read: list[str] = field(default_factory=list)
     unread: list[Object] = field(default_factory=list)
 
-    def leave_out(self, what: str, problem: object) -> None:
-        """Note that something could not be read."""
-        self.unread.append({"what": what, "problem": str(problem)})
+    def leave_out(self, what: str, problem: object, *, is_denied: bool = False) -> None:
+        """Note that something could not be read.
+
+        Args:
+            what: The missing part.
+            problem: The reason: a text, or the error itself, which shows whether a right is missing.
+            is_denied: True if a text is about a missing right.
+        """
+        denied: Object = {"denied": True} if is_denied or isinstance(problem, Denied) else {}
+        self.unread.append({"what": what, "problem": str(problem)} | denied)
 
 
 def read_cluster(
@@ -181,10 +189,10 @@ async def _pods(session: Session, namespace: str | None, found: Found) -> None:
     path = resources.PODS.path if namespace is None else f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
     try:
         await _list(session, Listed("Pod", "v1", path, resources.PODS.query), found)
-    except ApiError as error:
-        if error.status != _FORBIDDEN:
-            raise GpuTopologyError(str(error)) from None
+    except Denied as error:
         raise PodsForbidden(str(error), permission_to_list_pods(namespace)) from None
+    except ApiError as error:
+        raise GpuTopologyError(str(error)) from None
 
 
 def permission_to_list_pods(namespace: str | None) -> str:
@@ -194,7 +202,7 @@ def permission_to_list_pods(namespace: str | None) -> str:
         namespace: The requested namespace; None for all.
     """
     where = f" in namespace {namespace}" if namespace else ". With -n NAMESPACE those of one namespace are enough"
-    return f"Have the permission to list pods{where}"
+    return f"Have the permission to list pods{where}. {READER_MISSING.fix}"
 
 
 def of_namespace(namespace: str | None) -> tuple[Listed, ...]:

@@ -59,6 +59,8 @@ class Unread(msgspec.Struct, frozen=True):
     what: str
     """The missing part, such as ``nodes``."""
     problem: str
+    is_denied: bool = False
+    """Whether the caller lacks the right to read it."""
 
 
 class Scope(StrEnum):
@@ -174,7 +176,8 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
     schedulers = tuple(found for found in deployments if not is_program(found))
     read = frozenset(about.get("read", ()))
     unread = tuple(
-        Unread(fitted(each.get("what", "")), fitted(each.get("problem", ""))) for each in about.get("unread", ())
+        Unread(fitted(each.get("what", "")), fitted(each.get("problem", "")), each.get("denied", False))
+        for each in about.get("unread", ())
     )
     of_agents = AgentLeases(found=leases, are_all="Lease" in read, at=at)
     problems = {each.what: each.problem for each in unread}

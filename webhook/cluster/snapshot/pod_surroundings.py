@@ -14,7 +14,7 @@ import msgspec
 
 from webhook.cluster.api.api_server import ApiServer, connect_objects
 from webhook.cluster.api.contexts import Where
-from webhook.cluster.api.errors import ApiRefused, NotFound
+from webhook.cluster.api.errors import ApiRefused, Denied, NotFound
 from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, VERSION
 from webhook.cluster.redaction.objects import Object, identity
 from webhook.cluster.redaction.parts import part
@@ -30,6 +30,7 @@ from webhook.objects.manifest.pods import to_json
 from webhook.objects.pod import Pod, PodSpec
 from webhook.objects.webhook_registration import CONFIGURATION, namespace_of
 from webhook.words import names
+from webhook.words.catalogue.rights import READER_MISSING
 from webhook.words.errors import FormatError, GpuTopologyError
 from webhook.words.node_names import node_label
 from webhook.words.printable import printable
@@ -108,6 +109,11 @@ class Around:
             about = about_cluster(datetime.now(UTC), found.read, found.unread, self._kubernetes)
             self._snapshot = read_snapshot([*found.documents.others, about], found.documents.pods, self._setting)
         return self._snapshot
+
+    def tell_missing_role(self) -> None:
+        """Tell which role allows what was denied, after the notes about that."""
+        if any(each.get("denied") for each in self._found.unread):
+            self.tell(f"gpu-topology: {READER_MISSING.say().advice}")
 
     def look_at_namespace(self, name: str) -> None:
         """Read a namespace."""
@@ -275,7 +281,7 @@ class Around:
             self.tell(f"gpu-topology: left out: {said}")
             is_refused = isinstance(error, ApiRefused) and not isinstance(error, NotFound)
             if is_refused or otherwise:
-                self._found.leave_out(what, said if is_refused else otherwise)
+                self._found.leave_out(what, said if is_refused else otherwise, is_denied=isinstance(error, Denied))
             return None
 
     def _note(self, read: Callable[[], object]) -> None:
@@ -296,7 +302,7 @@ class Around:
 
 @contextmanager
 def around(where: Where, setting: Setting, tell: Callable[[str], None]) -> Iterator[Around]:
-    """Open the surroundings of pods in a cluster, until the end of the block.
+    """Open the surroundings of pods in a cluster, until the end of the block. Missing rights are told with the role.
 
     Args:
         where: The cluster.
@@ -304,12 +310,16 @@ def around(where: Where, setting: Setting, tell: Callable[[str], None]) -> Itera
         tell: A function that takes notes about gaps.
 
     Raises:
-        GpuTopologyError: the kubeconfig cannot be used.
+        GpuTopologyError: the kubeconfig cannot be used, or the block needs what the caller may not read.
     """
     api = connect_objects(where, user_agent=names.EXPLAIN_USER_AGENT)
     with asyncio.Runner() as runner:
+        cluster = Around(api, runner, setting, tell)
         try:
-            yield Around(api, runner, setting, tell)
+            yield cluster
+            cluster.tell_missing_role()
+        except Denied as error:
+            raise GpuTopologyError(f"{error}. {READER_MISSING.fix}") from None
         finally:
             runner.run(api.close())
 

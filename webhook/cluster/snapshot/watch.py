@@ -87,8 +87,9 @@ class FollowedCluster:
             "pods", read_pod, weigh_pod, limit=_LIMIT, tell=tell, clock=monotonic, changed=self._change
         )
         self._others: dict[str, Cache[Kept]] = {}
-        self._pod_errors = Counter[tuple[str, str]]()
-        self._reflectors = [Reflector(session, _pods_of(namespace), self._pods, errors=self._pod_errors)]
+        self._errors = Counter[tuple[str, str]]()
+        """The failed requests, by collection and kind of failure."""
+        self._reflectors = [Reflector(session, _pods_of(namespace), self._pods, errors=self._errors)]
         self._namespace = namespace
         for collection in (NAMESPACES, *EVERYWHERE, *of_namespace(namespace)):
             self._mirror(collection, tell)
@@ -107,7 +108,7 @@ class FollowedCluster:
         )
         self._others[collection.name] = cache
         self._reflectors.append(
-            Reflector(self._session, _resource(collection, self._namespace), cache, errors=Counter())
+            Reflector(self._session, _resource(collection, self._namespace), cache, errors=self._errors)
         )
 
     def work(self) -> Iterator[Coroutine[Any, Any, None]]:
@@ -133,8 +134,10 @@ class FollowedCluster:
 
     def _why_no_pods(self) -> str:
         problem = self._pods.problem or f"pods: no answer within {_SETTLED_SECONDS:.0f} s"
-        is_denied = any(kind == Denied.kind for _, kind in self._pod_errors)
-        return f"{problem}. {permission_to_list_pods(self._namespace)}" if is_denied else problem
+        return f"{problem}. {permission_to_list_pods(self._namespace)}" if self._is_denied("pods") else problem
+
+    def _is_denied(self, collection: str) -> bool:
+        return (collection, Denied.kind) in self._errors
 
     def reader(self) -> Callable[[], Snapshot]:
         """Return a function that reads the present cluster; see :class:`webhook.insight.page.feed_updates.Source`."""
@@ -174,7 +177,8 @@ class FollowedCluster:
         every: list[Cache[Any]] = [self._pods, *self._others.values()]
         for cache in every:
             if not cache.filled:
-                about.leave_out(cache.kind, cache.problem or "no answer yet")
+                problem = cache.problem or "no answer yet"
+                about.leave_out(cache.kind, problem, is_denied=self._is_denied(cache.kind))
             elif cache.is_incomplete:
                 about.leave_out(cache.kind, _TOO_MUCH)
         for found in self._around.values():

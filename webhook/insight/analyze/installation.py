@@ -11,6 +11,7 @@ from webhook.insight.explain.reviews import for_the_chart
 from webhook.objects.webhook_registration import BINDINGS_WEBHOOK, CONFIGURATION, asked_about
 from webhook.words.catalogue import cluster_findings as found
 from webhook.words.catalogue.installation import SCHEDULER_CONDITION_UNREAD, SCHEDULER_PASSES_BY, SCHEDULERS_NOT_FOUND
+from webhook.words.catalogue.rights import CERTIFICATES_NOT_KNOWN
 from webhook.words.listing import listed
 from webhook.words.version import Version
 
@@ -26,7 +27,10 @@ _CLUSTER = Holder("Cluster", "", "cluster")
 def unread(snapshot: Snapshot) -> Iterator[Diagnosis]:
     """Yields a finding for each part of the cluster that could not be read."""
     for each in snapshot.unread:
-        yield info(_CLUSTER, found.NOT_READ.say(what=each.what, problem=each.problem))
+        if each.what == "secrets":
+            yield info(_CLUSTER, CERTIFICATES_NOT_KNOWN.say(problem=each.problem))
+        else:
+            yield info(_CLUSTER, found.NOT_READ.say(what=each.what, problem=each.problem))
 
 
 def registration(snapshot: Snapshot) -> Iterator[Diagnosis]:

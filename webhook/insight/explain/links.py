@@ -12,7 +12,7 @@ from webhook.decisions.resolve.outputs import FOR_PEOPLE, annotations
 from webhook.decisions.resolve.resolve import Resolution, Unresolved
 from webhook.hardware.topology.health import node_health
 from webhook.hardware.topology.model import Gpu
-from webhook.hardware.topology.sets import GpuSet
+from webhook.hardware.topology.sets import GpuSet, LinkClass
 from webhook.insight.explain.cards import WHOLE_CARDS
 from webhook.insight.explain.examination import ExaminedPod, Unknown
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
@@ -50,8 +50,10 @@ from webhook.words.catalogue.links import (
     VALUES_NOT_COMPARED,
     VALUES_WRONG,
 )
+from webhook.words.catalogue.rights import UNLINKED_AT_BINDING
 from webhook.words.errors import shorten
 from webhook.words.listing import listed
+from webhook.words.printable import fitted
 
 ALLOCATION, NODE, LINKS, BANDWIDTH, REQUIREMENTS, TOLD = (
     "allocation",
@@ -62,6 +64,10 @@ ALLOCATION, NODE, LINKS, BANDWIDTH, REQUIREMENTS, TOLD = (
     "told-at-binding",
 )
 PAIRS_SHOWN = 6
+_WRITTEN_LIMIT = 80
+
+_LINKED = (LinkClass.NVSWITCH, LinkClass.NVLINK)
+_UNLINKED = (LinkClass.PARTIAL, LinkClass.PIX, LinkClass.PXB, LinkClass.PHB, LinkClass.SYS)
 
 _NOT_KNOWN = (Unresolved.NO_ALLOCATION, Unresolved.NODE_UNKNOWN)
 """Reasons that say nothing about the GPUs themselves."""
@@ -78,7 +84,7 @@ def links(examined: ExaminedPod) -> Iterator[Finding]:
         for gpu_set in examined.resolution.sets:
             yield from _set(examined, examined.resolution.node, gpu_set)
     else:
-        yield unknown(LINKS, GPUS_NOT_KNOWN.say())
+        yield _linked_at_binding(examined)
     yield _requirements(examined)
     yield _written_at_binding(examined)
     yield from binding_reviews(examined)
@@ -184,6 +190,22 @@ def _set(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet) -> Iterator[Fi
         return
     yield _joined(examined, node, gpu_set, members)
     yield _bandwidth(node, gpu_set, members)
+
+
+def _linked_at_binding(examined: ExaminedPod) -> Finding:
+    """Returns the finding on the links of GPUs that are not known here.
+
+    Where the node may not be read, they are linked as the webhook wrote on the pod at its Binding.
+    """
+    written = examined.evidence.pod.annotations
+    link = written.get(names.LINK, "")
+    if not examined.evidence.reading.node_problem or link not in (*_LINKED, *_UNLINKED):
+        return unknown(LINKS, GPUS_NOT_KNOWN.say())
+    order, rate = (fitted(written.get(key, ""), _WRITTEN_LIMIT) for key in (names.RING_ORDER, names.BANDWIDTH))
+    told = f"the webhook wrote at the Binding: GPUs {order} have link class {link} and {rate} GB/s per direction"
+    if link in _LINKED:
+        return holds(LINKS, told)
+    return fails(LINKS, UNLINKED_AT_BINDING.say(told=told), stops=link != LinkClass.PARTIAL)
 
 
 def _doubt(examined: ExaminedPod, doubt: str) -> Message:

@@ -8,6 +8,7 @@ import msgspec
 from webhook.cluster.snapshot.model import KnownPod, Scope, Snapshot
 from webhook.decisions.claims.evidence import KnownClaims
 from webhook.decisions.resolve.node import Sources
+from webhook.insight.explain.binding_topology import TELLER, binding_topology
 from webhook.insight.explain.evidence import BindingReviews, Evidence, Reading, group_of, policy_for
 from webhook.insight.explain.explain import explain
 from webhook.insight.explain.findings import Report
@@ -73,7 +74,7 @@ class PodReports:
         namespace, node = snapshot.namespace(known.namespace), told.name or known.node
         policy = policy_for(pod, snapshot.policy, is_configured=snapshot.setting.is_configured)
         group, facts = group_of(pod, namespace, policy), snapshot.facts
-        sources = self._sources(node) if told.sources is None else told.sources
+        sources, reading = self._known_node(known, node, told, group)
         if (pod.spec or PodSpec()).node_name:  # the status of the pod tells whether claims served it
             facts = msgspec.structs.replace(facts, claimed=None, has_hami_dra=False)
         has_claims = policy.claims.enabled and pod.has_claims
@@ -86,11 +87,25 @@ class PodReports:
             claims=snapshot.claims.of(pod, known.namespace) if has_claims else KnownClaims(),
             node=node,
             others=self._others(known, group) if group and not self._group_problem(group) else None,
-            reading=self._reading(known, node, sources, told, group),
+            reading=reading,
             reviews=_reviews(snapshot, pod) if snapshot.setting.scope is Scope.POD else None,
             planner=snapshot.planner,
             asked_at=snapshot.at,
         )
+
+    def _known_node(self, known: KnownPod, node: str, told: ToldNode, group: str) -> tuple[Sources, Reading]:
+        """Returns the topologies of the node, with the circumstances.
+
+        Where the node may not be read, its topology is that of the Binding, if the pod has it.
+        """
+        sources = self._sources(node) if told.sources is None else told.sources
+        reading = self._reading(known, node, sources, told, group)
+        if not reading.node_problem or sources.published or sources.annotated:
+            return sources, reading
+        at_binding = binding_topology(known.pod, node)
+        if at_binding is None:
+            return sources, reading
+        return at_binding, msgspec.structs.replace(reading, node_teller=TELLER, age_problem="")
 
     def _reading(self, known: KnownPod, node: str, sources: Sources, told: ToldNode, group: str) -> Reading:
         snapshot = self._snapshot

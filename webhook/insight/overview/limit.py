@@ -5,6 +5,7 @@ from collections.abc import Collection
 import msgspec
 
 from webhook.insight.overview.model import Overview
+from webhook.words.catalogue.rights import NODES_NOT_SHOWN
 from webhook.words.errors import GpuTopologyError
 from webhook.words.printable import fitted
 
@@ -20,10 +21,12 @@ def limited(whole: Overview, *, namespace: str | None, nodes: Collection[str]) -
         nodes: Names of the nodes that are shown, with the pods on them; empty: all nodes, and pods without a node.
 
     Raises:
-        GpuTopologyError: there is no such node.
+        GpuTopologyError: there is no such node, or nodes could not be listed.
     """
     known = {node.name for node in whole.nodes}
     missing = sorted(set(nodes) - known)
+    if missing and whole.nodes_problem:
+        raise GpuTopologyError(NODES_NOT_SHOWN.say(problem=whole.nodes_problem).advice)
     if missing:
         raise GpuTopologyError(f"there is no node {fitted(missing[0])} with GPUs")
     return msgspec.structs.replace(

@@ -164,3 +164,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the findings were computed. The page computes them after the rest, because they take longer."""
     unread: tuple[str, ...] = ()
     """The parts of the cluster that could not be read, with the problem, in sentences."""
+    nodes_problem: str = ""
+    """The reason why no node could be listed; empty if some were."""
+    remedy: str = ""
+    """The role that allows what could not be read, in a sentence; empty if no right is missing."""

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import msgspec
 
-from webhook.cluster.snapshot.model import KnownPod, Snapshot
+from webhook.cluster.snapshot.model import KnownPod, Snapshot, Unread
 from webhook.cluster.snapshot.nodes import ClusterNode
 from webhook.decisions.place.pins import pinned_cards
 from webhook.decisions.place.pod import PodRecord
@@ -23,6 +23,7 @@ from webhook.insight.overview.reservations import kept_for_later
 from webhook.insight.overview.traffic import moved
 from webhook.objects.pod import MalformedPod
 from webhook.objects.pod import Pod as DecodedPod
+from webhook.words.catalogue.rights import READER_MISSING
 from webhook.words.printable import fitted
 from webhook.words.timestamp import format_timestamp
 
@@ -82,6 +83,8 @@ class _Picture:
             findings=(*self._findings.others, *self._of_no_picture(pods)),
             are_judged=are_judged,
             unread=tuple(f"{each.what}: {each.problem}" for each in snapshot.unread),
+            nodes_problem="" if snapshot.nodes else snapshot.problems.get("nodes", ""),
+            remedy=READER_MISSING.say().advice if any(map(_is_for_readers, snapshot.unread)) else "",
         )
 
     def _bare(self, node: ClusterNode) -> _NodeCards:
@@ -219,3 +222,8 @@ def _told(node: ClusterNode) -> NodeTopology | None:
     sources = node.sources()
     known = sources.published or sources.annotated
     return known.topology if known else None
+
+
+def _is_for_readers(gap: Unread) -> bool:
+    """Returns whether the role for people who only look would close the gap. It has no Secrets."""
+    return gap.is_denied and gap.what != "secrets"

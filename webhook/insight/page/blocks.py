@@ -62,7 +62,7 @@ def _made(overview: Overview, words: Words, before: Blocks) -> Iterator[tuple[st
         return key, Block(of, str(shown["sort"]), render(_TEMPLATES.get(kind, kind), words, shown))
 
     yield block("summary/", summary.count(overview), lambda count, _: {"count": count})
-    yield block("notes/", (overview.unread, overview.are_judged), _notes)
+    yield block("notes/", (overview.unread, overview.remedy, overview.are_judged), _notes)
     for found in findings.gathered(overview):
         yield block(f"findings/{found.key}", found, findings.item)
     for node, here in _with_pods(overview):
@@ -101,8 +101,8 @@ def _codes(overview: Overview) -> list[tuple[str, int]]:
     return sorted(count.items())
 
 
-def _notes(of: tuple[tuple[str, ...], bool], _: Words) -> dict[str, object]:
-    return {"unread": of[0], "are_judged": of[1]}
+def _notes(of: tuple[tuple[str, ...], str, bool], _: Words) -> dict[str, object]:
+    return {"unread": of[0], "remedy": of[1], "are_judged": of[2]}
 
 
 def _option(of: tuple[str, int], _: Words) -> dict[str, object]:

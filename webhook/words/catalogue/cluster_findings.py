@@ -149,6 +149,6 @@ HAMI_TOO_OLD = Entry(
 NOT_READ = Entry(
     "GT851",
     "{what} could not be read, and what depends on that is not judged: {problem}",
-    "Have the permission to list {what}, or ask an administrator to run the command",
+    "Have an administrator bind the ClusterRole gpu-topology-reader of the chart to you, or run the command",
     "analyze.md#permissions-of-the-caller",
 )

@@ -16,6 +16,7 @@ from webhook.words.catalogue import (
     placement,
     placement_findings,
     releasing,
+    rights,
     running,
     start,
     traffic,
@@ -50,7 +51,7 @@ def entries() -> dict[str, Entry]:
     areas = (
         *(opting, cards, claims, links, start, variables, peers),
         *(placement, waiting, placement_findings, releasing, extender),
-        *(nodes, installation, cluster_findings, running, traffic),
+        *(nodes, installation, cluster_findings, running, rights, traffic),
     )
     for area in areas:
         for entry in vars(area).values():
