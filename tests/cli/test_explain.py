@@ -16,6 +16,7 @@ from tests.pods import container, pod
 from webhook.hardware.topology.document import format_topology
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+EXPECTED = "expected a Pod or a workload such as a Job"
 GET_PODS = "Give the Pods themselves: kubectl get pods -l KEY=VALUE -o yaml"
 
 
@@ -231,14 +232,14 @@ def test_a_list_of_pods_as_the_api_server_sends_it_can_be_read(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ({"kind": "Deployment", "metadata": {"name": "x"}}, f'expected Pods, found "Deployment". {GET_PODS}'),
+        ({"kind": "Deployment", "metadata": {"name": "x"}}, f'{EXPECTED}, found "Deployment". {GET_PODS}'),
         ({"kind": "Pod", "spec": {"containers": 5}}, "spec.containers: expected a list, found a whole number"),
-        ({"kind": "a\x1b[31mb"}, f'expected Pods, found "a\\x1b[31mb". {GET_PODS}'),
-        ({"kind": [None]}, f"expected Pods, found an object without a kind. {GET_PODS}"),
-        ({"kind": "List", "items": [None]}, f"expected Pods, found nothing. {GET_PODS}"),
-        ("Pod", f"expected Pods, found a text. {GET_PODS}"),
-        ([1], f"expected Pods, found a list. {GET_PODS}"),
-        (5, f"expected Pods, found a single value. {GET_PODS}"),
+        ({"kind": "a\x1b[31mb"}, f'{EXPECTED}, found "a\\x1b[31mb". {GET_PODS}'),
+        ({"kind": [None]}, f"{EXPECTED}, found an object without a kind. {GET_PODS}"),
+        ({"kind": "List", "items": [None]}, f"{EXPECTED}, found nothing. {GET_PODS}"),
+        ("Pod", f"{EXPECTED}, found a text. {GET_PODS}"),
+        ([1], f"{EXPECTED}, found a list. {GET_PODS}"),
+        (5, f"{EXPECTED}, found a single value. {GET_PODS}"),
     ],
 )
 def test_what_is_no_pod_is_said_to_be_none(tmp_path: Path, content: Any, sentence: str) -> None:
@@ -246,6 +247,15 @@ def test_what_is_no_pod_is_said_to_be_none(tmp_path: Path, content: Any, sentenc
     done = gpu_topology("explain", "-f", file)
     assert (done.code, done.out) == (1, "")
     assert done.err == f"gpu-topology: {file}: {sentence}\n"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", '{"kind": "List", "items": []}'])
+def test_an_empty_file_is_said_to_be_empty(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pod.yaml").write_text(text)
+    done = gpu_topology("explain", "-f", tmp_path / "pod.yaml")
+    remedy = "If a command wrote it, look whether that command has failed"
+    assert done.err == f"gpu-topology: {tmp_path}/pod.yaml: {EXPECTED}, found nothing. {remedy}\n"
+    assert done.code == 1
 
 
 def test_a_pod_that_is_not_there_is_told_with_those_that_are(state: Path) -> None:
@@ -390,7 +400,7 @@ def test_pods_are_read_from_several_files_and_directories_as_inject_reads_them(t
     write(tmp_path / "below" / "a.yaml", {"kind": "ConfigMap"}, pod())
     (tmp_path / "b.json").write_text('{"kind": "Service"}{"kind": "Secret"}')
     alone = gpu_topology("explain", "-f", tmp_path)
-    assert alone.err == f'gpu-topology: {tmp_path}/b.json: expected Pods, found "Service". {GET_PODS}\n'
+    assert alone.err == f'gpu-topology: {tmp_path}/b.json: {EXPECTED}, found "Service". {GET_PODS}\n'
     together = gpu_topology("explain", "-f", tmp_path, "-R")
     assert together.out.startswith("pod team-a/train without a node")
     twice = gpu_topology("explain", "-f", tmp_path / "below", "-f", tmp_path / "below" / "a.yaml")
