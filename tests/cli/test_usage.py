@@ -72,6 +72,22 @@ def test_the_version_is_a_command_and_an_option() -> None:
         assert (done.code, done.out, done.err) == (0, f"{__version__}\n", "")
 
 
+def test_what_runs_in_pods_is_in_a_group_of_its_own() -> None:
+    said = gpu_topology("--help", env={"COLUMNS": "80"}).out
+    titles = [line for line in said.splitlines() if line.startswith("╭")]
+    _, _, in_pods = said.partition(titles[-1])
+    assert " Run in pods" in titles[-1]
+    assert re.findall(r"^│ ([a-z]+)", in_pods, re.MULTILINE) == ["serve", "agent", "remap", "place"]
+    assert not any(" Commands " in title for title in titles)
+
+
+@pytest.mark.parametrize("word", ["version", "completion"])
+def test_version_and_completion_are_told_once(word: str) -> None:
+    said = gpu_topology("--help").out
+    assert len(re.findall(rf"^│ (?:--)?[a-z-]*{word}\b", said, re.MULTILINE)) == 1
+    assert gpu_topology("--install-completion").code == 2
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from webhook.cli.candidates import namespaces
 from webhook.cluster.files.manifests import STANDARD_INPUT
 
 
@@ -28,6 +29,7 @@ NamespaceOption = Annotated[
         "--namespace",
         "-n",
         metavar="NAMESPACE",
+        autocompletion=namespaces,
         help="Whose pods; without, that of the current context, or of all files.",
     ),
 ]

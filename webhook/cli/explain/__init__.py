@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from webhook.cli.candidates import namespaces, nodes, pods
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, refuse_cluster, wanted_cluster
 from webhook.cli.scope_options import FILE_OPTION, RECURSIVE_OPTION
 from webhook.cli.topology.output import UNMET, Output
@@ -46,15 +47,25 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
         str | None,
         typer.Argument(
             metavar="[POD | NAMESPACE/POD | KIND/NAME]",
+            autocompletion=pods,
             help="Which pod; of a workload, such as deploy/train, job/train or sts/train, the newest.",
         ),
     ] = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Of the pod; without, that of the context.")
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            autocompletion=namespaces,
+            help="Of the pod; without, that of the context.",
+        ),
     ] = "",
     file: Annotated[list[str] | None, FILE_OPTION] = None,
     recursive: Annotated[bool, RECURSIVE_OPTION] = False,
-    node: Annotated[str, typer.Option(metavar="NODE", help="Where the pod is; without, its own node.")] = "",
+    node: Annotated[
+        str, typer.Option(metavar="NODE", autocompletion=nodes, help="Where the pod is; without, its own node.")
+    ] = "",
     state: Annotated[
         Path | None,
         typer.Option(

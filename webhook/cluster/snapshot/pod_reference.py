@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from webhook.cluster import kinds
+from webhook.cluster.kinds import Collection
 from webhook.words.errors import GpuTopologyError, shorten
 from webhook.words.object_names import NAMESPACE, OBJECT
 from webhook.words.printable import printable
@@ -63,6 +65,20 @@ def parse_wanted(text: str, namespace: str) -> Wanted:
     if in_front and namespace:
         raise NoNameError(_no_kind(in_front, name))
     return Wanted(name, namespace or in_front, kind)
+
+
+def collection_of(front: str, namespace: str) -> Collection:
+    """Return the objects that ``front`` in front of a slash means, without their contents.
+
+    Args:
+        front: A kind, or else the namespace of pods; empty for pods of ``namespace``.
+        namespace: The namespace of the command.
+    """
+    kind = _WORDS.get(front, POD)
+    where = front if front and front not in _WORDS else namespace
+    return kinds.Kind(kind.word, kind.resource, kind.group or "v1", has_namespaces=True).having(
+        namespace=where, metadata_only=True
+    )
 
 
 def _no_kind(found: str, name: str) -> str:
