@@ -13,6 +13,7 @@ from webhook.cluster.files.nodes import load_nodes
 from webhook.cluster.redaction.claims import CLAIM, TEMPLATE
 from webhook.cluster.redaction.objects import SNAPSHOT, identity
 from webhook.cluster.snapshot.documents import Documents
+from webhook.cluster.snapshot.edited_nodes import edited_nodes, with_edited
 from webhook.cluster.snapshot.model import KnownPod
 from webhook.cluster.snapshot.template_pods import FoundTemplate
 from webhook.decisions.cluster_facts import ClusterFacts
@@ -177,9 +178,11 @@ def _read_state(state: Path) -> FromFiles:
         for path in sorted((state / folder).glob("*.yaml")):
             for documents in _parts_of_state(path):
                 _add(found, documents, str(path), were_kept=folder == OBJECTS)
-    if not any(each["kind"] == SNAPSHOT for each in found.documents.others):  # a snapshot has them as ConfigMaps
-        return replace(found, topologies=load_nodes(state))
-    return found
+    topologies, others = load_nodes(state), found.documents.others
+    if any(each["kind"] == SNAPSHOT for each in others):  # a snapshot has them as ConfigMaps too
+        topologies = edited_nodes(others, topologies)
+        found.documents.others = with_edited(others, topologies)
+    return replace(found, topologies=topologies)
 
 
 def _parts_of_state(path: Path) -> Iterator[Sequence[Any]]:
