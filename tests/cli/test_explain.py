@@ -223,6 +223,24 @@ def test_of_several_pods_one_is_named_and_the_others_are_its_peers(tmp_path: Pat
     )
 
 
+@pytest.mark.parametrize(("number", "found"), [(9, "9 Pods"), (8, "team-a/p0, team-a/p1")])
+def test_a_long_list_is_refused_by_its_number(tmp_path: Path, number: int, found: str) -> None:
+    items = [pod() | {"metadata": {"name": f"p{index}", "namespace": "team-a"}} for index in range(number)]
+    file = write(tmp_path / "pods.yaml", {"apiVersion": "v1", "kind": "List", "items": items})
+    unnamed = gpu_topology("explain", "-f", file)
+    assert unnamed.err.startswith(f'gpu-topology: {file}: expected one Pod, found "{found}')
+    assert unnamed.err.endswith(". Name one: NAMESPACE/POD\n")
+    assert gpu_topology("explain", "-f", file, "team-a/p7").out.startswith("pod team-a/p7 without a node\n")
+
+
+@pytest.mark.parametrize("command", ["explain", "analyze", "inject", "status"])
+def test_an_address_is_answered_with_the_pipe_that_reads_it(command: str) -> None:
+    done = gpu_topology(command, "-f", "https://example.com/a.yaml?x=1")
+    assert (done.code, done.out) == (1, "")
+    pipe = f"curl -sSL 'https://example.com/a.yaml?x=1' | gpu-topology {command} -f -"
+    assert done.err.endswith(f'found "https://example.com/a.yaml?x=1". Fetch it: {pipe}\n')
+
+
 def test_a_list_of_pods_as_the_api_server_sends_it_can_be_read(tmp_path: Path) -> None:
     bare = {key: value for key, value in pod(container(gpus=1)).items() if key in ("metadata", "spec")}
     file = write(tmp_path / "pods.yaml", {"apiVersion": "v1", "kind": "PodList", "items": [bare]})
