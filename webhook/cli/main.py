@@ -7,10 +7,11 @@ status if nothing can be read, and of verify and acceptance if nothing can be me
 import errno
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 from typer.completion import get_completion_inspect_parameters
+from typer.core import TyperGroup
 
 from certs.errors import CertsError
 from webhook import __version__
@@ -42,7 +43,21 @@ REFUSED = 1
 # The system's errors for output that cannot be written: write(2).
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EAGAIN)
 
+
+class _Program(TyperGroup):
+    """The commands. Says what is wrong with a value without pydantic's preamble."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the arguments name."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
+
 app = typer.Typer(
+    cls=_Program,
     name="gpu-topology",
     no_args_is_help=True,
     add_completion=False,
