@@ -16,6 +16,7 @@ from tests.pods import container, pod
 from webhook.hardware.topology.document import format_topology
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+EXPECTED = "expected a Pod or a workload such as a Job"
 GET_PODS = "Give the Pods themselves: kubectl get pods -l KEY=VALUE -o yaml"
 
 
@@ -141,7 +142,7 @@ def test_programs_get_json(state: Path) -> None:
     }
 
 
-def test_a_pod_with_nothing_against_it_ends_with_zero() -> None:
+def test_a_pod_with_nothing_against_it_whose_gpus_are_not_known_yet_ends_with_three() -> None:
     injected = gpu_topology(
         "inject", "-f", EXAMPLES / "workloads" / "08-pd-one-pod.yaml", "--state", EXAMPLES / "state"
     )
@@ -225,6 +226,26 @@ def test_of_several_pods_one_is_named_and_the_others_are_its_peers(tmp_path: Pat
     )
 
 
+@pytest.mark.parametrize(("number", "found"), [(9, "9 Pods"), (8, "team-a/p0, team-a/p1")])
+def test_a_long_list_is_refused_by_its_number(tmp_path: Path, number: int, found: str) -> None:
+    items = [pod() | {"metadata": {"name": f"p{index}", "namespace": "team-a"}} for index in range(number)]
+    file = write(tmp_path / "pods.yaml", {"apiVersion": "v1", "kind": "List", "items": items})
+    unnamed = gpu_topology("explain", "-f", file)
+    assert unnamed.err.startswith(f'gpu-topology: {file}: expected one Pod, found "{found}')
+    assert unnamed.err.endswith(". Name one: NAMESPACE/POD\n")
+    assert gpu_topology("explain", "-f", file, "team-a/p7").out.startswith(
+        "NVLink: unknown, pod team-a/p7 without a node: "
+    )
+
+
+@pytest.mark.parametrize("command", ["explain", "analyze", "inject", "status"])
+def test_an_address_is_answered_with_the_pipe_that_reads_it(command: str) -> None:
+    done = gpu_topology(command, "-f", "https://example.com/a.yaml?x=1")
+    assert (done.code, done.out) == (1, "")
+    pipe = f"curl -sSL 'https://example.com/a.yaml?x=1' | gpu-topology {command} -f -"
+    assert done.err.endswith(f'found "https://example.com/a.yaml?x=1". Fetch it: {pipe}\n')
+
+
 def test_a_list_of_pods_as_the_api_server_sends_it_can_be_read(tmp_path: Path) -> None:
     bare = {key: value for key, value in pod(container(gpus=1)).items() if key in ("metadata", "spec")}
     file = write(tmp_path / "pods.yaml", {"apiVersion": "v1", "kind": "PodList", "items": [bare]})
@@ -234,14 +255,14 @@ def test_a_list_of_pods_as_the_api_server_sends_it_can_be_read(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ({"kind": "Deployment", "metadata": {"name": "x"}}, f'expected Pods, found "Deployment". {GET_PODS}'),
+        ({"kind": "Deployment", "metadata": {"name": "x"}}, f'{EXPECTED}, found "Deployment". {GET_PODS}'),
         ({"kind": "Pod", "spec": {"containers": 5}}, "spec.containers: expected a list, found a whole number"),
-        ({"kind": "a\x1b[31mb"}, f'expected Pods, found "a\\x1b[31mb". {GET_PODS}'),
-        ({"kind": [None]}, f"expected Pods, found an object without a kind. {GET_PODS}"),
-        ({"kind": "List", "items": [None]}, f"expected Pods, found nothing. {GET_PODS}"),
-        ("Pod", f"expected Pods, found a text. {GET_PODS}"),
-        ([1], f"expected Pods, found a list. {GET_PODS}"),
-        (5, f"expected Pods, found a single value. {GET_PODS}"),
+        ({"kind": "a\x1b[31mb"}, f'{EXPECTED}, found "a\\x1b[31mb". {GET_PODS}'),
+        ({"kind": [None]}, f"{EXPECTED}, found an object without a kind. {GET_PODS}"),
+        ({"kind": "List", "items": [None]}, f"{EXPECTED}, found nothing. {GET_PODS}"),
+        ("Pod", f"{EXPECTED}, found a text. {GET_PODS}"),
+        ([1], f"{EXPECTED}, found a list. {GET_PODS}"),
+        (5, f"{EXPECTED}, found a single value. {GET_PODS}"),
     ],
 )
 def test_what_is_no_pod_is_said_to_be_none(tmp_path: Path, content: Any, sentence: str) -> None:
@@ -249,6 +270,15 @@ def test_what_is_no_pod_is_said_to_be_none(tmp_path: Path, content: Any, sentenc
     done = gpu_topology("explain", "-v", "-f", file)
     assert (done.code, done.out) == (1, "")
     assert done.err == f"gpu-topology: {file}: {sentence}\n"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", '{"kind": "List", "items": []}'])
+def test_an_empty_file_is_said_to_be_empty(tmp_path: Path, text: str) -> None:
+    (tmp_path / "pod.yaml").write_text(text)
+    done = gpu_topology("explain", "-f", tmp_path / "pod.yaml")
+    remedy = "If a command wrote it, look whether that command has failed"
+    assert done.err == f"gpu-topology: {tmp_path}/pod.yaml: {EXPECTED}, found nothing. {remedy}\n"
+    assert done.code == 1
 
 
 def test_a_pod_that_is_not_there_is_told_with_those_that_are(state: Path) -> None:
@@ -271,7 +301,8 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
         ((), "expected POD or --file"),
         (("Train",), 'expected POD, NAMESPACE/POD or KIND/NAME, found "Train"'),
         (("team-a/../x",), 'expected POD, NAMESPACE/POD or KIND/NAME, found "team-a/../x"'),
-        (("team-a/train", "-n", "team-b"), "names a namespace"),
+        (("team-a/train", "-n", "team-b"), "with --namespace a kind stands before"),
+        (("rayjob/x", "-n", "team-a"), "pod, deployment, replicaset"),
         (("deploy/train", "--state", "examples/state"), "only in a cluster"),
         (("train", "--state", "examples/state", "--context", "x"), "give either files or a cluster"),
         (("a/b", "--state", "examples/state", "--kubeconfig", "x"), "give either files or a cluster"),
@@ -393,7 +424,7 @@ def test_pods_are_read_from_several_files_and_directories_as_inject_reads_them(t
     write(tmp_path / "below" / "a.yaml", {"kind": "ConfigMap"}, pod())
     (tmp_path / "b.json").write_text('{"kind": "Service"}{"kind": "Secret"}')
     alone = gpu_topology("explain", "-v", "-f", tmp_path)
-    assert alone.err == f'gpu-topology: {tmp_path}/b.json: expected Pods, found "Service". {GET_PODS}\n'
+    assert alone.err == f'gpu-topology: {tmp_path}/b.json: {EXPECTED}, found "Service". {GET_PODS}\n'
     together = gpu_topology("explain", "-v", "-f", tmp_path, "-R")
     assert together.out.startswith("NVLink: unknown, pod team-a/train without a node: ")
     twice = gpu_topology("explain", "-v", "-f", tmp_path / "below", "-f", tmp_path / "below" / "a.yaml")

@@ -1,11 +1,13 @@
 """Where a snapshot comes from, and how it is written."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.hardware.topology import machines
 from tests.insight.analyze.clusters import Cluster
 from tests.insight.analyze.faults import FAULTS, mixture
 from webhook.cli.kubeconfig import namespace_of_context
@@ -13,6 +15,8 @@ from webhook.cli.snapshots import from_files
 from webhook.cluster.files.claims import load_claims
 from webhook.cluster.files.manifests import ManifestFile
 from webhook.cluster.snapshot.directory import check_target, files_of, write
+from webhook.hardware.topology.document import format_topology, parse_topology
+from webhook.hardware.topology.model import NodeTopology
 from webhook.insight.analyze.analyzers import analyze
 from webhook.objects.manifest.documents import read_yaml
 from webhook.words.errors import GpuTopologyError, ManifestError
@@ -38,6 +42,10 @@ def test_a_program_in_a_pod_has_its_own_namespace_or_the_usual_one() -> None:
     assert namespace_of_context(None) == "default"
 
 
+def without_links(topology: NodeTopology) -> NodeTopology:
+    return replace(topology, gpus=tuple(replace(gpu, nvlinks=()) for gpu in topology.gpus))
+
+
 def listed(cluster: Cluster) -> ManifestFile:
     return ManifestFile("all.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": list(cluster.raw())}))
 
@@ -61,6 +69,54 @@ def test_what_is_written_again_is_the_same_byte_for_byte(tmp_path: Path) -> None
     files = files_of(from_files([listed(cluster)], None, None, None))
     write(tmp_path / "state", files)
     assert files_of(from_files([], tmp_path / "state", None, None)) == files
+
+
+def saved_with_node(directory: Path) -> Path:
+    """A saved state with one node of eight linked H20; returns the file of its topology."""
+    cluster = Cluster()
+    cluster.add_node(machines.h20())
+    write(directory, files_of(from_files([listed(cluster)], None, None, None)))
+    return directory / "nodes" / "h20-node-1.json"
+
+
+def test_an_edited_topology_of_a_saved_state_counts(tmp_path: Path) -> None:
+    file = saved_with_node(tmp_path)
+    saved = from_files([], tmp_path, None, None).snapshot
+    edited = without_links(parse_topology(file.read_text(), source="saved"))
+    file.write_text(format_topology(edited))
+    again = from_files([], tmp_path, None, None).snapshot
+    found, before = again.nodes["h20-node-1"], saved.nodes["h20-node-1"]
+    assert before.published
+    assert before.published.topology == machines.h20()
+    assert found.published
+    assert found.published.topology == edited
+    assert (found.age, found.lasts) == (before.age, before.lasts)
+    assert (set(saved.setting.topologies), set(again.setting.topologies)) == (set(), {"h20-node-1"})
+
+
+def test_a_topology_that_is_added_to_a_saved_state_counts(tmp_path: Path) -> None:
+    file = saved_with_node(tmp_path)
+    added = replace(machines.h20(), node="h20-node-9")
+    (file.parent / "more.json").write_text(format_topology(added))
+    found = from_files([], tmp_path, None, None).snapshot.nodes["h20-node-9"]
+    assert found.published
+    assert found.published.topology == added
+
+
+def test_an_edited_topology_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    file = saved_with_node(tmp_path)
+    file.write_text("{")
+    with pytest.raises(GpuTopologyError, match=r"h20-node-1\.json"):
+        from_files([], tmp_path, None, None)
+
+
+def test_an_edited_version_of_a_saved_state_counts(tmp_path: Path) -> None:
+    saved_with_node(tmp_path)
+    saved = from_files([], tmp_path, None, None).snapshot.facts
+    (tmp_path / "cluster.yaml").write_text('{"hamiVersion": "2.5.0", "kubernetesVersion": "1.31"}')
+    facts = from_files([], tmp_path, None, None).snapshot.facts
+    assert (str(facts.hami), str(facts.kubernetes)) == ("2.5.0", "1.31.0")
+    assert saved.hami != facts.hami
 
 
 def test_names_of_objects_lead_to_no_place_outside_the_directory() -> None:

@@ -72,6 +72,52 @@ def test_the_version_is_a_command_and_an_option() -> None:
         assert (done.code, done.out, done.err) == (0, f"{__version__}\n", "")
 
 
+def test_what_runs_in_pods_is_in_a_group_of_its_own() -> None:
+    said = gpu_topology("--help", env={"COLUMNS": "80"}).out
+    titles = [line for line in said.splitlines() if line.startswith("╭")]
+    _, _, in_pods = said.partition(titles[-1])
+    assert " Run in pods" in titles[-1]
+    assert re.findall(r"^│ ([a-z]+)", in_pods, re.MULTILINE) == ["serve", "agent", "remap", "place"]
+    assert not any(" Commands " in title for title in titles)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("inject", "-f", "-", "-o", "xml"),
+            "Invalid value for '--output' / '-o': 'xml' is not one of 'yaml', 'patch', ",
+        ),
+        (
+            ("topology", "show", "-o", "xml"),
+            "Invalid value for '--output' / '-o': 'xml' is not one of 'text', 'json', ",
+        ),
+        (
+            ("inject", "-f", "-", "--kubernetes-version", "1.2"),
+            '--kubernetes-version: expected 1.28 or later, found "1.2"',
+        ),
+        (("explain", "-f", "-", "--hami-version", "0.1"), '--hami-version: expected 2.5 or later, found "0.1"'),
+    ],
+)
+def test_a_value_that_cannot_be_is_answered_with_those_that_can(arguments: tuple[str, ...], said: str) -> None:
+    done = gpu_topology(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert "Value error" not in done.err
+
+
+@pytest.mark.parametrize("option", [("--kubernetes-version", "1.28"), ("--hami-version", "2.5")], ids=" ".join)
+def test_the_first_versions_can_be_given(option: tuple[str, str]) -> None:
+    assert gpu_topology("inject", "-f", "examples/workloads/01-nvlink-test-pod.yaml", *option).code == 0
+
+
+@pytest.mark.parametrize("word", ["version", "completion"])
+def test_version_and_completion_are_told_once(word: str) -> None:
+    said = gpu_topology("--help").out
+    assert len(re.findall(rf"^│ (?:--)?[a-z-]*{word}\b", said, re.MULTILINE)) == 1
+    assert gpu_topology("--install-completion").code == 2
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

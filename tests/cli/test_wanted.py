@@ -1,5 +1,7 @@
 """How ``explain`` is told which pod is meant."""
 
+import re
+
 import pytest
 
 from webhook.cluster.snapshot.pod_reference import POD, NoNameError, parse_wanted
@@ -36,10 +38,21 @@ def test_what_names_no_pod_is_refused(text: str) -> None:
         parse_wanted(text, "")
 
 
-@pytest.mark.parametrize(("option", "said"), [("team-b", "names a namespace"), ("Team", "expected the name of a name")])
-def test_a_namespace_is_named_once_and_can_be_one(option: str, said: str) -> None:
-    with pytest.raises(NoNameError, match=said):
-        parse_wanted("team-a/train", option)
+def test_a_namespace_can_be_one() -> None:
+    with pytest.raises(NoNameError, match=r'^expected the name of a namespace, found "Team"$'):
+        parse_wanted("team-a/train", "Team")
+
+
+@pytest.mark.parametrize("front", ["rayjob", "team-a", "cronjobs"])
+def test_beside_a_namespace_a_kind_that_is_not_known_is_told_with_those_that_are(front: str) -> None:
+    kinds = "pod, deployment, replicaset, statefulset, daemonset, job"
+    said = (
+        f'with --namespace a kind stands before the slash ({kinds}), found "{front}". For a workload of another kind '
+        f"give the name of its pod; for pod train of namespace {front} leave --namespace away"
+    )
+    with pytest.raises(NoNameError, match=f"^{re.escape(said)}$"):
+        parse_wanted(f"{front}/train", "team-a")
+    assert parse_wanted(f"{front}/train", "").namespace == front
 
 
 def test_selectors_are_written_as_queries() -> None:

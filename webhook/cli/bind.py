@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from webhook.cli.candidates import namespaces, nodes, pods
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import (
     ContextOption,
@@ -52,13 +53,18 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     pod: Annotated[
         str | None,
         typer.Argument(
-            metavar="[POD | NAMESPACE/POD]", help="A pod of the cluster; of a workload, deploy/train, the newest."
+            metavar="[POD | NAMESPACE/POD]",
+            autocompletion=pods,
+            help="A pod of the cluster; of a workload, deploy/train, the newest.",
         ),
     ] = None,
     file: Annotated[
         str | None, typer.Option("--file", "-f", metavar="FILE", help="Manifest of an injected pod; - reads stdin.")
     ] = None,
-    node: Annotated[str, typer.Option(metavar="NODE", help="Where it goes; without, the node of its allocation.")] = "",
+    node: Annotated[
+        str,
+        typer.Option(metavar="NODE", autocompletion=nodes, help="Where it goes; without, the node of its allocation."),
+    ] = "",
     state: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="State directory: nodes/*.json, namespaces/*.yaml, claims/*.yaml."),
@@ -75,6 +81,7 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
             "--namespace",
             "-n",
             metavar="NAMESPACE",
+            autocompletion=namespaces,
             help="For a pod that names none; without, that of the cluster's context, or default.",
         ),
     ] = "",

@@ -131,9 +131,9 @@ def _named(option: str, text: str, longest: int) -> str:
 
 
 def _version(text: str) -> "Version":
-    from webhook.cli.versions import given_versions
+    from webhook.cli.versions import read_version
 
-    version = given_versions("", text).kubernetes
+    version = read_version(text, "--kubernetes-version")
     if version is None:
         raise typer.BadParameter("expected a version such as 1.36, found none", param_hint="--kubernetes-version")
     return version

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.cli.candidates import namespaces
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import (
     ContextOption,
@@ -57,6 +58,7 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
             "--namespace",
             "-n",
             metavar="NAMESPACE",
+            autocompletion=namespaces,
             help="For manifests that name none; without, that of the cluster's context, or default.",
         ),
     ] = "",

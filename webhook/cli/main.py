@@ -7,9 +7,11 @@ status if nothing can be read, and of verify and acceptance if nothing can be me
 import errno
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
+from typer.completion import get_completion_inspect_parameters
+from typer.core import TyperGroup
 
 from certs.errors import CertsError
 from webhook import __version__
@@ -41,36 +43,58 @@ REFUSED = 1
 # The system's errors for output that cannot be written: write(2).
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EAGAIN)
 
+
+class _Program(TyperGroup):
+    """The commands. Says what is wrong with a value without pydantic's preamble."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the arguments name."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
+
+
 app = typer.Typer(
+    cls=_Program,
     name="gpu-topology",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(serve.serve)
-app.command()(inject.inject)
-app.command()(bind.bind)
-app.command()(explain.explain)
-app.command()(analyze.analyze)
-app.command()(status.status)
-app.command()(message.message)
-app.command()(page.page)
-app.command()(agent.agent)
-app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
-    remap.remap
-)
-app.add_typer(place.place)
-app.add_typer(topology)
-app.command()(claim.claim)
-app.command()(verify.verify)
-app.add_typer(certs.certs)
-app.add_typer(state.state)
-app.command()(acceptance.acceptance)
-app.command()(demo.demo)
-app.command()(completion.completion)
+get_completion_inspect_parameters()  # registers the shells, as add_completion does together with two more options
+
+_LOOK, _BEFORE, _MACHINE = "Look at pods and clusters", "Before a pod runs", "On a machine with GPUs"
+_POD, _OTHER = "Run in pods: started by the chart and the webhook", "Administration and this program"
+
+app.command(rich_help_panel=_LOOK)(explain.explain)
+app.command(rich_help_panel=_LOOK)(analyze.analyze)
+app.command(rich_help_panel=_LOOK)(status.status)
+app.command(rich_help_panel=_LOOK)(page.page)
+app.command(rich_help_panel=_LOOK)(message.message)
+app.add_typer(state.state, rich_help_panel=_LOOK)
+app.command(rich_help_panel=_BEFORE)(inject.inject)
+app.command(rich_help_panel=_BEFORE)(bind.bind)
+app.command(rich_help_panel=_BEFORE)(claim.claim)
+app.command(rich_help_panel=_BEFORE)(demo.demo)
+app.add_typer(topology, rich_help_panel=_BEFORE)
+app.command(rich_help_panel=_MACHINE)(verify.verify)
+app.command(rich_help_panel=_MACHINE)(acceptance.acceptance)
+app.add_typer(certs.certs, rich_help_panel=_OTHER)
+app.command(rich_help_panel=_OTHER)(completion.completion)
+app.command(rich_help_panel=_POD)(serve.serve)
+app.command(rich_help_panel=_POD)(agent.agent)
+app.command(
+    rich_help_panel=_POD,
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)(remap.remap)
+app.add_typer(place.place, rich_help_panel=_POD)
 
 
-@app.command("version")
+@app.command("version", rich_help_panel=_OTHER)
 def print_version() -> None:
     """Print the version."""
     typer.echo(__version__)
@@ -84,7 +108,7 @@ def _version(show: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, hidden=True),
 ) -> None:
     """Gives multi-GPU pods on HAMi clusters their NVLink back."""
 

@@ -1,14 +1,21 @@
 """The options that select the pods and files of a command."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from webhook.cli.candidates import namespaces
 from webhook.cluster.files.manifests import STANDARD_INPUT
+from webhook.words.errors import FormatError
 
 
-def _read_once(given: list[str] | None) -> list[str] | None:
+def _read_once(ctx: typer.Context, given: list[str] | None) -> list[str] | None:
+    address = next((name for name in given or [] if name.startswith(("http://", "https://"))), "")
+    if address:
+        fix = f"Fetch it: curl -sSL {shlex.quote(address)} | gpu-topology {ctx.info_name} -f -"
+        raise FormatError("--file", expected="a file, a directory or -", found=address, fix=fix)
     if (given or []).count(STANDARD_INPUT) > 1:
         raise typer.BadParameter("standard input can be read once: give - once")
     return given
@@ -28,6 +35,7 @@ NamespaceOption = Annotated[
         "--namespace",
         "-n",
         metavar="NAMESPACE",
+        autocompletion=namespaces,
         help="Whose pods; without, that of the current context, or of all files.",
     ),
 ]

@@ -64,7 +64,7 @@ def from_cluster(
     return ReadSnapshot(read_snapshot(documents.others, documents.pods, setting), documents, given.sources)
 
 
-def from_files(
+def from_files(  # noqa: PLR0913 - the inputs, and how they are read
     files: Iterable[ManifestFile],
     state: Path | None,
     namespace: str | None,
@@ -72,6 +72,7 @@ def from_files(
     *,
     policy: AdmitPolicy | None = None,
     are_strict: bool = False,
+    default_namespace: str = "",
 ) -> ReadSnapshot:
     """Read manifests and a state directory.
 
@@ -82,17 +83,20 @@ def from_files(
         config: The configuration file of the webhook.
         policy: The policy, if the caller has changed the one that follows from the configuration.
         are_strict: True if a field of another type in a pod of the manifests is always an error.
+        default_namespace: The namespace of pods and workloads in manifests that name none. Without it, no template of a
+            workload is read.
 
     Raises:
         GpuTopologyError: a file cannot be read, or no object is in this namespace.
     """
     from webhook.cluster.snapshot.files import read_manifests
 
-    found = read_manifests(files, state, are_strict=are_strict)
+    found = read_manifests(files, state, are_strict=are_strict, default_namespace=default_namespace)
     setting = msgspec.structs.replace(
         setting_of(config, policy), facts=found.facts, topologies=found.topologies, state=str(state or "")
     )
     snapshot = read_snapshot(found.documents.others, found.documents.pods, setting)
     if namespace is not None and namespace not in {*snapshot.namespaces, *(pod.namespace for pod in snapshot.pods)}:
         raise GpuTopologyError(f"there is no namespace {namespace} in these files")
-    return ReadSnapshot(snapshot, found.documents, found.sources, tuple(found.given), tuple(found.others))
+    given, others, templates = tuple(found.given), tuple(found.others), tuple(found.templates)
+    return ReadSnapshot(snapshot, found.documents, found.sources, given, others, templates)

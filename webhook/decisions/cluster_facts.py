@@ -4,6 +4,7 @@ import msgspec
 
 from webhook.words.version import Version
 
+FIRST_KUBERNETES, FIRST_HAMI = Version(1, 28), Version(2, 5)
 # HAMi 2.10.0 drops the usage of a pod whose init containers have finished when the first of them asks for no GPU,
 # and so offers its cards to others: https://github.com/Project-HAMi/HAMi/issues/2899
 FAULTY_INIT_CONTAINERS = Version(2, 10, 0)

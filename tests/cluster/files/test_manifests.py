@@ -76,5 +76,5 @@ def test_what_cannot_be_read_is_named(folder: Path, name: str, said: str) -> Non
 
 
 def test_an_address_is_refused_with_what_to_do() -> None:
-    with pytest.raises(GpuTopologyError, match=r"Fetch it: curl -sSL URL \| gpu-topology inject -f -"):
+    with pytest.raises(GpuTopologyError, match="Fetch it first: curl -sSL URL > FILE"):
         sources("https://example.com/job.yaml")

@@ -53,3 +53,49 @@ def test_nothing_is_looked_for_inside_a_template() -> None:
 
 def test_a_pod_spec_of_init_containers_alone_is_no_template() -> None:
     assert find_templates({"spec": {"initContainers": [{"name": "a"}]}}) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "parts"),
+    [
+        ({"template": {"spec": POD}}, [""]),
+        ({"jobTemplate": {"spec": {"template": {"spec": POD}}}}, ["job"]),
+        (
+            {"replicaSpecs": {"Master": {"template": {"spec": POD}}, "Worker": {"template": {"spec": POD}}}},
+            ["master", "worker"],
+        ),
+        ({"headGroupSpec": {"template": {"spec": POD}}}, ["head"]),
+        ({"workerGroupSpecs": [{"groupName": "gpu", "template": {"spec": POD}}]}, ["gpu"]),
+        ({"replicatedJobs": [{"name": "a", "template": {"spec": {"template": {"spec": POD}}}}]}, ["a"]),
+        ({"tasks": [{"template": {"spec": POD}}, {"name": 5, "template": {"spec": POD}}]}, ["0", "1"]),
+        (
+            {"leaderWorkerTemplate": {"leaderTemplate": {"spec": POD}, "workerTemplate": {"spec": POD}}},
+            ["leader", "worker"],
+        ),
+    ],
+)
+def test_a_template_has_the_role_of_its_place(spec: Any, parts: list[str]) -> None:
+    found = find_templates({"kind": "Workload", "spec": spec})
+    assert [template.part for template in found] == parts
+    assert not any(template.is_pod for template in found)
+
+
+def test_a_pod_has_no_role_and_is_the_pod_itself() -> None:
+    (found,) = find_templates({"kind": "Pod", "spec": POD})
+    assert (found.part, found.is_pod) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "asks"),
+    [
+        (POD, False),
+        ({"containers": [{"name": "a", "resources": {"limits": {"cpu": 1}}}]}, False),
+        ({"containers": [{"name": "a", "resources": 5}], "initContainers": "x"}, False),
+        ({"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}, True),
+        ({**POD, "initContainers": [{"name": "b", "resources": {"requests": {"volcano.sh/vgpu-number": 1}}}]}, True),
+        ({**POD, "resourceClaims": [{"name": "c"}]}, True),
+    ],
+)
+def test_a_template_asks_for_gpus_by_a_resource_or_a_claim(spec: Any, asks: bool) -> None:
+    (found,) = find_templates({"kind": "Pod", "spec": spec})
+    assert found.asks_for_gpus is asks

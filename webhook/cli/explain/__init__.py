@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from webhook.cli.candidates import namespaces, nodes, pods
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, refuse_cluster, wanted_cluster
 from webhook.cli.scope_options import FILE_OPTION, RECURSIVE_OPTION
 from webhook.cli.topology.output import UNMET, Output
@@ -26,6 +27,8 @@ class _Files(NamedTuple):
 
     named: list[str] | None
     recursive: bool
+    namespace: str
+    """The value of ``-n``."""
 
 
 class _Asked(NamedTuple):
@@ -48,15 +51,25 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
         str | None,
         typer.Argument(
             metavar="[POD | NAMESPACE/POD | KIND/NAME]",
+            autocompletion=pods,
             help="Which pod; of a workload, such as deploy/train, job/train or sts/train, the newest.",
         ),
     ] = None,
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NAMESPACE", help="Of the pod; without, that of the context.")
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            metavar="NAMESPACE",
+            autocompletion=namespaces,
+            help="Of the pod; without, that of the context.",
+        ),
     ] = "",
     file: Annotated[list[str] | None, FILE_OPTION] = None,
     recursive: Annotated[bool, RECURSIVE_OPTION] = False,
-    node: Annotated[str, typer.Option(metavar="NODE", help="Where the pod is; without, its own node.")] = "",
+    node: Annotated[
+        str, typer.Option(metavar="NODE", autocompletion=nodes, help="Where the pod is; without, its own node.")
+    ] = "",
     state: Annotated[
         Path | None,
         typer.Option(
@@ -95,7 +108,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     given = given_versions(hami_version, kubernetes_version)
     policy = overruled(read_settings(config)[1], given)
     asked = _Asked(policy, config, node)
-    found = _look(wanted, _Files(file, recursive), state, _Where(kubeconfig, context), asked)
+    found = _look(wanted, _Files(file, recursive, namespace), state, _Where(kubeconfig, context), asked)
     report = PodReports(found.snapshot).of(found.pod, told_node(topology, node))
     if output is Output.JSON:
         typer.echo(as_json(report), nl=False)
@@ -126,6 +139,7 @@ def _parse_name(text: str | None, namespace: str) -> "Wanted | None":
 
 def _look(wanted: "Wanted | None", files: _Files, state: Path | None, where: _Where, asked: _Asked) -> "Found":
     """Find the pod, in files or in a cluster."""
+    from webhook.cli.explain.choice import GivenFiles
     from webhook.cli.explain.read import from_cluster, of_files
     from webhook.cluster.files.manifests import read_files
     from webhook.cluster.snapshot.pod_reference import POD
@@ -134,14 +148,16 @@ def _look(wanted: "Wanted | None", files: _Files, state: Path | None, where: _Wh
     in_files = files.named is not None or state is not None
     if in_files:
         refuse_cluster(where.kubeconfig, where.context, "give either files or a cluster")
-        if wanted and wanted.kind is not POD:
+        if wanted and wanted.kind is not POD and files.named is None:
             raise typer.BadParameter("only in a cluster the pods of a workload can be found", param_hint="POD")
     if files.named is None and wanted is None:
         raise typer.BadParameter("expected POD or --file", param_hint="POD")
     if in_files:
-        given = None if files.named is None else list(read_files(files.named, recursive=files.recursive))
-        pod = (wanted.namespace or DEFAULT_NAMESPACE, wanted.name) if wanted else None
-        return of_files(pod, given, state, asked.policy, asked.config)
+        given = None
+        if files.named is not None:
+            texts = list(read_files(files.named, recursive=files.recursive))
+            given = GivenFiles(texts, files.namespace or DEFAULT_NAMESPACE)
+        return of_files(wanted, given, state, asked.policy, asked.config)
     if wanted is None:
         raise TypeError("a pod without a file has a name")
     from webhook.cli.kubeconfig import namespace_of_context

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.cli.candidates import nodes
 from webhook.cli.kubeconfig import named_cluster, refuse_cluster
 from webhook.cluster.files.manifests import STANDARD_INPUT
 
@@ -36,7 +37,13 @@ File = Annotated[
 ]
 State = Annotated[Path | None, typer.Option(metavar="DIR", help="State directory: nodes/*.json.")]
 Node = Annotated[
-    str | None, typer.Option(metavar="NODE", callback=_named, help="Name of the node; with --state which one it is.")
+    str | None,
+    typer.Option(
+        metavar="NODE",
+        callback=_named,
+        autocompletion=nodes,
+        help="Name of the node; with --state which one it is.",
+    ),
 ]
 
 _UNNAMED = "node"

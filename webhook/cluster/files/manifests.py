@@ -45,7 +45,7 @@ def read_files(given: Sequence[str], *, recursive: bool) -> Iterator[ManifestFil
 
 def _expanded(name: str) -> list[Path]:
     if name.startswith(("http://", "https://")):
-        fix = "Fetch it: curl -sSL URL | gpu-topology inject -f -"
+        fix = "Fetch it first: curl -sSL URL > FILE"
         raise FormatError("--file", expected="a file, a directory or -", found=name, fix=fix)
     if not os.path.lexists(name):  # like kubectl, try the literal name before the pattern
         return [Path(found) for found in sorted(glob.glob(name))] or [Path(name)]  # noqa: PTH207 - absolute or not

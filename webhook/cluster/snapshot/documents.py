@@ -7,6 +7,7 @@ from typing import Any
 from webhook.cluster.redaction.objects import Object, identity, kept
 from webhook.cluster.snapshot.certificate_facts import certificates_of
 from webhook.cluster.snapshot.model import KnownPod, Snapshot, known_pod
+from webhook.cluster.snapshot.template_pods import FoundTemplate
 
 
 class Documents:
@@ -56,6 +57,8 @@ class ReadSnapshot:
     """The pods of the manifests, without those of the state directory."""
     others: tuple[str, ...] = ()
     """The further content of the manifests, in words."""
+    templates: tuple[FoundTemplate, ...] = ()
+    """The templates of pods in the manifests, where a default namespace was given."""
 
 
 def reduced(documents: Iterable[Mapping[str, Any]], *, were_kept: bool = False) -> Iterator[Object]:

@@ -10,15 +10,18 @@ import msgspec
 from webhook.cluster.files.directory import load_directory
 from webhook.cluster.files.manifests import ManifestFile
 from webhook.cluster.files.nodes import load_nodes
+from webhook.cluster.redaction.claims import CLAIM, TEMPLATE
 from webhook.cluster.redaction.objects import SNAPSHOT, identity
 from webhook.cluster.snapshot.documents import Documents
+from webhook.cluster.snapshot.edited_nodes import edited_nodes, with_edited
 from webhook.cluster.snapshot.model import KnownPod
+from webhook.cluster.snapshot.template_pods import FoundTemplate
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.manifest.documents import read_yaml
 from webhook.objects.manifest.manifest import Manifest
 from webhook.objects.manifest.pods import decode_pod, to_json
-from webhook.objects.manifest.templates import find_objects
+from webhook.objects.manifest.templates import find_objects, find_templates
 from webhook.words.errors import ManifestError, shorten
 from webhook.words.nesting import decode
 
@@ -26,6 +29,9 @@ CLAIMS = "claims"
 """The folder of a state directory with the claims, which other commands read too."""
 OBJECTS = "objects"
 """The folder of a state directory with a cluster's other objects, without pods, namespaces and topologies."""
+
+_OF_PODS = ("Pod", CLAIM, TEMPLATE)
+"""The kinds that are in the namespace of a pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +47,21 @@ class FromFiles:
     """The pods of manifests."""
     others: list[str] = field(default_factory=list)
     """The further content of manifests, in words."""
+    templates: list[FoundTemplate] = field(default_factory=list)
+    """The templates of pods in manifests."""
 
 
-def read_manifests(files: Iterable[ManifestFile], state: Path | None, *, are_strict: bool = False) -> FromFiles:
+def read_manifests(
+    files: Iterable[ManifestFile], state: Path | None, *, are_strict: bool = False, default_namespace: str = ""
+) -> FromFiles:
     """Read manifests together with a state directory.
 
     Args:
         files: The manifests.
         state: The state directory.
         are_strict: True if a field of another type in a pod of the manifests is always an error, used or not.
+        default_namespace: The namespace of pods, of their claims, and of workloads that name none; empty to leave it
+            open, and the templates of workloads unread.
 
     Raises:
         GpuTopologyError: a file cannot be read.
@@ -59,6 +71,9 @@ def read_manifests(files: Iterable[ManifestFile], state: Path | None, *, are_str
         for documents in _parts(file):
             if are_strict:
                 _check_pods(documents, file.source)
+            if default_namespace:
+                _name_namespace(documents, default_namespace)
+                found.templates.extend(_templates(documents, file.source, default_namespace))
             _add(found, documents, file.source)
             found.others.extend(_words(each) for each in _values(documents) if not _is_pod(each))
     found.given.extend(found.documents.pods)
@@ -86,6 +101,22 @@ def _check_pods(documents: Sequence[Any], source: str) -> None:
         for found in find_objects(document):
             if found.kind == "Pod":
                 decode_pod(to_json(found.value, source), source)
+
+
+def _name_namespace(documents: Sequence[Any], namespace: str) -> None:
+    """Write a namespace into the pods and claims that name none."""
+    for document in documents:
+        for found in find_objects(document):
+            if found.kind in _OF_PODS and found.metadata and not found.namespace:
+                found.value["metadata"]["namespace"] = namespace
+
+
+def _templates(documents: Sequence[Any], source: str, namespace: str) -> Iterator[FoundTemplate]:
+    """Yield the templates of workloads."""
+    for document in documents:
+        for template in find_templates(document):
+            if not template.is_pod:
+                yield FoundTemplate(template, source, template.owner.namespace or namespace)
 
 
 def _is_pod(document: Any) -> bool:
@@ -147,9 +178,11 @@ def _read_state(state: Path) -> FromFiles:
         for path in sorted((state / folder).glob("*.yaml")):
             for documents in _parts_of_state(path):
                 _add(found, documents, str(path), were_kept=folder == OBJECTS)
-    if not any(each["kind"] == SNAPSHOT for each in found.documents.others):  # a snapshot has them as ConfigMaps
-        return replace(found, topologies=load_nodes(state))
-    return found
+    topologies, others = load_nodes(state), found.documents.others
+    if any(each["kind"] == SNAPSHOT for each in others):  # a snapshot has them as ConfigMaps too
+        topologies = edited_nodes(others, topologies)
+        found.documents.others = with_edited(others, topologies)
+    return replace(found, topologies=topologies)
 
 
 def _parts_of_state(path: Path) -> Iterator[Sequence[Any]]:

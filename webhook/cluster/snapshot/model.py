@@ -81,7 +81,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     registration: str = "gpu-topology-webhook"
     """The name of the MutatingWebhookConfiguration that registers the webhook."""
     facts: ClusterFacts = ClusterFacts()
-    """The versions to use if the documents have none."""
+    """The facts that a state directory tells. Its versions come before those of the documents, which it repeats."""
     topologies: Mapping[str, NodeTopology] = {}
     """The topologies of nodes by their names, from a state directory, for nodes without a ConfigMap."""
     state: str = ""
@@ -290,9 +290,9 @@ def _facts(
     are_known = classes is not None or "DeviceClass" in read
     source = "version of Kubernetes"
     return ClusterFacts(
-        hami=hami or otherwise.hami,
-        kubernetes=(_version(lambda: Version.parse(kubernetes, source=source)) if kubernetes else None)
-        or otherwise.kubernetes,
+        hami=otherwise.hami or hami,
+        kubernetes=otherwise.kubernetes
+        or (_version(lambda: Version.parse(kubernetes, source=source)) if kubernetes else None),
         claimed=claimed if are_known else otherwise.claimed,
         has_hami_dra=has_hami_dra or otherwise.has_hami_dra,
         has_planner=planner.is_alive is True or otherwise.has_planner,

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from webhook.cluster import kinds
+from webhook.cluster.kinds import Collection
 from webhook.words.errors import GpuTopologyError, shorten
 from webhook.words.object_names import NAMESPACE, OBJECT
 from webhook.words.printable import printable
@@ -26,6 +28,7 @@ _KINDS = {
     Kind("daemonset", "apps/v1", "daemonsets"): ("ds", "daemonset", "daemonsets"),
     Kind("job", "batch/v1", "jobs"): ("job", "jobs"),
 }
+_LISTED_KINDS = ", ".join(kind.word for kind in _KINDS)
 _WORDS = {word: kind for kind, words in _KINDS.items() for word in words}
 
 
@@ -60,5 +63,26 @@ def parse_wanted(text: str, namespace: str) -> Wanted:
     if namespace and not NAMESPACE.fullmatch(namespace):
         raise NoNameError(f"expected the name of a namespace, found {shorten(namespace)}")
     if in_front and namespace:
-        raise NoNameError(f"{printable(text)} names a namespace. Leave it away, or the option --namespace")
+        raise NoNameError(_no_kind(in_front, name))
     return Wanted(name, namespace or in_front, kind)
+
+
+def collection_of(front: str, namespace: str) -> Collection:
+    """Return the objects that ``front`` in front of a slash means, without their contents.
+
+    Args:
+        front: A kind, or else the namespace of pods; empty for pods of ``namespace``.
+        namespace: The namespace of the command.
+    """
+    kind = _WORDS.get(front, POD)
+    where = front if front and front not in _WORDS else namespace
+    return kinds.Kind(kind.word, kind.resource, kind.group or "v1", has_namespaces=True).having(
+        namespace=where, metadata_only=True
+    )
+
+
+def _no_kind(found: str, name: str) -> str:
+    """Say that a word in front of the slash is no kind, where the namespace is given already."""
+    said = f"with --namespace a kind stands before the slash ({_LISTED_KINDS}), found {shorten(found)}"
+    pod = f"For a workload of another kind give the name of its pod; for pod {printable(name)} of namespace "
+    return f"{said}. {pod}{printable(found)} leave --namespace away"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from webhook.cluster.redaction.objects import Object, identity
 from webhook.cluster.snapshot.certificates import Certificate, Certificates
 from webhook.cluster.snapshot.model import Snapshot
-from webhook.decisions.cluster_facts import FAULTY_INIT_CONTAINERS
+from webhook.decisions.cluster_facts import FAULTY_INIT_CONTAINERS, FIRST_HAMI, FIRST_KUBERNETES
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, info, warning
 from webhook.insight.explain.reviews import for_the_chart
 from webhook.objects.webhook_registration import BINDINGS_WEBHOOK, CONFIGURATION, asked_about
@@ -13,12 +13,10 @@ from webhook.words.catalogue import cluster_findings as found
 from webhook.words.catalogue.installation import SCHEDULER_CONDITION_UNREAD, SCHEDULER_PASSES_BY, SCHEDULERS_NOT_FOUND
 from webhook.words.catalogue.rights import CERTIFICATES_NOT_KNOWN
 from webhook.words.listing import listed
-from webhook.words.version import Version
 
 PODS_WEBHOOK = "pods.gpu.topology"
 _HAMI_WEBHOOK = "vgpu.hami.io"
 _ASKED = {PODS_WEBHOOK: "pods", BINDINGS_WEBHOOK: "Bindings"}
-_FIRST_KUBERNETES, _FIRST_HAMI = Version(1, 28), Version(2, 5)
 _OVERDUE = 5 / 6
 """The part of its life after which a certificate should have been replaced; ``certs`` does it after two thirds."""
 _CLUSTER = Holder("Cluster", "", "cluster")
@@ -145,9 +143,9 @@ def _trusted(snapshot: Snapshot) -> Certificates | None:
 def versions(snapshot: Snapshot) -> Iterator[Diagnosis]:
     """Yields findings about versions of Kubernetes and HAMi with which the webhook does not work well."""
     facts = snapshot.facts.overruled_by(snapshot.policy.versions)
-    if facts.kubernetes and facts.kubernetes < _FIRST_KUBERNETES:
+    if facts.kubernetes and facts.kubernetes < FIRST_KUBERNETES:
         yield error(_CLUSTER, found.KUBERNETES_TOO_OLD.say(kubernetes=facts.kubernetes))
-    if facts.hami and facts.hami < _FIRST_HAMI:
+    if facts.hami and facts.hami < FIRST_HAMI:
         yield warning(_scheduler(snapshot), found.HAMI_TOO_OLD.say(hami=facts.hami))
     if facts.hami == FAULTY_INIT_CONTAINERS:
         yield warning(_scheduler(snapshot), found.HAMI_GIVES_CARDS_AWAY.say(hami=facts.hami))

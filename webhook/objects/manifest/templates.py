@@ -1,5 +1,6 @@
 """The objects of a manifest and the pod templates in them, found by structure in any kind."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,6 +9,8 @@ import msgspec
 from webhook.words.patch import pointer
 
 Keys = tuple[str | int, ...]
+_NO_ROLE = re.compile(r"(^spec|Specs?|(^t|T)emplate|Group)+$")
+"""The part of a field's name that is the same for each role: ``head`` remains of ``headGroupSpec``."""
 
 
 class ManifestObject(msgspec.Struct, frozen=True):
@@ -51,6 +54,33 @@ class Template(msgspec.Struct, frozen=True):
         """The JSON pointer from the document to the template; empty for a Pod."""
         return pointer(*self.keys)
 
+    @property
+    def is_pod(self) -> bool:
+        """Whether the object is itself the pod, and no workload that makes some."""
+        return self.keys == self.owner.keys
+
+    @property
+    def part(self) -> str:
+        """The role of the template among those of its workload, such as ``worker``, in the form of an object's name.
+
+        It is the ``name`` or ``groupName`` of the item of the list in which the template is, such as a replicated job;
+        else the field in which it is, such as ``Master`` or ``headGroupSpec``. It may be empty.
+        """
+        node, part = self.owner.value, ""
+        for key in self.keys[len(self.owner.keys) :]:
+            node = node[key]
+            part = _role(key, node) or part
+        return part
+
+    @property
+    def asks_for_gpus(self) -> bool:
+        """Whether a container asks for a resource named after GPUs, or the pod has resource claims."""
+        spec = self.value["spec"]
+        init = spec.get("initContainers")
+        containers = [*spec["containers"], *(init if isinstance(init, list) else ())]
+        asked = (each.get("resources") for each in containers if isinstance(each, Mapping))
+        return bool(spec.get("resourceClaims")) or any(isinstance(each, Mapping) and _asks(each) for each in asked)
+
 
 def find_objects(document: Any, keys: Keys = ()) -> Iterator[ManifestObject]:
     """Yields the document as one object, or the items of a List, in order."""
@@ -89,6 +119,14 @@ def find_bare_containers(found: ManifestObject) -> Iterator[Keys]:
     also have without naming a container.
     """
     yield from _bare(found.value, found.keys)
+
+
+def _role(key: str | int, child: Any) -> str:
+    """Returns what a step to ``child`` says of the role of a template; empty if it says nothing."""
+    if isinstance(key, int):
+        names = (child.get(name) for name in ("groupName", "name")) if isinstance(child, Mapping) else ()
+        return next((name for name in names if isinstance(name, str)), str(key))
+    return _NO_ROLE.sub("", key).lower()
 
 
 def _walk(value: Any, keys: Keys, owner: ManifestObject) -> Iterator[Template]:
