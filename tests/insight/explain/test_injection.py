@@ -13,6 +13,7 @@ UNPREPARED = (
     "no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal, NCCL_P2P_LEVEL and NCCL_NVLS_ENABLE: the "
     "webhook did not prepare the pod"
 )
+LABEL_OF_AN_OPTION = "the label gpu.topology/policy has no effect: gpu.topology/policy is read as an annotation only"
 PREPARED = "the containers are prepared for profile exclusive"
 WATCHED = "profile observe, from annotation gpu.topology/profile of the pod: the webhook only watches the pod"
 UNREADABLE = (
@@ -402,3 +403,25 @@ def test_what_is_only_watched_is_neither_changed_nor_refused() -> None:
             'gpu.topology/allow-host-ipc: "true"'
         ),
     )
+
+
+def test_keys_like_ours_are_hints_that_change_no_verdict() -> None:
+    namespace = Namespace("team-a", ALL_ALLOWED.labels | {"gpu.topology/policy": "spread"})
+    report = told(injected(pod(annotations={"gpu.topology-profile": "node-peers"})), namespace)
+    assert said(report, "keys") == (
+        "hint",
+        "the annotation gpu.topology-profile has no effect here; did you mean the annotation gpu.topology/profile?",
+    )
+    assert said(report, "namespace-keys") == (
+        "hint",
+        f"namespace team-a: {LABEL_OF_AN_OPTION}",
+    )
+    plain = told(injected(pod()))
+    assert (report.reach, report.conclusion) == (plain.reach, plain.conclusion)
+    assert not [found for found in plain.findings if found.condition in ("keys", "namespace-keys")]
+
+
+def test_an_unknown_annotation_is_a_hint_with_what_was_meant() -> None:
+    found = finding(told(injected(pod(annotations={"gpu.topology/profil": "pod-peers"}))), "keys")
+    assert (found.verdict, found.code) == ("hint", "GT118")
+    assert found.evidence == "unknown annotation gpu.topology/profil; did you mean gpu.topology/profile?"

@@ -71,3 +71,8 @@ def warning(holder: Holder, message: Message) -> Diagnosis:
 def info(holder: Holder, message: Message) -> Diagnosis:
     """Returns a finding of severity ``info``."""
     return Diagnosis(Severity.INFO, message.code, holder, message.text, message.fix)
+
+
+def hint(holder: Holder, message: Message) -> Diagnosis:
+    """Returns a finding of severity ``hint``."""
+    return Diagnosis(Severity.HINT, message.code, holder, message.text, message.fix)

@@ -11,8 +11,9 @@ from webhook.decisions.admit.permissions import check_permissions
 from webhook.decisions.admit.trial import StepTrial
 from webhook.decisions.options import is_output
 from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, skip_reason
+from webhook.decisions.stray_keys import stray_keys, stray_keys_of_namespace, unknown_annotations
 from webhook.insight.explain.examination import ExaminedPod
-from webhook.insight.explain.findings import Finding, Verdict, fails, holds, not_needed, unknown
+from webhook.insight.explain.findings import Finding, Verdict, fails, hint, holds, not_needed, unknown
 from webhook.objects.pod import Namespace
 from webhook.words import names
 from webhook.words.catalogue.entry import Message
@@ -37,6 +38,7 @@ from webhook.words.patch import Operation
 from webhook.words.printable import fitted, printable
 
 OPTED_IN, INJECTED, PREPARED = "opted-in", "injected", "prepared"
+KEYS, NAMESPACE_KEYS = "keys", "namespace-keys"
 
 NEEDED = (
     "whole-cards",
@@ -59,7 +61,7 @@ _OWN_REASONS = (Reason.OPTED_OUT, Reason.VGPU_SLICE)
 
 
 def opting(examined: ExaminedPod) -> Iterator[Finding]:
-    """Yields the conditions ``opted-in``, ``injected`` and ``prepared``."""
+    """Yields the conditions ``opted-in``, ``injected`` and ``prepared``, and hints at keys without effect."""
     if not examined.gpu_containers and not examined.requests_problem:
         yield from _left_alone(examined)
         return
@@ -67,6 +69,17 @@ def opting(examined: ExaminedPod) -> Iterator[Finding]:
     yield taken
     yield _injected(examined, taken)
     yield _prepared(examined)
+    yield from _stray_keys(examined)
+
+
+def _stray_keys(examined: ExaminedPod) -> Iterator[Finding]:
+    """Yields a hint for each annotation and label that looks like ours and has no effect."""
+    pod, namespace = examined.evidence.pod, examined.evidence.namespace
+    for message in (*unknown_annotations(examined.options.unknown), *stray_keys(pod)):
+        yield hint(KEYS, message)
+    for message in stray_keys_of_namespace(namespace):
+        said = Message(message.code, f"namespace {namespace.name}: {message.text}", message.fix)
+        yield hint(NAMESPACE_KEYS, said)
 
 
 def _left_alone(examined: ExaminedPod) -> Iterator[Finding]:
