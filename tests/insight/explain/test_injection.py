@@ -318,14 +318,6 @@ def test_what_the_webhook_would_do_to_a_pod_is_told() -> None:
             ),
         ),
         (
-            pod(annotations={"gpu.topology/host-ipc": "true"}),
-            TEAM_A,
-            (
-                "the webhook would refuse the pod: GT124: pod team-a/train: it needs hostIPC. Namespace team-a is not "
-                'allowed that. An administrator can set its labels gpu.topology/allow-host-ipc: "true"'
-            ),
-        ),
-        (
             pod(annotations={"gpu.topology/containers": "other"}),
             TEAM_A,
             (
@@ -425,3 +417,39 @@ def test_an_unknown_annotation_is_a_hint_with_what_was_meant() -> None:
     found = finding(told(injected(pod(annotations={"gpu.topology/profil": "pod-peers"}))), "keys")
     assert (found.verdict, found.code) == ("hint", "GT118")
     assert found.evidence == "unknown annotation gpu.topology/profil; did you mean gpu.topology/profile?"
+
+
+NODE_PEERS = pod(annotations={"gpu.topology/profile": "node-peers", "gpu.topology/group": "a"})
+
+
+def test_a_pod_that_does_not_exist_because_a_label_is_missing_is_refused_once() -> None:
+    report = told(NODE_PEERS, TEAM_A)
+    assert [(each.condition, str(each.verdict)) for each in report.findings] == [
+        ("opted-in", "holds"),
+        ("injected", "not-needed"),
+        ("prepared", "fails"),
+    ]
+    found = finding(report, "prepared")
+    assert (found.code, found.stops) == ("GT158", True)
+    assert found.evidence == (
+        "the webhook would refuse the pod: GT124: pod team-a/train: it needs hostIPC; it needs hostPID; profile "
+        "node-peers shows it every GPU of the node. Namespace team-a is not allowed that"
+    )
+    assert found.remedy == (
+        'An administrator can set its labels gpu.topology/allow-host-ipc: "true", gpu.topology/allow-host-pid: "true", '
+        'gpu.topology/allow-node-gpus: "true"'
+    )
+    assert (report.reach, report.conclusion) == (
+        "none",
+        "The webhook refuses this pod, so it is not created: prepared.",
+    )
+
+
+def test_with_the_labels_or_once_it_exists_its_conditions_are_judged() -> None:
+    allowed = told(NODE_PEERS, ALL_ALLOWED)
+    assert said(allowed, "prepared")[0] == "not-needed"
+    assert said(allowed, "shared-memory")[0] == "fails"
+    existing = told(NODE_PEERS | {"metadata": NODE_PEERS["metadata"] | {"uid": "u"}}, TEAM_A)
+    assert said(existing, "prepared")[0] == "fails"
+    assert said(existing, "shared-memory")[0] == "fails"
+    assert existing.reach == "some"
