@@ -104,7 +104,9 @@ def test_a_waiting_pod_repeats_what_the_planner_says_with_what_to_do() -> None:
         f"the pod waits behind the scheduling gate {GATE} for 5 minutes: "
         "no node has 2 free cards for the pod: a is full"
     )
-    assert one.remedy == "Wait until cards are given back, ask for fewer, or set gpu.topology/on-violation: warn"
+    assert one.remedy == (
+        "Wait until cards are given back, ask for fewer, or have a node uncordoned that the message names"
+    )
 
 
 def test_from_a_file_it_says_since_when_the_pod_waits() -> None:

@@ -120,6 +120,11 @@ class Chooser:
             return "has it already"
         return node.refusal(pod.unbound.needs) or node.shortage(pod, self._not_counted)
 
+    def is_only_cordoned(self, node: PlaceNode, pod: PodRecord) -> bool:
+        """Returns whether the pod could run on the node if it were not cordoned."""
+        needs = pod.unbound.needs if pod.unbound else None
+        return needs is not None and node.is_only_cordoned(needs) and not node.shortage(pod, self._not_counted)
+
     def ideal(self, pod: PodRecord, asked: CardsAsked) -> Grade | None:
         """Returns the best class and bandwidth of a set if all cards were free; None if no node has enough cards."""
         found: dict[tuple[Build, frozenset[int]], Grade | None] = {}

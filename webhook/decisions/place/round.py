@@ -90,10 +90,12 @@ class Scene:
         hosts = [node.host_name for node in (chosen.node, *islice(others, SAMPLED_FROM - 1))]
         return [host for host in hosts if host] if hosts[0] else []
 
-    def free_cards(self, pod: PodRecord) -> str:
-        """Returns the free cards of the nodes on which a pod can run, and how many cards are held for later pods."""
+    def free_cards(self, pod: PodRecord, asked: CardsAsked) -> str:
+        """Returns the free cards of the nodes on which a pod can run, those held for later pods, and cordoned nodes."""
         free, held = evidence.free_cards(self.world, self.chooser, pod), self.later.cards
-        return f"{free}; cards held for pods of groups that come later: {held}" if held else free
+        cordoned = evidence.cordoned_nodes(self.world, self.chooser, pod, asked)
+        of_later = f"cards held for pods of groups that come later: {held}" if held else ""
+        return "; ".join(part for part in (free, of_later, cordoned) if part)
 
     def asked(self, pod: PodRecord) -> Asked:
         """Reads what a pod without a node asks of its cards.
