@@ -1,6 +1,7 @@
 """Stories of pods that wait for their cards, on machines whose links are known."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -68,6 +69,27 @@ def test_a_pod_that_denies_waits_without_cards_and_goes_on_when_a_pair_is_free()
     cluster.delete("one")
     cluster.round()
     assert cluster.cards("train") == ["pairs:0", "pairs:1"]
+
+
+def test_no_bandwidth_is_told_of_links_that_nothing_tells() -> None:
+    """HAMi's annotations without pair scores, after the agent's ConfigMap is gone."""
+    found = named(h20(), "silent")
+    silent = replace(
+        found,
+        source="hami",
+        problem="HAMi published no pair scores, so links are unknown.",
+        gpus=tuple(replace(gpu, nvlinks=()) for gpu in found.gpus),
+    )
+    cluster = PlacedCluster(silent)
+    cluster.create("train", 2)
+    cluster.round()
+    assert cluster.why("train")[1] == "GT620: node silent: GPU0, GPU1 (links not known)"
+    placed = json.loads(cluster.pods["train"]["metadata"]["annotations"]["gpu.topology/placed"])
+    assert (placed["link"], placed["bandwidth"]) == ("unknown", 0.0)
+    told = PlacedCluster(named(h20(), "told"))
+    told.create("train", 2)
+    told.round()
+    assert told.why("train")[1] == "GT620: node told: GPU0, GPU1 (NVSwitch, 370.8 GB/s)"
 
 
 TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}

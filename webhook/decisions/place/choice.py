@@ -9,6 +9,8 @@ from operator import attrgetter
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.world import PlaceNode, Stock, World
+from webhook.decisions.resolve.node import KnownNode, Origin
+from webhook.hardware.topology.model import HAMI
 from webhook.hardware.topology.planning.fleet import Build, Grade
 from webhook.hardware.topology.selection.choice import Choice
 from webhook.hardware.topology.selection.request import Constraint, Constraints
@@ -34,6 +36,15 @@ class Chosen:
     def uuids(self) -> tuple[str, ...]:
         """The UUIDs of the cards, in the order of their indices."""
         return tuple(self.node.uuids[index] for index in self.choice.gpus)
+
+    @property
+    def has_known_links(self) -> bool:
+        """Whether the topology of the node tells how the cards are linked. HAMi's annotations may not."""
+        topology = self.node.topology
+        if topology is None:
+            return False
+        origin = Origin.HAMI if topology.source == HAMI else Origin.AGENT
+        return not KnownNode(topology, origin=origin).doubt(self.choice.chosen)
 
     @property
     def share(self) -> float:

@@ -15,7 +15,7 @@ from webhook.decisions.place.choice import LOOKS, Chooser, Chosen
 from webhook.decisions.place.later_pods import HeldForLater
 from webhook.decisions.place.memory import Intents, Memory
 from webhook.decisions.place.pins import written_pin
-from webhook.decisions.place.placed_annotation import Later, Placed, fitted
+from webhook.decisions.place.placed_annotation import UNKNOWN_LINK, Later, Placed, fitted
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.scheduling import NodeNeeds
@@ -208,13 +208,13 @@ class Round:
             refused: The nodes that the scheduler refused before.
             later: The cards held for other pods of the group; fewer sets where the annotation has no room for all.
         """
-        gpu_set = chosen.choice.chosen
+        gpu_set, is_known = chosen.choice.chosen, chosen.has_known_links
         placed = Placed(
             node=chosen.node.name,
             cards=chosen.uuids,
-            link=gpu_set.link,
-            bandwidth=round(gpu_set.bandwidth, 1),
-            share=round(chosen.share, 3),
+            link=gpu_set.link if is_known else UNKNOWN_LINK,
+            bandwidth=round(gpu_set.bandwidth, 1) if is_known else 0.0,
+            share=round(chosen.share, 3) if is_known else 1.0,
             attempt=attempt,
             at=format_timestamp(self.at),
             gave_up=tuple(unmet.evidence for unmet in chosen.choice.unmet),
