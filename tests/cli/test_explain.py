@@ -118,8 +118,8 @@ def test_a_state_directory_says_whether_a_planner_is_alive(state: Path) -> None:
     assert f"and no planner is alive: cluster.yaml of state directory {state} names none;" in done.out
     (state / "cluster.yaml").write_text('hamiVersion: "2.9.0"\nplanner: true\n')
     done = gpu_topology("explain", "team-a/train", "--state", state)
-    waits = "the pod waits behind the scheduling gate gpu.topology/place, and the planner has not said why yet (GT641)"
-    assert f"?    placement: {waits}\n" in done.out
+    waits = "the pod waits behind the scheduling gate gpu.topology/place, and the planner has not said why yet"
+    assert f"?    placement: {waits}: cluster.yaml of state directory {state} names one (GT641)\n" in done.out
 
 
 def test_programs_get_json(state: Path) -> None:

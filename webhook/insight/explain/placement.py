@@ -76,7 +76,7 @@ def _behind_the_gate(examined: ExaminedPod, placed: Placed | None) -> Finding:
     if placed and _pins(placed, examined):
         said = found.HOLDS_ITS_CARDS.say(since=since, chosen=_chosen(examined, placed))
     elif said is None:
-        said = found.NO_REASON_YET.say(since=since)
+        said = found.NO_REASON_YET.say(since=since, lease=f": {planner.said}" if planner.said else "")
     else:
         text = f"the pod waits behind the scheduling gate {names.PLACE_GATE}{since}: {said.text}"
         said = Message(said.code, text, said.fix)
