@@ -372,7 +372,7 @@ def test_the_remedy_shows_the_node_where_it_was_looked_up(state: Path) -> None:
 
 def test_the_example_on_the_page_is_real() -> None:
     page = (EXAMPLES.parent / "docs" / "explain.md").read_text(encoding="utf-8")
-    _, _, example = page.partition("$ .venv/bin/gpu-topology explain ml-workloads/slow --state examples/state\n")
+    _, _, example = page.partition("$ gpu-topology explain ml-workloads/slow --state examples/state\n")
     shown, _, _ = example.partition("```")
     assert shown == gpu_topology("explain", "ml-workloads/slow", "--state", "examples/state").out
     assert shown.startswith("pod ml-workloads/slow on node h20-node-1\n")
