@@ -60,6 +60,14 @@ def test_an_option_as_a_label_is_told_and_our_own_labels_are_not() -> None:
     ]
 
 
+def test_the_group_is_an_annotation_and_a_label_and_stays_what_it_is() -> None:
+    said = "gpu.topology-group has no effect here; did you mean the"
+    assert of_pod(annotations={"gpu.topology-group": "a"}) == [
+        f"GT170: the annotation {said} annotation gpu.topology/group?"
+    ]
+    assert of_pod(labels={"gpu.topology-group": "a"}) == [f"GT170: the label {said} label gpu.topology/group?"]
+
+
 def test_of_many_keys_the_first_ten_are_compared() -> None:
     many = {f"gpu.topology-profile{number}": "1" for number in range(40)}
     assert len(of_pod(annotations=many)) == 10

@@ -32,6 +32,7 @@ _PERMISSIONS = (names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NET
 _LABELS = (names.INJECTION, names.GROUP, *_PERMISSIONS)
 _LABELS_OF_OURS = frozenset({*_LABELS, names.PLACEMENT, names.NODE, names.NVLINK})
 _KINDS = dict.fromkeys(_ANNOTATIONS, "annotation") | dict.fromkeys(_LABELS, "label")
+_OF_KIND = {"annotation": frozenset(_ANNOTATIONS), "label": frozenset(_LABELS)}
 _LONGEST = 2 * max(map(len, _KINDS))
 """A longer key is like none of ours, and the search takes longer with the length."""
 
@@ -81,4 +82,6 @@ def _near_misses(kind: str, keys: Iterable[str]) -> Iterator[Message]:
     for key in islice(similar, _NAMED):
         close = difflib.get_close_matches(key, _KINDS, n=1, cutoff=_LIKENESS)
         if close:
-            yield PERHAPS_MEANT_KEY.say(kind=kind, key=fitted(key), meant_kind=_KINDS[close[0]], meant=close[0])
+            meant = close[0]
+            meant_kind = kind if meant in _OF_KIND[kind] else _KINDS[meant]
+            yield PERHAPS_MEANT_KEY.say(kind=kind, key=fitted(key), meant_kind=meant_kind, meant=meant)
