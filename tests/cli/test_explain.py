@@ -122,8 +122,8 @@ def test_a_state_directory_says_whether_a_planner_is_alive(state: Path) -> None:
     assert f"and no planner is alive: cluster.yaml of state directory {state} names none;" in done.out
     (state / "cluster.yaml").write_text('hamiVersion: "2.9.0"\nplanner: true\n')
     done = gpu_topology("explain", "-v", "team-a/train", "--state", state)
-    waits = "the pod waits behind the scheduling gate gpu.topology/place, and the planner has not said why yet (GT641)"
-    assert f"?    placement: {waits}\n" in done.out
+    waits = "the pod waits behind the scheduling gate gpu.topology/place, and the planner has not said why yet"
+    assert f"?    placement: {waits}: cluster.yaml of state directory {state} names one (GT641)\n" in done.out
 
 
 def test_programs_get_json(state: Path) -> None:
@@ -406,7 +406,7 @@ def test_the_remedy_shows_the_node_where_it_was_looked_up(state: Path) -> None:
 
 def test_the_example_on_the_page_is_real() -> None:
     page = (EXAMPLES.parent / "docs" / "explain.md").read_text(encoding="utf-8")
-    _, _, example = page.partition("$ .venv/bin/gpu-topology explain ml-workloads/slow --state examples/state\n")
+    _, _, example = page.partition("$ gpu-topology explain ml-workloads/slow --state examples/state\n")
     shown, _, _ = example.partition("```")
     assert shown == gpu_topology("explain", "ml-workloads/slow", "--state", "examples/state").out
     assert shown.startswith("NVLink: unknown, pod ml-workloads/slow on node h20-node-1: ")

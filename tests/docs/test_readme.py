@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.docs.stubs import ROOT
 from tests.docs.test_annotations import section
 from tests.docs.test_docs import example, rows, text
 from tests.docs.test_operations import codes
@@ -38,6 +39,13 @@ def is_part(part: Any, whole: Any) -> bool:
 
 def test_the_readme_is_short() -> None:
     assert len(ENGLISH.splitlines()) <= MOST_LINES
+
+
+def test_pages_of_users_show_the_command_as_pipx_installs_it() -> None:
+    pages = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.glob("docs/*.md")}
+    pages |= {"README.md": ENGLISH, "README.zh.md": CHINESE}
+    assert len(pages) > 20
+    assert [name for name, page in pages.items() if ".venv/bin/gpu-topology" in page] == []
 
 
 @pytest.mark.parametrize(("marks", "which"), [pytest.param(" ", 0, id="before"), pytest.param(" +", 1, id="after")])

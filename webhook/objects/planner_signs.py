@@ -53,4 +53,6 @@ def planner_signs(lease: Mapping[str, Any] | None, where: str, *, at: datetime) 
     silent = (at - renewed).total_seconds()
     if silent > lasts(lease) + CLOCKS_DIFFER:
         return PlannerSigns(is_alive=False, said=f"Lease {where} was renewed {duration(silent)} ago")
-    return PlannerSigns(is_alive=True, said=f"Lease {where} is held by {fitted(holder)}")
+    return PlannerSigns(
+        is_alive=True, said=f"Lease {where} is held by {fitted(holder)} and was renewed {duration(silent)} ago"
+    )

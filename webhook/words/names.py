@@ -6,6 +6,8 @@ A test searches the package for the prefix and fails on any other spelling.
 from webhook import __version__
 
 PREFIX = "gpu.topology/"
+LIKE_PREFIX = ("gpu.top", "gpu-top", "gpu_top", "gputop")
+"""The beginnings of keys whose authors may have meant one of ours."""
 
 # Labels of namespaces and pods.
 INJECTION = PREFIX + "injection"

@@ -279,6 +279,18 @@ def test_a_secret_in_any_field_of_another_object_is_not_kept(document: dict[str,
     assert PLANTED not in written({"apiVersion": "v1", **document})
 
 
+def test_of_a_key_like_ours_the_key_is_kept_and_not_its_value() -> None:
+    metadata = {
+        "name": "a",
+        "labels": {"gpu-topology/profile": "b", "app": "c"},
+        "annotations": {"gpu.topology-x": "d"},
+    }
+    for kind in ("Namespace", "Pod"):
+        (kept,) = reduced([{"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": {"containers": []}}])
+        assert kept["metadata"]["labels"] == {"gpu-topology/profile": "redacted"}
+        assert kept["metadata"]["annotations"] == {"gpu.topology-x": "redacted"}
+
+
 def test_of_these_objects_all_are_kept_by_which_something_is_judged() -> None:
     kept = [each for document in OTHERS for each in reduced([{"apiVersion": "v1", **document}])]
     assert [(each["kind"], each["metadata"]["name"]) for each in kept] == [

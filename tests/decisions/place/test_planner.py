@@ -1,10 +1,11 @@
 """Stories of pods that wait for their cards, on machines whose links are known."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from tests.decisions.place.cluster import BEGIN, PlacedCluster, named
+from tests.decisions.place.cluster import BEGIN, Object, PlacedCluster, named
 from tests.hardware.topology.machines import a100_pcie_bridged, h20
 
 
@@ -68,6 +69,77 @@ def test_a_pod_that_denies_waits_without_cards_and_goes_on_when_a_pair_is_free()
     cluster.delete("one")
     cluster.round()
     assert cluster.cards("train") == ["pairs:0", "pairs:1"]
+
+
+def test_no_bandwidth_is_told_of_links_that_nothing_tells() -> None:
+    """HAMi's annotations without pair scores, after the agent's ConfigMap is gone."""
+    found = named(h20(), "silent")
+    silent = replace(
+        found,
+        source="hami",
+        problem="HAMi published no pair scores, so links are unknown.",
+        gpus=tuple(replace(gpu, nvlinks=()) for gpu in found.gpus),
+    )
+    cluster = PlacedCluster(silent)
+    cluster.create("train", 2)
+    cluster.round()
+    assert cluster.why("train")[1] == "GT620: node silent: GPU0, GPU1 (links not known)"
+    placed = json.loads(cluster.pods["train"]["metadata"]["annotations"]["gpu.topology/placed"])
+    assert (placed["link"], placed["bandwidth"]) == ("unknown", 0.0)
+    told = PlacedCluster(named(h20(), "told"))
+    told.create("train", 2)
+    told.round()
+    assert told.why("train")[1] == "GT620: node told: GPU0, GPU1 (NVSwitch, 370.8 GB/s)"
+
+
+TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+CORDONED = {"unschedulable": True, "taints": [TAINT]}
+"""The spec of a node after ``kubectl cordon``: the node controller adds the taint."""
+
+
+@pytest.mark.parametrize("spec", [CORDONED, {"unschedulable": True}], ids=["taint", "no taint yet"])
+def test_cordoned_nodes_whose_cards_would_do_are_named(spec: Object) -> None:
+    cluster = bridged()
+    slice_on(cluster, "one", "pairs", 1)
+    slice_on(cluster, "two", "pairs", 3)
+    cluster.add_node(named(h20(), "closed"), **spec)
+    cluster.create("train", 2, options={"require-nvlink": "true", "on-violation": "deny"})
+    cluster.create("large", 4)
+    cluster.round()
+    would_do = "cordoned, and would do: closed (8 free cards)"
+    assert cluster.why("train")[1] == (
+        f"GT622: no 2 free cards with NVLink between every pair: pairs has GPU0, GPU2; {would_do}"
+    )
+    assert cluster.why("large")[1] == f"GT621: no node has 4 free cards for the pod: pairs has GPU0, GPU2; {would_do}"
+    cluster.delete("large")
+    cluster.add_node(named(h20(), "closed"))
+    cluster.round()
+    assert [card.partition(":")[0] for card in cluster.cards("train")] == ["closed", "closed"]
+
+
+def test_a_cordoned_node_that_would_not_do_is_not_named() -> None:
+    cluster = bridged()
+    slice_on(cluster, "one", "pairs", 1)
+    slice_on(cluster, "two", "pairs", 3)
+    cluster.add_node(named(a100_pcie_bridged(), "broken"), **CORDONED)
+    slice_on(cluster, "three", "broken", 1)
+    slice_on(cluster, "four", "broken", 3)
+    kept = {"key": "reserved", "value": "other", "effect": "NoSchedule"}
+    cluster.add_node(named(h20(), "reserved"), unschedulable=True, taints=[TAINT, kept])
+    cluster.create("train", 2, options={"require-nvlink": "true", "on-violation": "deny"})
+    cluster.round()
+    assert cluster.why("train")[1] == "GT622: no 2 free cards with NVLink between every pair: pairs has GPU0, GPU2"
+
+
+def test_where_every_node_is_cordoned_the_one_that_would_do_is_named() -> None:
+    cluster = PlacedCluster()
+    cluster.add_node(named(h20(), "closed"), **CORDONED)
+    cluster.create("train", 2)
+    cluster.round()
+    assert cluster.why("train")[1] == (
+        "GT624: the pod can run on no node with cards: 1 node has the taint node.kubernetes.io/unschedulable; "
+        "cordoned, and would do: closed (8 free cards)"
+    )
 
 
 def test_a_pod_that_warns_gets_the_best_that_is_free_and_is_told_what_it_gave_up() -> None:

@@ -21,6 +21,7 @@ from tests.insight.analyze.clusters import (
     endpoints,
     failed_create,
     h20,
+    namespace,
     node,
     planner_lease,
     program,
@@ -89,6 +90,16 @@ def worse_cards(cluster: Cluster) -> None:
 def p2p_off(cluster: Cluster) -> None:
     found = running("copied", "extra", 0, 1, env=[{"name": "NCCL_P2P_DISABLE", "value": "1"}])
     cluster.add_node(h20("extra"))
+    cluster.add(found)
+
+
+def keys_like_ours(cluster: Cluster) -> None:
+    cluster.add(namespace("mistaken", profile="observe"))
+    spelled = {"name": "misspelled", "labels": {"gpu-topology/injection": "enabled"}}
+    cluster.add({"apiVersion": "v1", "kind": "Namespace", "metadata": spelled})
+    found = running("mistaken", "mistaken", 0, 1)
+    found["metadata"]["annotations"]["gpu.topology-profile"] = "node-peers"
+    cluster.add_node(h20("mistaken"))
     cluster.add(found)
 
 
@@ -256,7 +267,6 @@ _REGISTRATION = _CERTIFICATES | {
     "another scheduler",
     "odd condition",
 }
-
 FAULTS = (
     Fault("not opted in", _by_hand("not-opted-in"), _pod("plain/notebook", "GT103", "GT155", "GT210")),
     Fault("claims that are not looked at", _by_hand("claims"), _pod("team-a/claimed", "GT164")),
@@ -271,6 +281,13 @@ FAULTS = (
     Fault("claim that is not reserved", claim_faults.not_reserved, _pod("team-a/displaced", "GT265")),
     Fault("unreadable namespace", _by_hand("namespace-unreadable"), frozenset({("GT191", "Namespace typo")})),
     Fault("namespace not allowed", _by_hand("namespace-not-allowed"), frozenset({("GT190", "Namespace serving")})),
+    Fault(
+        "keys like ours",
+        keys_like_ours,
+        frozenset(
+            {("GT170", "Pod team-a/mistaken"), ("GT168", "Namespace mistaken"), ("GT170", "Namespace misspelled")}
+        ),
+    ),
     Fault("label without effect", _by_hand("namespace-label"), frozenset({("GT192", "Namespace eager")})),
     Fault("slice on a switch", _by_hand("slice-on-switch"), frozenset({("GT244", "Node switched")})),
     Fault("slice on a pair", _by_hand("slice-on-pair"), frozenset({("GT243", "Node paired")})),

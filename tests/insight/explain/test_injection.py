@@ -13,6 +13,7 @@ UNPREPARED = (
     "no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal, NCCL_P2P_LEVEL and NCCL_NVLS_ENABLE: the "
     "webhook did not prepare the pod"
 )
+LABEL_OF_AN_OPTION = "the label gpu.topology/policy has no effect: gpu.topology/policy is read as an annotation only"
 PREPARED = "the containers are prepared for profile exclusive"
 WATCHED = "profile observe, from annotation gpu.topology/profile of the pod: the webhook only watches the pod"
 UNREADABLE = (
@@ -317,14 +318,6 @@ def test_what_the_webhook_would_do_to_a_pod_is_told() -> None:
             ),
         ),
         (
-            pod(annotations={"gpu.topology/host-ipc": "true"}),
-            TEAM_A,
-            (
-                "the webhook would refuse the pod: GT124: pod team-a/train: it needs hostIPC. Namespace team-a is not "
-                'allowed that. An administrator can set its labels gpu.topology/allow-host-ipc: "true"'
-            ),
-        ),
-        (
             pod(annotations={"gpu.topology/containers": "other"}),
             TEAM_A,
             (
@@ -402,3 +395,61 @@ def test_what_is_only_watched_is_neither_changed_nor_refused() -> None:
             'gpu.topology/allow-host-ipc: "true"'
         ),
     )
+
+
+def test_keys_like_ours_are_hints_that_change_no_verdict() -> None:
+    namespace = Namespace("team-a", ALL_ALLOWED.labels | {"gpu.topology/policy": "spread"})
+    report = told(injected(pod(annotations={"gpu.topology-profile": "node-peers"})), namespace)
+    assert said(report, "keys") == (
+        "hint",
+        "the annotation gpu.topology-profile has no effect here; did you mean the annotation gpu.topology/profile?",
+    )
+    assert said(report, "namespace-keys") == (
+        "hint",
+        f"namespace team-a: {LABEL_OF_AN_OPTION}",
+    )
+    plain = told(injected(pod()))
+    assert (report.reach, report.conclusion) == (plain.reach, plain.conclusion)
+    assert not [found for found in plain.findings if found.condition in ("keys", "namespace-keys")]
+
+
+def test_an_unknown_annotation_is_a_hint_with_what_was_meant() -> None:
+    found = finding(told(injected(pod(annotations={"gpu.topology/profil": "pod-peers"}))), "keys")
+    assert (found.verdict, found.code) == ("hint", "GT118")
+    assert found.evidence == "unknown annotation gpu.topology/profil; did you mean gpu.topology/profile?"
+
+
+NODE_PEERS = pod(annotations={"gpu.topology/profile": "node-peers", "gpu.topology/group": "a"})
+
+
+def test_a_pod_that_does_not_exist_because_a_label_is_missing_is_refused_once() -> None:
+    report = told(NODE_PEERS, TEAM_A)
+    assert [(each.condition, str(each.verdict)) for each in report.findings] == [
+        ("opted-in", "holds"),
+        ("injected", "not-needed"),
+        ("prepared", "fails"),
+    ]
+    found = finding(report, "prepared")
+    assert (found.code, found.stops) == ("GT158", True)
+    assert found.evidence == (
+        "the webhook would refuse the pod: GT124: pod team-a/train: it needs hostIPC; it needs hostPID; profile "
+        "node-peers shows it every GPU of the node. Namespace team-a is not allowed that"
+    )
+    assert found.remedy == (
+        'An administrator can set its labels gpu.topology/allow-host-ipc: "true", gpu.topology/allow-host-pid: "true", '
+        'gpu.topology/allow-node-gpus: "true"'
+    )
+    assert (report.reach, report.conclusion) == (
+        "none",
+        "The webhook refuses this pod, so it is not created: prepared.",
+    )
+
+
+def test_with_the_labels_or_once_it_exists_its_conditions_are_judged() -> None:
+    allowed = told(NODE_PEERS, ALL_ALLOWED)
+    assert said(allowed, "prepared")[0] == "not-needed"
+    assert said(allowed, "shared-memory")[0] == "fails"
+    existing = told(NODE_PEERS | {"metadata": NODE_PEERS["metadata"] | {"uid": "u"}}, TEAM_A)
+    assert said(existing, "prepared")[0] == "fails"
+    assert said(existing, "shared-memory")[0] == "fails"
+    assert existing.reach == "some"

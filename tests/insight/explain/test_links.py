@@ -244,7 +244,14 @@ def test_links_that_hami_does_not_tell_are_not_said_to_be_missing() -> None:
     doubt = (
         "how GPU0 GPU1 of node h20-node-1 are linked is not known: HAMi published no pair scores, so links are unknown."
     )
-    assert said(report, "links") == ("unknown", doubt)
+    without_agent = (
+        "how GPU0 GPU1 of node h20-node-1 are linked is not known: no agent has published the topology of the node, "
+        "and HAMi's annotations do not tell the links"
+    )
+    assert said(report, "links") == ("unknown", without_agent)
+    assert finding(report, "links").remedy == (
+        "Run the agent on the node, or give its topology with --topology or --state"
+    )
     assert said(report, "requirements") == ("unknown", doubt)
     assert report.reach == "unknown"
     assert "NCCL uses no NVLink" not in report.conclusion

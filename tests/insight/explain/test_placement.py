@@ -24,7 +24,7 @@ NODE = "h20-node-1"
 PAIR = (H20[0], H20[1])
 CREATED = "2026-11-22T12:00:00Z"
 AT = datetime(2026, 11, 22, 12, 5, tzinfo=UTC)
-ALIVE = PlannerSigns(is_alive=True, said="Lease gpu/gpu-topology-place is held by planner-0")
+ALIVE = PlannerSigns(is_alive=True, said="Lease gpu/gpu-topology-place is held by planner-0 and was renewed 3 s ago")
 GONE = PlannerSigns(is_alive=False, said="Lease gpu/gpu-topology-place was renewed 10 minutes ago")
 UNREAD = PlannerSigns(problem="get Lease gpu/gpu-topology-place: you may not (403)")
 PLACED = (
@@ -104,7 +104,9 @@ def test_a_waiting_pod_repeats_what_the_planner_says_with_what_to_do() -> None:
         f"the pod waits behind the scheduling gate {GATE} for 5 minutes: "
         "no node has 2 free cards for the pod: a is full"
     )
-    assert one.remedy == "Wait until cards are given back, ask for fewer, or set gpu.topology/on-violation: warn"
+    assert one.remedy == (
+        "Wait until cards are given back, ask for fewer, or have a node uncordoned that the message names"
+    )
 
 
 def test_from_a_file_it_says_since_when_the_pod_waits() -> None:
@@ -132,6 +134,13 @@ def test_a_condition_that_the_planner_cannot_have_written_says_nothing(message: 
     assert (one.verdict, one.code) == ("unknown", "GT641")
     assert "the planner has not said why yet" in one.evidence
     assert found(prepared()).code == "GT641"
+
+
+def test_without_a_reason_yet_the_lease_of_the_planner_is_told() -> None:
+    gate = f"the pod waits behind the scheduling gate {GATE} for 5 minutes, and the planner has not said why yet"
+    assert found(prepared()).evidence == f"{gate}: {ALIVE.said}"
+    assert "the Deployment gpu-topology-place has no running pod" in found(prepared()).remedy
+    assert found(prepared(), PlannerSigns()).evidence == gate
 
 
 def test_a_long_condition_is_cut_and_escaped() -> None:

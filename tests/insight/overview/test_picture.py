@@ -228,6 +228,14 @@ def test_another_init_container_verifies_nothing() -> None:
     assert pod_of(seen(cluster), "pair").verified is Verified.UNKNOWN
 
 
+GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "message": "Scheduling is blocked due to non-empty scheduling gates.",
+}
+"""What the API server says of a pod with gates, and what stays until the scheduler has looked at the pod."""
+
+
 @pytest.mark.parametrize(
     ("gates", "conditions", "expected"),
     [
@@ -239,6 +247,8 @@ def test_another_init_container_verifies_nothing() -> None:
         ),
         (["other/gate"], [], "its scheduling gate other/gate"),
         ([], [], "the scheduler"),
+        ([], [GATED | {"reason": "SchedulingGated"}], "the scheduler"),
+        ([], [GATED | {"reason": "Unschedulable"}], f"the scheduler: {GATED['message'].rstrip('.')}"),
         (
             [],
             [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes\x1b[31m are available."}],

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, kept_claim, kept_slice, kept_template
-from webhook.cluster.redaction.parts import kept_annotations, only, part, parts, texts, words
+from webhook.cluster.redaction.parts import kept_annotations, keys_like_ours, only, part, parts, texts, words
 from webhook.cluster.redaction.pod import kept_pod
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.traffic.document import parse_traffic
@@ -65,8 +65,10 @@ def _metadata(document: Mapping[str, Any], *, labels: Collection[str] | None = (
 
 
 def _namespace(document: Mapping[str, Any]) -> Object:
+    found = part(document, "metadata")
     metadata = _metadata(document, labels=_NAMESPACE_LABELS)
-    return {"metadata": metadata | {"annotations": kept_annotations(part(document, "metadata"))}}
+    labels = metadata.get("labels", {}) | keys_like_ours(texts(found, "labels"))
+    return {"metadata": metadata | {"labels": labels, "annotations": kept_annotations(found)}}
 
 
 def _node(document: Mapping[str, Any]) -> Object:

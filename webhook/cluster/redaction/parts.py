@@ -52,11 +52,16 @@ def is_kept_variable(name: str) -> bool:
 
 def kept_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
     """Keep the judged annotations. Those that hold variables follow the rule of variables in containers."""
-    return {
+    return keys_like_ours(texts(metadata, "annotations")) | {
         key: REDACTED if _is_other_variable(key) else value
         for key, value in texts(metadata, "annotations").items()
         if key.startswith(_ANNOTATIONS) or key in _OTHER_ANNOTATIONS
     }
+
+
+def keys_like_ours(members: Mapping[str, str]) -> dict[str, str]:
+    """Keep the keys whose authors may have meant one of ours; their values are not kept."""
+    return {key: REDACTED for key in members if key.startswith(names.LIKE_PREFIX) and not key.startswith(names.PREFIX)}
 
 
 def _is_other_variable(key: str) -> bool:

@@ -5,7 +5,15 @@ from typing import Any
 
 import msgspec
 
-from webhook.cluster.redaction.parts import REDACTED, is_kept_variable, kept_annotations, part, parts, texts
+from webhook.cluster.redaction.parts import (
+    REDACTED,
+    is_kept_variable,
+    kept_annotations,
+    keys_like_ours,
+    part,
+    parts,
+    texts,
+)
 from webhook.decisions.request.command_text import assigned_lists
 from webhook.objects.pod import Container, MalformedPod
 from webhook.words import names
@@ -50,8 +58,9 @@ def kept_pod(document: Mapping[str, Any]) -> Object:
 def _metadata(document: Mapping[str, Any]) -> Object:
     found = part(document, "metadata")
     metadata: Object = {key: found[key] for key in _METADATA if isinstance(found.get(key), str)}
-    labels = {
-        key: value for key, value in texts(found, "labels").items() if key.startswith(_LABELS) or key in _OTHER_LABELS
+    given = texts(found, "labels")
+    labels = keys_like_ours(given) | {
+        key: value for key, value in given.items() if key.startswith(_LABELS) or key in _OTHER_LABELS
     }
     annotations = kept_annotations(found)
     owners = [

@@ -19,6 +19,7 @@ from webhook.decisions.request.claims import claim_view
 from webhook.decisions.request.observe_profile import observed_profile
 from webhook.decisions.request.resources import read_requests
 from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, skip_reason
+from webhook.decisions.stray_keys import stray_keys
 from webhook.objects.claims import ClaimSpec
 from webhook.objects.pod import Namespace, Pod
 from webhook.objects.references import referred_annotations
@@ -90,6 +91,8 @@ def _skip(skip: Skip, pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Ou
     is removed.
     """
     warnings = [fit(skip.warning)] if skip.warning else []
+    if skip.reason is Reason.NOT_REQUESTED:
+        warnings += fit_all([str(message) for message in stray_keys(pod)])
     if not namespace.injection_enabled or not ((outputs := brought_outputs(pod)) or is_touched(pod)):
         return Outcome(kind=Kind.SKIP, reason=skip.reason, warnings=warnings)
     patch = PodPatch(pod, Budget(policy.limits, f"pod {namespace.name}/{pod.display_name}"))

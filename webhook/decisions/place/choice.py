@@ -9,6 +9,8 @@ from operator import attrgetter
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.world import PlaceNode, Stock, World
+from webhook.decisions.resolve.node import KnownNode, Origin
+from webhook.hardware.topology.model import HAMI
 from webhook.hardware.topology.planning.fleet import Build, Grade
 from webhook.hardware.topology.selection.choice import Choice
 from webhook.hardware.topology.selection.request import Constraint, Constraints
@@ -34,6 +36,15 @@ class Chosen:
     def uuids(self) -> tuple[str, ...]:
         """The UUIDs of the cards, in the order of their indices."""
         return tuple(self.node.uuids[index] for index in self.choice.gpus)
+
+    @property
+    def has_known_links(self) -> bool:
+        """Whether the topology of the node tells how the cards are linked. HAMi's annotations may not."""
+        topology = self.node.topology
+        if topology is None:
+            return False
+        origin = Origin.HAMI if topology.source == HAMI else Origin.AGENT
+        return not KnownNode(topology, origin=origin).doubt(self.choice.chosen)
 
     @property
     def share(self) -> float:
@@ -119,6 +130,11 @@ class Chooser:
         if pod.unbound is None:
             return "has it already"
         return node.refusal(pod.unbound.needs) or node.shortage(pod, self._not_counted)
+
+    def is_only_cordoned(self, node: PlaceNode, pod: PodRecord) -> bool:
+        """Returns whether the pod could run on the node if it were not cordoned."""
+        needs = pod.unbound.needs if pod.unbound else None
+        return needs is not None and node.is_only_cordoned(needs) and not node.shortage(pod, self._not_counted)
 
     def ideal(self, pod: PodRecord, asked: CardsAsked) -> Grade | None:
         """Returns the best class and bandwidth of a set if all cards were free; None if no node has enough cards."""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from webhook.decisions.place.card_request import CardsAsked
-from webhook.decisions.place.choice import Chooser
+from webhook.decisions.place.choice import Chooser, rank_of
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.world import PlaceNode, World
 from webhook.hardware.topology.selection.request import Constraint
@@ -25,6 +25,20 @@ def free_cards(world: World, chooser: Chooser, pod: PodRecord) -> str:
     nodes.sort(key=lambda entry: (-len(entry[1]), entry[0].name))
     said = [f"{node.name} has {', '.join(free)}" if free else f"{node.name} is full" for node, free in nodes[:NAMED]]
     return _list(said, len(nodes))
+
+
+def cordoned_nodes(world: World, chooser: Chooser, pod: PodRecord, asked: CardsAsked) -> str:
+    """Returns the cordoned nodes whose free cards meet what a pod asks for, in a clause; empty if there are none."""
+    found = []
+    for node in world.known_nodes():
+        if not chooser.is_only_cordoned(node, pod):
+            continue
+        stock = world.free_of(node.name)
+        ranked = rank_of(stock, asked) if stock else None
+        if stock and ranked and not ranked.choice.unmet:
+            found.append((-len(stock.free), node.name))
+    said = [f"{node} ({counted(-free, 'free card')})" for free, node in sorted(found)[:NAMED]]
+    return f"cordoned, and would do: {_list(said, len(found))}" if said else ""
 
 
 def closed_nodes(world: World, chooser: Chooser, pod: PodRecord) -> str:

@@ -142,7 +142,7 @@ class WaitingPods:
     ) -> Iterator[Write]:
         scene, count = self._scene, sum(member.asked.cards.count for member in members)
         if not asked.waits and waited >= max(scene.settings.full_seconds, asked.wait):
-            free = scene.free_cards(pod)
+            free = scene.free_cards(pod, asked.cards)
             message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
             for member in members:
                 yield _released(member.pod, PlaceReason.RELEASED, message, waited)
@@ -153,7 +153,7 @@ class WaitingPods:
                 group=pod.group.partition("=")[2],
                 count=count,
                 wanted=evidence.wanted(asked.cards),
-                evidence=scene.free_cards(pod),
+                evidence=scene.free_cards(pod, asked.cards),
             )
             yield from self._wait(pod, PlaceReason.NO_FREE_CARDS, message, waited, this)
         else:
@@ -225,13 +225,15 @@ class WaitingPods:
         """Yields the write for a pod without enough free cards on any node on which it can run."""
         scene, count = self._scene, asked.cards.count
         if not asked.waits and waited >= max(scene.settings.full_seconds, asked.wait):
-            free = scene.free_cards(pod)
+            free = scene.free_cards(pod, asked.cards)
             message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
             yield _released(pod, PlaceReason.RELEASED, message, waited)
             return
         reason = this.once_for(scene.world, "shortage", pod, asked.cards, lambda: self._shortage(pod, count))
         if self._may_tell(pod, reason, this):
-            message = this.once_for(scene.world, "said", pod, asked.cards, lambda: self._said_of(pod, reason, count))
+            message = this.once_for(
+                scene.world, "said", pod, asked.cards, lambda: self._said_of(pod, reason, asked.cards)
+            )
             yield from self._wait(pod, reason, message, waited, this)
         else:
             this.count(reason, waited)
@@ -244,16 +246,20 @@ class WaitingPods:
         runs = any(not chooser.refusal(node, pod) for node in world.known_nodes())
         return PlaceReason.NO_FREE_CARDS if runs else PlaceReason.NO_NODE
 
-    def _said_of(self, pod: PodRecord, reason: PlaceReason, count: int) -> Message:
-        world, chooser = self._scene.world, self._scene.chooser
+    def _said_of(self, pod: PodRecord, reason: PlaceReason, cards: CardsAsked) -> Message:
+        world, chooser, count = self._scene.world, self._scene.chooser, cards.count
         if reason is PlaceReason.NEVER_FITS:
             return said.NEVER_FITS.say(count=count, most=evidence.most_cards(world))
         if reason is PlaceReason.NO_NODE:
-            return said.NO_NODE.say(evidence=evidence.closed_nodes(world, chooser, pod))
-        return said.NO_FREE_CARDS.say(count=count, evidence=self._scene.free_cards(pod))
+            closed, cordoned = (
+                evidence.closed_nodes(world, chooser, pod),
+                evidence.cordoned_nodes(world, chooser, pod, cards),
+            )
+            return said.NO_NODE.say(evidence="; ".join(part for part in (closed, cordoned) if part))
+        return said.NO_FREE_CARDS.say(count=count, evidence=self._scene.free_cards(pod, cards))
 
     def _no_such_set(self, pod: PodRecord, asked: Asked) -> Message:
-        free = self._scene.free_cards(pod)
+        free = self._scene.free_cards(pod, asked.cards)
         return said.NO_SUCH_SET.say(count=asked.cards.count, wanted=evidence.wanted(asked.cards), evidence=free)
 
     def _better(self, pod: PodRecord, asked: Asked, chosen: Chosen, this: Round) -> Message | None:

@@ -9,6 +9,8 @@ from webhook.words.nesting import decode
 
 MOST_CHARACTERS = 32 * 1024
 MOST_CARDS = 256
+UNKNOWN_LINK = "unknown"
+"""The link class of a set whose links the node does not tell; its bandwidth is then written as 0."""
 
 
 class CardsHeld(msgspec.Struct, frozen=True, rename="camel"):
@@ -35,9 +37,9 @@ class Placed(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     cards: tuple[str, ...]
     """The UUIDs of the cards, in the order of their indices on the node."""
     link: str
-    """The link class of the set."""
+    """The link class of the set; ``unknown``: the node does not tell its links."""
     bandwidth: float
-    """The bandwidth of the weakest pair of the set, in GB/s per direction; 0 for a single card."""
+    """The bandwidth of the weakest pair of the set, in GB/s per direction; 0 for a single card, or unknown."""
     share: float
     """The ring bandwidth as a share of what the best set of this size has on such a node if all is free: 0 to 1."""
     attempt: int
@@ -53,6 +55,13 @@ class Placed(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 _DECODER = msgspec.json.Decoder(Placed)
+
+
+def link_text(placed: Placed) -> str:
+    """Returns link class and bandwidth of a choice in words; the bandwidth only of several cards with known links."""
+    if placed.link == UNKNOWN_LINK:
+        return "links not known"
+    return f"{placed.link}, {placed.bandwidth:g} GB/s" if len(placed.cards) > 1 else placed.link
 
 
 def format_placed(placed: Placed) -> str:

@@ -119,7 +119,7 @@ class FollowedPods:
             message = said.TRIED_OFTEN.say(attempts=placed.attempt)
             yield changed_write(pod, PlaceReason.GIVEN_UP, message, release(pod), result="given-up", waited=waited)
         else:
-            free = scene.free_cards(pod)
+            free = scene.free_cards(pod, asked.cards)
             message = said.PIN_WITHOUT_CARDS.say(evidence=free)
             scene.memory.rested[pod.uid] = this.now
             yield changed_write(pod, PlaceReason.CARDS_LOST, message, rest(pod), result="refused", waited=waited)

@@ -15,7 +15,7 @@ from webhook.decisions.place.choice import LOOKS, Chooser, Chosen
 from webhook.decisions.place.later_pods import HeldForLater
 from webhook.decisions.place.memory import Intents, Memory
 from webhook.decisions.place.pins import written_pin
-from webhook.decisions.place.placed_annotation import Later, Placed, fitted
+from webhook.decisions.place.placed_annotation import UNKNOWN_LINK, Later, Placed, fitted
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.scheduling import NodeNeeds
@@ -90,10 +90,12 @@ class Scene:
         hosts = [node.host_name for node in (chosen.node, *islice(others, SAMPLED_FROM - 1))]
         return [host for host in hosts if host] if hosts[0] else []
 
-    def free_cards(self, pod: PodRecord) -> str:
-        """Returns the free cards of the nodes on which a pod can run, and how many cards are held for later pods."""
+    def free_cards(self, pod: PodRecord, asked: CardsAsked) -> str:
+        """Returns the free cards of the nodes on which a pod can run, those held for later pods, and cordoned nodes."""
         free, held = evidence.free_cards(self.world, self.chooser, pod), self.later.cards
-        return f"{free}; cards held for pods of groups that come later: {held}" if held else free
+        cordoned = evidence.cordoned_nodes(self.world, self.chooser, pod, asked)
+        of_later = f"cards held for pods of groups that come later: {held}" if held else ""
+        return "; ".join(part for part in (free, of_later, cordoned) if part)
 
     def asked(self, pod: PodRecord) -> Asked:
         """Reads what a pod without a node asks of its cards.
@@ -206,13 +208,13 @@ class Round:
             refused: The nodes that the scheduler refused before.
             later: The cards held for other pods of the group; fewer sets where the annotation has no room for all.
         """
-        gpu_set = chosen.choice.chosen
+        gpu_set, is_known = chosen.choice.chosen, chosen.has_known_links
         placed = Placed(
             node=chosen.node.name,
             cards=chosen.uuids,
-            link=gpu_set.link,
-            bandwidth=round(gpu_set.bandwidth, 1),
-            share=round(chosen.share, 3),
+            link=gpu_set.link if is_known else UNKNOWN_LINK,
+            bandwidth=round(gpu_set.bandwidth, 1) if is_known else 0.0,
+            share=round(chosen.share, 3) if is_known else 1.0,
             attempt=attempt,
             at=format_timestamp(self.at),
             gave_up=tuple(unmet.evidence for unmet in chosen.choice.unmet),

@@ -97,6 +97,11 @@ class NodeNeeds:
             return "is not selected by the node affinity"
         return ""
 
+    def refusal_if_uncordoned(self, name: str, labels: Mapping[str, str], taints: tuple[Taint, ...]) -> str:
+        """Returns why the pod might not run on such a node if the node were not cordoned; empty if it might."""
+        others = tuple(taint for taint in taints if taint.key != _UNSCHEDULABLE.key)
+        return self.refusal(name, labels, others, unschedulable=False)
+
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 ANY_NODE = NodeNeeds({}, None, ())

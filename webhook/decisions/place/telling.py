@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from webhook.decisions.place.choice import Chosen
 from webhook.decisions.place.pin_patches import let_go, pin
-from webhook.decisions.place.placed_annotation import Placed
+from webhook.decisions.place.placed_annotation import Placed, link_text
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.writes import PodCondition, Write
@@ -36,8 +36,7 @@ def chosen_write(  # noqa: PLR0913 - what there is to say
         narrowed: Host names of the only nodes that the scheduler may look at from now on; empty: all.
     """
     cards = ", ".join(f"GPU{index}" for index in chosen.choice.gpus)
-    link = f"{placed.link}, {placed.bandwidth:g} GB/s" if len(placed.cards) > 1 else placed.link
-    message = _chosen(placed, cards, link)
+    message = _chosen(placed, cards, link_text(placed))
     return Write(
         namespace=pod.namespace,
         name=pod.name,
@@ -48,7 +47,7 @@ def chosen_write(  # noqa: PLR0913 - what there is to say
         if refused
         else PodEvent(PlaceReason.PINNED, message.advice, is_warning=False),
         result="pinned" if placed.attempt == 1 else "repinned",
-        link=placed.link,
+        link=chosen.choice.chosen.link,
         given_up=chosen.given_up,
         log={
             **_log(PlaceReason.PINNED, message, waited),

@@ -81,6 +81,13 @@ class PlaceNode:
             self._refusals[needs] = found
         return found
 
+    def is_only_cordoned(self, needs: NodeNeeds) -> bool:
+        """Returns whether nothing but a cordon keeps a pod from the node, regardless of the pods that run there."""
+        record = self.record
+        if record is None or not record.is_cordoned or not self.refusal(needs):
+            return False
+        return not needs.refusal_if_uncordoned(self.name, record.labels, record.taints)
+
     def shortage(self, pod: PodRecord, not_counted: frozenset[str]) -> str:
         """Returns which resource is too scarce for a pod, in a clause about the node; empty if there is room.
 

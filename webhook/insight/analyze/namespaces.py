@@ -1,11 +1,12 @@
-"""Findings about namespaces: options that they are not allowed, and labels without effect."""
+"""Findings about namespaces: options that they are not allowed, and labels and annotations without effect."""
 
 from collections.abc import Iterator
 
 from webhook.cluster.snapshot.model import Snapshot
 from webhook.decisions.admit.permissions import HOST_NAMESPACE_LABELS
 from webhook.decisions.options import Options, resolve_options
-from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, warning
+from webhook.decisions.stray_keys import stray_keys_of_namespace
+from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, hint, warning
 from webhook.objects.pod import Namespace, Pod
 from webhook.words import names
 from webhook.words.catalogue.cluster_findings import (
@@ -28,6 +29,8 @@ def namespaces(snapshot: Snapshot) -> Iterator[Diagnosis]:
     for namespace in snapshot.namespaces.values():
         holder = Holder("Namespace", "", namespace.name)
         yield from _labels(namespace, holder)
+        for message in stray_keys_of_namespace(namespace):
+            yield hint(holder, message)
         if namespace.injection_enabled:
             yield from _options(snapshot, namespace, holder)
 

@@ -14,7 +14,7 @@ from webhook.insight.explain.cards import WHOLE_CARDS
 from webhook.insight.explain.control import CONTROL
 from webhook.insight.explain.findings import Finding, Judgement, Nvlink, Reach, Report, Verdict
 from webhook.insight.explain.links import BANDWIDTH, LINKS
-from webhook.insight.explain.opt_in import INJECTED, OPTED_IN, PREPARED
+from webhook.insight.explain.opt_in import INJECTED, NAMESPACE_KEYS, OPTED_IN, PREPARED
 from webhook.insight.explain.pods import PodReports
 from webhook.objects.pod import MalformedPod, Pod
 from webhook.words import names
@@ -165,8 +165,11 @@ def _owner(pod: Pod) -> str:
 def _is_idle(finding: Finding, report: Report) -> bool:
     """Returns whether a finding is normal for the state of the pod, or only follows from another finding.
 
-    A pod without a node has no GPUs yet. A pod with slices loses no links. Problems of claims have their own findings.
+    A pod without a node has no GPUs yet. A pod with slices loses no links. Problems of claims and of namespaces have
+    their own findings.
     """
+    if finding.condition == NAMESPACE_KEYS:
+        return True
     loses_nothing = report.reach is Reach.NOTHING_TO_JOIN
     if finding.verdict is Verdict.UNKNOWN:
         is_said_of_claims = any(each.code == SEE_RESOURCE_CLAIMS.code for each in report.findings)

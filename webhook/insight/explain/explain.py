@@ -14,7 +14,7 @@ from webhook.insight.explain.findings import Finding, Group, Reach, Report, Verd
 from webhook.insight.explain.links import ALLOCATION, LINKS, links
 from webhook.insight.explain.measurements import measured
 from webhook.insight.explain.nvlink import PREPARATION, judge
-from webhook.insight.explain.opt_in import opting
+from webhook.insight.explain.opt_in import PREPARED, opting, refusal_of_new_pod
 from webhook.insight.explain.peers import peers
 from webhook.insight.explain.placement import placement
 from webhook.insight.explain.reviews import REVIEWED
@@ -64,6 +64,9 @@ def explain(evidence: Evidence) -> Report:
 
 def _groups(examined: ExaminedPod) -> Iterator[Group]:
     speaking = (opting, cards, links) if examined.requests.mig else (opting, claims)
+    if refusal_of_new_pod(examined):
+        yield Group(_GROUPS[0][0], tuple(opting(examined)))
+        return
     for title, conditions, for_links in _GROUPS:
         if not examined.gpu_containers and conditions not in speaking:
             continue
@@ -85,6 +88,8 @@ def _harmless(finding: Finding) -> Finding:
 def _reach(examined: ExaminedPod, findings: list[Finding]) -> Reach:
     if examined.requests_problem:
         return Reach.UNKNOWN
+    if refusal_of_new_pod(examined):
+        return Reach.NONE
     if examined.alone or not (examined.gpu_containers or examined.requests.mig or examined.claims):
         return Reach.NOTHING_TO_JOIN
     failing = [finding for finding in findings if finding.fails and finding.condition not in PREPARATION]
@@ -101,6 +106,8 @@ def _reach(examined: ExaminedPod, findings: list[Finding]) -> Reach:
 
 def _conclusion(examined: ExaminedPod, reach: Reach, findings: list[Finding]) -> str:
     """Returns the conclusion, which says only what follows from the findings."""
+    if refusal_of_new_pod(examined):
+        return f"The webhook refuses this pod, so it is not created: {PREPARED}."
     failing = [finding for finding in findings if finding.fails and finding.condition not in PREPARATION]
     reasons = listed(dict.fromkeys(finding.condition for finding in failing))
     unprepared = "The webhook did not prepare this pod. " if not examined.injected else ""

@@ -209,8 +209,24 @@ def _linked_at_binding(examined: ExaminedPod) -> Finding:
 
 
 def _doubt(examined: ExaminedPod, doubt: str) -> Message:
-    """Returns why links are not known, with a remedy."""
-    return (LINKS_NOT_READ if examined.evidence.reading.node_problem else LINKS_NOT_KNOWN).say(doubt=doubt)
+    """Returns why links are not known, with a remedy.
+
+    HAMi's annotations tell the links only where its chart is set up so. The first cause is that no agent has published
+    a topology.
+    """
+    reading, sources = examined.evidence.reading, examined.evidence.sources
+    if reading.node_problem:
+        return LINKS_NOT_READ.say(doubt=doubt)
+    is_of_hami = examined.resolution is not None and examined.resolution.node.origin is Origin.HAMI
+    if is_of_hami and sources.published is None and not reading.node_teller:
+        doubt = _without_agent(doubt)
+    return LINKS_NOT_KNOWN.say(doubt=doubt)
+
+
+def _without_agent(doubt: str) -> str:
+    """Returns the sentence with the missing topology of the agent as the cause."""
+    what = doubt.partition(": ")[0]
+    return f"{what}: no agent has published the topology of the node, and HAMi's annotations do not tell the links"
 
 
 def _joined(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet, members: Sequence[Gpu]) -> Finding:

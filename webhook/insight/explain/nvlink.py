@@ -28,6 +28,8 @@ An author can do by hand what the webhook does, and the values that the webhook 
 their own. Other conditions judge the cards, so the way in which they were chosen does not matter.
 """
 
+_STOPS_THE_POD = frozenset({START, PREPARED})
+"""Conditions without which there is no pod that runs: its start failed, or admission refuses it."""
 _NUMBERED = {word: str(word) for word in Nvlink} | {Nvlink.NOTHING_TO_JOIN: "nothing to join"}
 
 
@@ -44,7 +46,7 @@ def judge(examined: ExaminedPod, reach: Reach, findings: Sequence[Finding]) -> J
     """
     deciding = [finding for finding in findings if finding.condition not in PREPARATION]
     failing = [finding for finding in deciding if finding.fails]
-    stopped = next((finding for finding in failing if finding.condition == START and finding.stops), None)
+    stopped = next((finding for finding in findings if finding.condition in _STOPS_THE_POD and finding.stops), None)
     if stopped:
         return _decided(Nvlink.NO, stopped)
     if reach is Reach.NOTHING_TO_JOIN:

@@ -11,8 +11,9 @@ from webhook.decisions.admit.permissions import check_permissions
 from webhook.decisions.admit.trial import StepTrial
 from webhook.decisions.options import is_output
 from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, skip_reason
+from webhook.decisions.stray_keys import stray_keys, stray_keys_of_namespace, unknown_annotations
 from webhook.insight.explain.examination import ExaminedPod
-from webhook.insight.explain.findings import Finding, Verdict, fails, holds, not_needed, unknown
+from webhook.insight.explain.findings import Finding, Verdict, fails, hint, holds, not_needed, unknown
 from webhook.objects.pod import Namespace
 from webhook.words import names
 from webhook.words.catalogue.entry import Message
@@ -37,6 +38,7 @@ from webhook.words.patch import Operation
 from webhook.words.printable import fitted, printable
 
 OPTED_IN, INJECTED, PREPARED = "opted-in", "injected", "prepared"
+KEYS, NAMESPACE_KEYS = "keys", "namespace-keys"
 
 NEEDED = (
     "whole-cards",
@@ -59,14 +61,52 @@ _OWN_REASONS = (Reason.OPTED_OUT, Reason.VGPU_SLICE)
 
 
 def opting(examined: ExaminedPod) -> Iterator[Finding]:
-    """Yields the conditions ``opted-in``, ``injected`` and ``prepared``."""
+    """Yields the conditions ``opted-in``, ``injected`` and ``prepared``, and hints at keys without effect."""
     if not examined.gpu_containers and not examined.requests_problem:
         yield from _left_alone(examined)
         return
     taken = _opted_in(examined)
     yield taken
-    yield _injected(examined, taken)
-    yield _prepared(examined)
+    refused = refusal_of_new_pod(examined)
+    if refused:
+        yield not_needed(INJECTED, "the pod does not exist")
+        yield fails(PREPARED, refused, stops=True)
+    else:
+        yield _injected(examined, taken)
+        yield _prepared(examined)
+    yield from _stray_keys(examined)
+
+
+def refusal_of_new_pod(examined: ExaminedPod) -> Message | None:
+    """Returns why admission refuses a pod that is not created yet: one of a template or a file. None: it does not.
+
+    While it is refused there is no such pod, so its other conditions have nothing to judge.
+    """
+    metadata = examined.evidence.pod.metadata
+    if (metadata and metadata.uid) or examined.injected or examined.actual.subject is None:
+        return None
+    if examined.options.profile is Profile.OBSERVE:
+        return None
+    lacking = _lacking_permission(examined)
+    if lacking:
+        refusals = [str(lacking), *_refusals(examined)]
+        return Message(WOULD_BE_REFUSED.code, WOULD_BE_REFUSED.say(refusal="; ".join(refusals)).text, lacking.fix)
+    return None
+
+
+def _refusals(examined: ExaminedPod) -> list[str]:
+    """Returns why steps of admission refuse the pod."""
+    return list(dict.fromkeys(step.refusal for step in examined.actual.steps.values() if step.refusal))
+
+
+def _stray_keys(examined: ExaminedPod) -> Iterator[Finding]:
+    """Yields a hint for each annotation and label that looks like ours and has no effect."""
+    pod, namespace = examined.evidence.pod, examined.evidence.namespace
+    for message in (*unknown_annotations(examined.options.unknown), *stray_keys(pod)):
+        yield hint(KEYS, message)
+    for message in stray_keys_of_namespace(namespace):
+        said = Message(message.code, f"namespace {namespace.name}: {message.text}", message.fix)
+        yield hint(NAMESPACE_KEYS, said)
 
 
 def _left_alone(examined: ExaminedPod) -> Iterator[Finding]:
@@ -225,9 +265,10 @@ def _prepared(examined: ExaminedPod) -> Finding:
     if examined.requests.mig:
         return not_needed(PREPARED, f"the webhook would leave it as it is: {ENTRIES[Reason.MIG_REQUEST].text}")
     is_watched = examined.options.profile is Profile.OBSERVE
-    refusals = [*_permissions(examined), *(step.refusal for step in admission.steps.values() if step.refusal)]
+    lacking = _lacking_permission(examined)
+    refusals = [*([lacking.advice] if lacking else []), *_refusals(examined)]
     if refusals:
-        said = "; ".join(dict.fromkeys(refusals))
+        said = "; ".join(refusals)
         if is_watched:
             return not_needed(PREPARED, f"{_WATCHED} {admission.profile} would refuse it: {said}")
         return fails(PREPARED, WOULD_BE_REFUSED.say(refusal=said))
@@ -238,14 +279,16 @@ def _prepared(examined: ExaminedPod) -> Finding:
     return not_needed(PREPARED, f"the webhook would {does}")
 
 
-def _permissions(examined: ExaminedPod) -> Iterator[str]:
+def _lacking_permission(examined: ExaminedPod) -> Message | None:
+    """Returns what the namespace does not allow the pod, with the labels that allow it."""
     subject = examined.actual.subject
     if subject is None or not examined.evidence.namespace.known:
-        return
+        return None
     try:
         check_permissions(subject)
     except Refused as refused:
-        yield refused.message
+        return refused.found
+    return None
 
 
 def _still_prepared(examined: ExaminedPod) -> Finding:

@@ -7,7 +7,7 @@ import msgspec
 
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.decisions.allocation.reader import read_allocation
-from webhook.decisions.place.placed_annotation import Later, Placed, read_placed
+from webhook.decisions.place.placed_annotation import Later, Placed, link_text, read_placed
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.request.placement import PodToPlace, not_waiting, unplaced
 from webhook.insight.explain.examination import ExaminedPod
@@ -76,7 +76,7 @@ def _behind_the_gate(examined: ExaminedPod, placed: Placed | None) -> Finding:
     if placed and _pins(placed, examined):
         said = found.HOLDS_ITS_CARDS.say(since=since, chosen=_chosen(examined, placed))
     elif said is None:
-        said = found.NO_REASON_YET.say(since=since)
+        said = found.NO_REASON_YET.say(since=since, lease=f": {planner.said}" if planner.said else "")
     else:
         text = f"the pod waits behind the scheduling gate {names.PLACE_GATE}{since}: {said.text}"
         said = Message(said.code, text, said.fix)
@@ -211,7 +211,7 @@ def _pins(placed: Placed, examined: ExaminedPod) -> bool:
 
 def _chosen(examined: ExaminedPod, placed: Placed) -> str:
     """Returns the choice in words, such as ``GPU0 and GPU1 of node a (NVLink, 240 GB/s)``."""
-    link = f" ({fitted(placed.link)}, {placed.bandwidth:g} GB/s)" if len(placed.cards) > 1 else ""
+    link = f" ({fitted(link_text(placed))})" if len(placed.cards) > 1 else ""
     attempt = f", choice {placed.attempt}" if placed.attempt > 1 else ""
     return f"{_cards(examined, placed.cards)} of node {fitted(placed.node)}{link}{attempt}"
 

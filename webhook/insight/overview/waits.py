@@ -8,6 +8,8 @@ from webhook.words.printable import fitted
 
 _GATE = f"the planner (gate {names.PLACE_GATE})"
 _SAID_LIMIT = 400
+_GATED = "SchedulingGated"
+"""The reason of the condition ``PodScheduled`` while the pod has scheduling gates (k8s.io/api core/v1, types.go)."""
 
 
 def waits_for(known: KnownPod, pod: Pod, planner: PlannerSigns, *, pinned_to: str) -> str:
@@ -44,7 +46,8 @@ def _behind_the_gate(pod: Pod, planner: PlannerSigns, pinned_to: str) -> str:
 
 
 def _unschedulable(condition: PodCondition | None) -> str:
-    if condition is None or condition.status == "True" or not condition.message:
+    """Returns what the scheduler misses. While the pod had gates it said that; here the pod has none any more."""
+    if condition is None or condition.status == "True" or condition.reason == _GATED or not condition.message:
         return ""
     return f"the scheduler: {_clause(condition.message)}"
 

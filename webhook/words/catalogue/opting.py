@@ -316,3 +316,21 @@ RESOURCE_CLAIMS = Entry(
     "a device plugin; or set what NCCL needs yourself",
     "claims.md",
 )
+LABEL_IS_AN_ANNOTATION = Entry(
+    "GT168",
+    "the label {key} has no effect: {key} is read as an annotation only",
+    "Make it an annotation of the same name",
+    _ANNOTATIONS,
+)
+ANNOTATION_IS_A_LABEL = Entry(
+    "GT169",
+    "the annotation {key} has no effect: {key} is read as a label only",
+    "Make it a label of the same name",
+    _NAMESPACES,
+)
+PERHAPS_MEANT_KEY = Entry(
+    "GT170",
+    "the {kind} {key} has no effect here; did you mean the {meant_kind} {meant}?",
+    "Correct the name of the {kind}, if it was meant so",
+    _ANNOTATIONS,
+)

@@ -14,8 +14,9 @@ PLANNER_GONE = Entry(
 )
 NO_REASON_YET = Entry(
     "GT641",
-    "the pod waits behind the scheduling gate gpu.topology/place{since}, and the planner has not said why yet",
-    "Ask again in a minute; then the log of the planner says what keeps it",
+    "the pod waits behind the scheduling gate gpu.topology/place{since}, and the planner has not said why yet{lease}",
+    "Ask again in a minute. If the Lease is not renewed, the Deployment gpu-topology-place has no running pod; "
+    "otherwise the log of its pod says what keeps it",
     "placement.md#what-a-waiting-pod-says",
 )
 HOLDS_ITS_CARDS = Entry(

@@ -3,7 +3,8 @@
 from webhook.words.catalogue.entry import Entry
 
 _PAGE = "placement.md#what-a-waiting-pod-says"
-_FREE = "Wait until cards are given back, ask for fewer, or set gpu.topology/on-violation: warn"
+_FREE = "Wait until cards are given back, ask for fewer, or have a node uncordoned that the message names"
+_UNMET = "Wait until cards are given back, ask for less, set gpu.topology/on-violation: warn, or have a node uncordoned"
 
 CARDS_CHOSEN = Entry("GT620", "node {node}: {cards} ({link})", "", _PAGE)
 CARDS_CHOSEN_AND_HELD = Entry(
@@ -13,7 +14,7 @@ CARDS_CHOSEN_AND_HELD = Entry(
     "placement.md#groups",
 )
 NO_FREE_CARDS = Entry("GT621", "no node has {count} free cards for the pod: {evidence}", _FREE, _PAGE)
-NO_SUCH_SET = Entry("GT622", "no {count} free cards {wanted}: {evidence}", _FREE, _PAGE)
+NO_SUCH_SET = Entry("GT622", "no {count} free cards {wanted}: {evidence}", _UNMET, _PAGE)
 NEVER_FITS = Entry(
     "GT623",
     "the pod asks for {count} cards, no node has more than {most}",
@@ -60,7 +61,7 @@ TRIED_OFTEN = Entry(
 PIN_WITHOUT_CARDS = Entry(
     "GT631",
     "the cards that were chosen are no longer free, and no others meet what the pod requires: {evidence}",
-    _FREE,
+    _UNMET,
     _PAGE,
 )
 OTHER_CARDS = Entry(

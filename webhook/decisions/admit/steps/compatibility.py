@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from webhook.decisions.admit.container import PodContainer
 from webhook.decisions.admit.pod_patch import PodPatch
 from webhook.decisions.admit.subject import Subject
-from webhook.decisions.options import probably_meant
 from webhook.decisions.request.command_text import assigned_lists
 from webhook.decisions.request.demand import required
 from webhook.decisions.request.nvlink_switches import SWITCHES, Matters, Switch, literal
 from webhook.decisions.request.untreated_pods import untreated
 from webhook.decisions.request.users import user_difference, users
+from webhook.decisions.stray_keys import stray_keys, unknown_annotations
 from webhook.words import names
 from webhook.words.catalogue.cards import (
     CARDS_OFFERED_TO_OTHERS,
@@ -19,26 +19,19 @@ from webhook.words.catalogue.cards import (
     PRIVILEGED_SEES_ALL,
 )
 from webhook.words.catalogue.claims import PERHAPS_OF_HAMI
-from webhook.words.catalogue.opting import (
-    COUNT_SERVED_BY_CLAIMS,
-    MORE_UNKNOWN_ANNOTATIONS,
-    PERHAPS_MEANT,
-    UNKNOWN_ANNOTATION,
-)
+from webhook.words.catalogue.opting import COUNT_SERVED_BY_CLAIMS
 from webhook.words.catalogue.peers import USER_OF_IMAGE, USERS_DIFFER
 from webhook.words.catalogue.variables import COMMAND_SETS_LIST
 from webhook.words.choices import Carrier, OnViolation
 from webhook.words.outcome import Reason
-
-_NAMED = 10
-"""The most unknown annotations in warnings: to find the option that was meant takes longer than a whole review."""
 
 PURPOSE = "say what may go wrong"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Warns of the problems of this pod on this cluster."""
-    _unknown_annotations(subject.options.unknown, patch)
+    for message in (*unknown_annotations(subject.options.unknown), *stray_keys(subject.pod)):
+        patch.warn(message)
     _claims(subject, patch)
     _switched_off(subject, patch)
     _sees_all_gpus(subject, patch)
@@ -77,14 +70,6 @@ def _users(subject: Subject, patch: PodPatch) -> None:
         patch.warn(USERS_DIFFER.say(first=found.first, user=found.user, second=found.second, other=found.other))
     elif found:
         patch.warn(USER_OF_IMAGE.say(first=found.first, user=found.user, second=found.second))
-
-
-def _unknown_annotations(unknown: Sequence[str], patch: PodPatch) -> None:
-    for key in unknown[:_NAMED]:
-        meant = probably_meant(key)
-        patch.warn(PERHAPS_MEANT.say(key=key, meant=meant) if meant else UNKNOWN_ANNOTATION.say(key=key))
-    if unknown[_NAMED:]:
-        patch.warn(MORE_UNKNOWN_ANNOTATIONS.say(count=len(unknown) - _NAMED))
 
 
 def _switched_off(subject: Subject, patch: PodPatch) -> None:

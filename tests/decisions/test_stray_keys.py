@@ -1,0 +1,105 @@
+"""Keys that look like ours and have no effect are told, with what was meant; keys of others are left in peace."""
+
+import pytest
+
+from tests.judge import judge
+from tests.pods import Manifest, container, pod
+from webhook.decisions.stray_keys import stray_keys, stray_keys_of_namespace
+from webhook.objects.pod import Metadata, Namespace, Pod
+from webhook.words.outcome import Kind, Reason
+
+LABEL = "GT168: the label gpu.topology/profile has no effect: gpu.topology/profile is read as an annotation only"
+
+
+def of_pod(*, annotations: dict[str, str] | None = None, labels: dict[str, str] | None = None) -> list[str]:
+    found = Pod(metadata=Metadata(name="train", annotations=annotations or {}, labels=labels or {}))
+    return list(map(str, stray_keys(found)))
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("gpu.topology-profile", "annotation gpu.topology/profile"),
+        ("gpu-topology/profile", "annotation gpu.topology/profile"),
+        ("gpu.topology.io/profile", "annotation gpu.topology/profile"),
+        ("gpu.toplogy/min-bandwidth", "annotation gpu.topology/min-bandwidth"),
+        ("gpu_topology/shm_size", "annotation gpu.topology/shm-size"),
+        ("gpu.topology-injection", "label gpu.topology/injection"),
+    ],
+)
+def test_a_key_like_ours_is_told_with_the_one_that_was_meant(key: str, meant: str) -> None:
+    assert of_pod(annotations={key: "1"}) == [
+        f"GT170: the annotation {key} has no effect here; did you mean the {meant}?"
+    ]
+    assert of_pod(labels={key: "1"}) == [f"GT170: the label {key} has no effect here; did you mean the {meant}?"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "gpu",
+        "gpu.topology",
+        "gpu.topology.example.com/rack-of-the-node",
+        "gpu-operator.nvidia.com/profile",
+        "gpu.nvidia.com/profile",
+        "app.kubernetes.io/name",
+        "my-gpu.topology/profile",
+        f"gpu.topology-profile{'x' * 1_000_000}",
+    ],
+)
+def test_a_key_of_others_is_not_told(key: str) -> None:
+    assert of_pod(annotations={key: "1"}, labels={key: "1"}) == []
+
+
+def test_an_option_as_a_label_is_told_and_our_own_labels_are_not() -> None:
+    assert of_pod(labels={"gpu.topology/profile": "node-peers"}) == [LABEL]
+    ours = {"gpu.topology/group": "a", "gpu.topology/injection": "disabled", "gpu.topology/placement": "waiting"}
+    assert of_pod(labels=ours) == []
+    assert of_pod(labels={"gpu.topology/grupo": "a"}) == [
+        "GT170: the label gpu.topology/grupo has no effect here; did you mean the label gpu.topology/group?"
+    ]
+
+
+def test_the_group_is_an_annotation_and_a_label_and_stays_what_it_is() -> None:
+    said = "gpu.topology-group has no effect here; did you mean the"
+    assert of_pod(annotations={"gpu.topology-group": "a"}) == [
+        f"GT170: the annotation {said} annotation gpu.topology/group?"
+    ]
+    assert of_pod(labels={"gpu.topology-group": "a"}) == [f"GT170: the label {said} label gpu.topology/group?"]
+
+
+def test_of_many_keys_the_first_ten_are_compared() -> None:
+    many = {f"gpu.topology-profile{number}": "1" for number in range(40)}
+    assert len(of_pod(annotations=many)) == 10
+
+
+def test_the_annotations_of_a_namespace_are_judged_by_what_namespaces_can_say() -> None:
+    good = {"gpu.topology/profile": "observe", "gpu.topology/env.NCCL_DEBUG": "INFO", "gpu.topology/link": "NVLink"}
+    labels = {"gpu.topology/injection": "enabled", "gpu.topology/allow-host-ipc": "true"}
+    assert list(stray_keys_of_namespace(Namespace("a", labels, good))) == []
+    bad = {"gpu.topology/injection": "enabled", "gpu.topology/profil": "observe"}
+    found = stray_keys_of_namespace(Namespace("a", {"gpu.topology/profile": "observe"}, bad))
+    assert list(map(str, found)) == [
+        LABEL,
+        "GT169: the annotation gpu.topology/injection has no effect: gpu.topology/injection is read as a label only",
+        "GT118: unknown annotation gpu.topology/profil; did you mean gpu.topology/profile?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "reason"),
+    [
+        (pod(labels={"gpu.topology/profile": "exclusive"}), Reason.INJECTED),
+        (pod(container(gpus=1), labels={"gpu.topology/profile": "pod-peers"}), Reason.NOT_REQUESTED),
+    ],
+)
+def test_admission_warns_also_where_it_leaves_the_pod_alone_for_that_reason(manifest: Manifest, reason: Reason) -> None:
+    outcome, _ = judge(manifest)
+    assert outcome.reason == reason
+    assert any(text.startswith("GT168: the label gpu.topology/profile has no effect") for text in outcome.warnings)
+
+
+def test_admission_says_nothing_of_a_pod_without_such_keys() -> None:
+    outcome, _ = judge(pod(container(gpus=1), labels={"app": "gpu"}))
+    assert outcome.warnings[0].startswith("GT166: ")
+    assert (outcome.kind, outcome.reason, len(outcome.warnings)) == (Kind.SKIP, Reason.NOT_REQUESTED, 1)

@@ -1,0 +1,87 @@
+"""Keys of annotations and labels that look like ours and have no effect, each with what was probably meant.
+
+The keys of other projects look like ours seldom, but they may: what is found is a warning or a hint, and decides
+nothing.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from webhook.decisions.options import OPTION_NAMES, is_output, probably_meant
+from webhook.objects.pod import Namespace, Pod
+from webhook.words import names
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.opting import (
+    ANNOTATION_IS_A_LABEL,
+    LABEL_IS_AN_ANNOTATION,
+    MORE_UNKNOWN_ANNOTATIONS,
+    PERHAPS_MEANT,
+    PERHAPS_MEANT_KEY,
+    UNKNOWN_ANNOTATION,
+)
+from webhook.words.printable import fitted
+
+_NAMED = 10
+"""The most keys of a kind that are named: to find what was meant takes longer than a whole review."""
+_LIKENESS = 0.85
+"""The least ratio of difflib by which a key of another prefix is like one of ours."""
+
+_ANNOTATIONS = tuple(names.PREFIX + name for name in OPTION_NAMES)
+_PERMISSIONS = (names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NETWORK, names.ALLOW_NODE_GPUS)
+_LABELS = (names.INJECTION, names.GROUP, *_PERMISSIONS)
+_LABELS_OF_OURS = frozenset({*_LABELS, names.PLACEMENT, names.NODE, names.NVLINK})
+_KINDS = dict.fromkeys(_ANNOTATIONS, "annotation") | dict.fromkeys(_LABELS, "label")
+_OF_KIND = {"annotation": frozenset(_ANNOTATIONS), "label": frozenset(_LABELS)}
+_LONGEST = 2 * max(map(len, _KINDS))
+"""A longer key is like none of ours, and the search takes longer with the length."""
+
+
+def unknown_annotations(unknown: Sequence[str]) -> Iterator[Message]:
+    """Yields a message for each annotation with our prefix that is no option; of many, a few are named."""
+    for key in unknown[:_NAMED]:
+        meant = probably_meant(key)
+        shown = fitted(key)
+        yield PERHAPS_MEANT.say(key=shown, meant=meant) if meant else UNKNOWN_ANNOTATION.say(key=shown)
+    if unknown[_NAMED:]:
+        yield MORE_UNKNOWN_ANNOTATIONS.say(count=len(unknown) - _NAMED)
+
+
+def stray_keys(pod: Pod) -> Iterator[Message]:
+    """Yields a message for each label of a pod, and each annotation of another prefix, that looks like ours."""
+    yield from _labels(pod.labels)
+    yield from _near_misses("annotation", (key for key in pod.annotations if not key.startswith(names.PREFIX)))
+
+
+def stray_keys_of_namespace(namespace: Namespace) -> Iterator[Message]:
+    """Yields a message for each annotation and label of a namespace that looks like ours and has no effect."""
+    yield from _labels(namespace.labels)
+    ours = [key for key in namespace.annotations if key.startswith(names.PREFIX)]
+    for key in ours:
+        if key in _LABELS and key not in _ANNOTATIONS:
+            yield ANNOTATION_IS_A_LABEL.say(key=key)
+    yield from unknown_annotations([key for key in ours if _is_unknown(key)])
+    yield from _near_misses("annotation", (key for key in namespace.annotations if not key.startswith(names.PREFIX)))
+
+
+def _is_unknown(key: str) -> bool:
+    is_variable = key.startswith(names.PREFIX + names.ENV_PREFIX)
+    return not (key in _KINDS or key == names.MEASURED or is_variable or is_output(key))
+
+
+def _labels(labels: Mapping[str, str]) -> Iterator[Message]:
+    for key in labels:
+        if key in _ANNOTATIONS and key not in _LABELS:
+            yield LABEL_IS_AN_ANNOTATION.say(key=key)
+    yield from _near_misses("label", (key for key in labels if key not in _LABELS_OF_OURS and key not in _KINDS))
+
+
+def _near_misses(kind: str, keys: Iterable[str]) -> Iterator[Message]:
+    """Yields a message for each of the first keys that are like one of ours."""
+    similar = (key for key in keys if key.startswith(names.LIKE_PREFIX) and len(key) <= _LONGEST)
+    for key in islice(similar, _NAMED):
+        close = difflib.get_close_matches(key, _KINDS, n=1, cutoff=_LIKENESS)
+        if close:
+            meant = close[0]
+            meant_kind = kind if meant in _OF_KIND[kind] else _KINDS[meant]
+            yield PERHAPS_MEANT_KEY.say(kind=kind, key=fitted(key), meant_kind=meant_kind, meant=meant)
