@@ -42,7 +42,8 @@ def test_a_side_of_an_exchange_is_told_the_profile_the_group_and_what_the_namesp
 
 def test_labels_that_the_namespace_has_are_not_told() -> None:
     assert told(pod(side())) == [f"{NIXL_BETWEEN_PODS} in profile exclusive", NODE_WAY]
-    some = team_a(**{"gpu.topology/allow-host-ipc": "true", "gpu.topology/allow-host-pid": "true"})
+    granted = {"gpu.topology/allow-host-ipc": "true", "gpu.topology/allow-host-pid": "true"}
+    some = Namespace("team-a", TEAM_A.labels | granted)
     assert told(pod(side()), some)[2:] == [
         "GT573: profile node-peers needs on namespace team-a: gpu.topology/allow-node-gpus=true"
     ]
@@ -101,8 +102,10 @@ def test_a_pod_that_is_only_observed_is_told_too() -> None:
 
 @pytest.mark.parametrize("gpus", [1, 2])
 def test_the_signs_change_no_patch(gpus: int) -> None:
-    with_sign, _ = judge(pod(side(gpus=gpus)), ALL_ALLOWED)
-    without, _ = judge(pod(side(gpus=gpus), annotations={"gpu.topology/peers": "none"}), ALL_ALLOWED)
-    plain, _ = judge(pod(container("prefill", gpus, command=["bash", "-c", "sleep 30"])), ALL_ALLOWED)
+    says = [{"gpu.topology/peers": value} for value in ("auto", "none")]
+    sleeping = container("prefill", gpus, command=["bash", "-c", "sleep 30"])
+    with_sign, without = (judge(pod(side(gpus=gpus), annotations=said), ALL_ALLOWED)[0] for said in says)
+    plain, _ = judge(pod(sleeping, annotations=says[0]), ALL_ALLOWED)
+    assert len(with_sign.warnings) > len(without.warnings)
     assert with_sign.operations == without.operations == plain.operations
     assert (with_sign.kind, with_sign.reason) == (without.kind, without.reason) == (plain.kind, plain.reason)

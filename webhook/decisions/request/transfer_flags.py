@@ -144,11 +144,6 @@ def spelled(container: Container) -> list[str]:
     return list(_spell(_read(_text(container, _literals(container)), {})))
 
 
-def is_flag(name: str) -> bool:
-    """Returns whether the value of an environment variable is one of :data:`SWITCHES`."""
-    return name in SWITCHES
-
-
 def _fields(container: Container) -> tuple[msgspec.Raw, ...]:
     return (container.command_json, container.args_json, container.env_json)
 
