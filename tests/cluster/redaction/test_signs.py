@@ -22,7 +22,8 @@ def test_the_signs_stay_and_stay_when_they_are_kept_again(subtests: pytest.Subte
     for args, env, expected in ALL:
         with subtests.test(f"{args} {env}"):
             variables = [{"name": name, "value": value} for name, value in env.items()]
-            live = pod(container(args=list(args), env=variables))
+            words = {"args": list(args)} if args else {}
+            live = pod({**container(env=variables), **words})
             saved = kept_pod(live)
             assert [str(sign) for sign in told(saved)] == expected
             assert told(kept_pod(saved)) == told(live)

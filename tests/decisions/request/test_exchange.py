@@ -102,6 +102,8 @@ VLLM_SIGNS: list[Said] = [
 ]  # fmt: skip
 
 OTHER_SIGNS: list[Said] = [
+    ((), {"VLLM_ADDITIONAL_ARGS": f"--kv_transfer_config '{config('NixlConnector')}'"}, ["vLLM NixlConnector"]),
+    ((), {"VLLM_ADDITIONAL_TEXT": f"--kv_transfer_config '{config('NixlConnector')}'"}, []),
     (("--kv-transfer-config", config("LMCacheMPConnector", **{"lmcache.mp.host": "10.0.0.1"})), {},
      ["LMCache LMCacheMPConnector"]),
     (("--kv-transfer-config", config("LMCacheMPConnector", **{"lmcache.mp.host": "tcp://localhost"})), {}, []),

@@ -142,9 +142,8 @@ def _program(container: Mapping[str, Any]) -> Object | None:
 def _command(container: Mapping[str, Any]) -> Object:
     """Keep of a container's commands only the GPU lists that they set, and the signs that it has peers."""
     raw = {key: container[key] for key in _COMMAND_FIELDS if key in container}
-    if not raw:
-        return {}
-    return {"command": [REDACTED, *_kept_words(raw, container.get("env"))]}
+    found = list(_kept_words(raw, container.get("env"))) if raw or container.get("env") else []
+    return {"command": [REDACTED, *found]} if raw or found else {}
 
 
 def _kept_words(raw: Object, env: object) -> Iterator[str]:

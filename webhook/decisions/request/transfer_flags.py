@@ -99,6 +99,7 @@ SWITCHES: Mapping[str, tuple[Callable[[str], bool], str]] = MappingProxyType(
 )
 """Variables by name: whether a value switches something on, and the shortest such value."""
 _NIXL_NAMES = ("VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT")
+_ARGUMENTS = "ARGS"
 _LOCAL_HOSTS = frozenset({"", "localhost", "127.0.0.1", "0.0.0.0", "::1"})  # noqa: S104 - compared, never bound
 
 _GAP = r"[=\s\\]{1,64}[\"']?"
@@ -138,7 +139,10 @@ def said_by(container: Container) -> Said:
 
 
 def spelled(container: Container) -> list[str]:
-    """Returns words that say the same as the command and the arguments of a container, without its author's text."""
+    """Returns words that say the same as the text of a container, without the words of its author.
+
+    Literal variables of :data:`SWITCHES`, ``UCX_TLS``, and all names of variables have to be kept beside them.
+    """
     if not any(may_spell(_fields(container), needle) for needle in _NEEDLES):
         return []
     return list(_spell(_read(_text(container, _literals(container)), {})))
@@ -159,8 +163,13 @@ def _literals(container: Container) -> dict[str, str]:
 
 
 def _text(container: Container, literals: Mapping[str, str]) -> str:
-    """Returns command and arguments with the values of literal variables, and without comments and shown text."""
-    text = "\n".join((*container.command, *container.arguments))[:LONGEST]
+    """Returns command and arguments with the values of literal variables, and without comments and shown text.
+
+    Variables whose names end with ``ARGS`` are arguments of images with a program of their own around the server, such
+    as ``VLLM_ADDITIONAL_ARGS`` of KServe and llm-d.
+    """
+    more = (value for name, value in literals.items() if name.endswith(_ARGUMENTS))
+    text = "\n".join((*container.command, *container.arguments, *more))[:LONGEST]
     text = _SHOWN.sub("", _COMMENT.sub("", text))
     expanded = _REFERENCE.sub(lambda found: literals.get(found[found.lastindex or 0], found[0]), text, _REFERENCES)
     return expanded[:LONGEST]
