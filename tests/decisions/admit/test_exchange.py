@@ -31,7 +31,7 @@ def told(manifest: dict[str, Any], namespace: Namespace = ALL_ALLOWED) -> list[s
 
 
 def test_a_side_of_an_exchange_is_told_the_profile_the_group_and_what_the_namespace_lacks() -> None:
-    needs = "GT573: profile node-peers needs on namespace team-a:"
+    needs = "GT573: for node-peers: kubectl label ns team-a"
     assert told(pod(side()), TEAM_A) == [
         f"{NIXL_BETWEEN_PODS} in profile exclusive",
         NODE_WAY,
@@ -45,7 +45,7 @@ def test_labels_that_the_namespace_has_are_not_told() -> None:
     granted = {"gpu.topology/allow-host-ipc": "true", "gpu.topology/allow-host-pid": "true"}
     some = Namespace("team-a", TEAM_A.labels | granted)
     assert told(pod(side()), some)[2:] == [
-        "GT573: profile node-peers needs on namespace team-a: gpu.topology/allow-node-gpus=true"
+        "GT573: for node-peers: kubectl label ns team-a gpu.topology/allow-node-gpus=true"
     ]
 
 

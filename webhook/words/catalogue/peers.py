@@ -196,7 +196,7 @@ WAY_OF_POD_PEERS = Entry(
 )
 LABELS_OF_NODE_PEERS = Entry(
     "GT573",
-    "profile node-peers needs on namespace {namespace}: {labels}",
+    "for node-peers: kubectl label ns {namespace} {labels}",
     "Have an administrator set the labels",
     "annotations.md#permissions",
 )
