@@ -69,6 +69,15 @@ class Colocate(enum.StrEnum):
     PREFERRED = "preferred"
 
 
+class Peers(enum.StrEnum):
+    """The use of signs that a pod exchanges GPU memory with peers."""
+
+    AUTO = "auto"
+    """The signs are told."""
+    NONE = "none"
+    """The pod has no peers, whatever the signs say."""
+
+
 class Place(enum.StrEnum):
     """The switch of a pod for the choice of its cards by the planner."""
 
