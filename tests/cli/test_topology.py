@@ -294,7 +294,7 @@ def test_a_plan_names_the_gpus_and_what_speaks_for_them() -> None:
     done = gpu_topology("topology", "plan", "--gpus", "2", *DGX1, "--busy", "0,3,5", "--require-nvlink")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
-        "A job of 2 GPUs gets GPU1 and GPU2 of node dgx1-v100.",
+        "A job of 2 GPUs gets GPU1 and GPU2 of node dgx1-v100 (Tesla V100-SXM2-32GB).",
         "NVLink: every pair has NVLinks of its own.",
         "  weakest pair 40.0 GB/s (GPU1-GPU2, NV2)",
         "  mean         40.0 GB/s",
@@ -358,7 +358,9 @@ def test_a_plan_takes_no_slow_node_beside_an_idle_fast_one(policy: tuple[str, ..
     """Of the four nodes of the example one has NVSwitches; that with four cards on PCIe has least to spare."""
     done = gpu_topology("topology", "plan", "--gpus", "4", "--state", STATE, *policy)
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("A job of 4 GPUs gets GPU0, GPU1, GPU2 and GPU3 of node h20-node-1.\nNVSwitch: ")
+    assert done.out.startswith(
+        "A job of 4 GPUs gets GPU0, GPU1, GPU2 and GPU3 of node h20-node-1 (NVIDIA H20).\nNVSwitch: "
+    )
 
 
 def test_a_plan_without_the_names_of_the_gpus_says_which_generation_counts(tmp_path: Path) -> None:

@@ -159,6 +159,7 @@ def _index(topology: "NodeTopology", word: str) -> int:
 
 def _plan_on_one(topology: "NodeTopology", request: "Request", output: Output) -> None:
     from webhook.cli.topology.plan_document import choice_document
+    from webhook.hardware.topology.planning.quality import models_of
     from webhook.hardware.topology.selection.choice import NoChoice, select
     from webhook.insight.drawings.choices import chosen_text
     from webhook.words.errors import GpuTopologyError
@@ -169,7 +170,7 @@ def _plan_on_one(topology: "NodeTopology", request: "Request", output: Output) -
     if output is Output.JSON:
         _print_document(choice_document(topology, found))
     else:
-        _print_text(chosen_text(topology.node, found, request.constraints))
+        _print_text(chosen_text(topology.node, sorted(models_of(topology, found.gpus)), found, request.constraints))
     _report_unmet({topology.node: found})
 
 

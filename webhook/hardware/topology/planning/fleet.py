@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from webhook.hardware.topology.connections import Connections, PathType
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.network import most_network, network_bandwidth
+from webhook.hardware.topology.planning.quality import Quality, models_of, quality_of
 from webhook.hardware.topology.selection.choice import Choice, NoChoice, Selector
 from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request
 from webhook.hardware.topology.selection.score import LINK_VALUES
@@ -32,14 +33,21 @@ class Share:
     network: float
     """GB/s per direction between the set and other nodes."""
 
+    models: frozenset[str]
+    """The models of its GPUs, without those that are not known."""
+
+    @property
+    def quality(self) -> Quality:
+        """The quality of the set."""
+        return quality_of(self.choice.chosen)
+
     @property
     def grade(self) -> Grade:
         """The grade of the set. NVSwitches and NVLinks between all pairs have the same class value here.
 
         A single GPU has no pairs, so its bandwidth is infinite.
         """
-        chosen = self.choice.chosen
-        return LINK_VALUES[chosen.link], round(chosen.bandwidth, 3) if chosen.weakest else inf
+        return self.quality.link, self.quality.weakest
 
     @property
     def ring_bandwidth(self) -> float:
@@ -136,7 +144,18 @@ class Member:
     def share(self, count: int) -> Share:
         """Returns the best set of ``count`` of its free GPUs. At least as many must be free."""
         choice = self.build.choice(self.free, count, self.constraints)
-        return Share(choice, self.build.network(choice) if self.network is None else self.network)
+        network = self.build.network(choice) if self.network is None else self.network
+        return Share(choice, network, models_of(self.build.topology, choice.gpus))
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The models of its free GPUs, without those that are not known."""
+        return models_of(self.build.topology, self.free)
+
+    def of_model(self, model: str) -> "Member":
+        """Returns this node with no free GPUs but those of one model."""
+        topology = self.build.topology
+        return replace(self, free=frozenset(index for index in self.free if models_of(topology, (index,)) == {model}))
 
     def most_network(self, count: int) -> float:
         """Returns an upper bound for the GB/s between a set of ``count`` GPUs of this node and other nodes."""
