@@ -30,6 +30,7 @@ def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:
         "nics": [{"name": nic.name, "path": nic.path.value, "gpus": list(nic.gpus)} for nic in chosen.nics],
         "score": round(choice.score, 4),
         "terms": {name: round(value, 4) for name, value in asdict(choice.terms).items()},
+        "weights": asdict(choice.weights),
         "loss": round(choice.loss, 4),
         "exact": choice.exact,
         "unmet": [{"constraint": unmet.constraint.value, "evidence": unmet.evidence} for unmet in choice.unmet],

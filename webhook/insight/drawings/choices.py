@@ -1,13 +1,14 @@
 """The GPUs that a job gets and the reasons for the choice, in sentences and tables."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import chain
 
 from rich.text import Text
 
 from webhook.hardware.topology.planning.plan import NodeShare, Plan
 from webhook.hardware.topology.selection.choice import Choice
-from webhook.hardware.topology.selection.request import Constraints
+from webhook.hardware.topology.selection.request import SPREAD_WEIGHTS, Constraints, Weights
 from webhook.insight.drawings.columns import columns
 from webhook.insight.drawings.terminal import CLASSES, link_class, worth_lines
 from webhook.words.listing import counted, listed, ranges
@@ -48,6 +49,19 @@ def plan_text(found: Plan, asked: Constraints) -> Text:
     text.append_text(columns(_HEADINGS, [_row(share) for share in found.shares]))
     text.append_text(_paragraph(map(_way, found.shares)))
     return text.append_text(_paragraph(chain(_mixture(found.models), _of_all(found, asked))))
+
+
+def score_sentence(choice: Choice, of: str = "") -> str:
+    """Returns the score of a set with the terms that weigh something, each with its weight.
+
+    Args:
+        choice: The choice.
+        of: What follows the word score, such as `` of node a``.
+    """
+    terms, weights = asdict(choice.terms), asdict(choice.weights)
+    parts = [f"{name} {terms[name]:.2f} x {weight:g}" for name, weight in weights.items() if weight]
+    total = f" / {choice.weights.total:g}" if round(choice.weights.total, 6) != 1 else ""
+    return f"Score{of}: {choice.score:.2f} = ({' + '.join(parts)}){total}"
 
 
 def _paragraph(sentences: Iterator[str]) -> Text:
@@ -97,7 +111,8 @@ def _of_all(found: Plan, asked: Constraints) -> Iterator[str]:
     lossy = [share for share in found.shares if round(share.choice.loss, 2)]
     for share in lossy:
         lost = f"{share.choice.loss:.0%} of the ring bandwidth of the best {len(share.choice.gpus)} GPUs is lost"
-        yield f"Of node {share.node} {lost}, because others hold some."
+        usual = share.choice.weights in (Weights(), SPREAD_WEIGHTS)
+        yield f"Of node {share.node} {lost}, because others hold some{'' if usual else ' or the weights prefer these'}."
     if not all(share.choice.exact for share in found.shares):
         yield "Not all sets were tried, there are too many: a better one may exist."
 

@@ -18,7 +18,14 @@ from webhook.hardware.topology.planning.placement import (
 )
 from webhook.hardware.topology.ring import all_reduce_bandwidth
 from webhook.hardware.topology.selection.choice import Choice
-from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, check_count, check_number
+from webhook.hardware.topology.selection.request import (
+    UNCONSTRAINED,
+    Constraints,
+    NodeFree,
+    Weights,
+    check_count,
+    check_number,
+)
 from webhook.words.choices import NodePolicy
 from webhook.words.listing import counted
 
@@ -39,6 +46,8 @@ class PlanRequest:
     min_gpus_per_node: int = 1
     network_bandwidth: float | None = None
     """GB/s per direction between a node and others; None for the bandwidth of the NICs near the chosen GPUs."""
+    weights: Weights | None = None
+    """The weights of the score by which the set on each node is chosen; None for the usual ones."""
 
     def __post_init__(self) -> None:
         check_count("count", self.count)
@@ -119,7 +128,7 @@ def plan(nodes: Iterable[NodeFree], request: PlanRequest) -> Plan | NoPlan:
     Raises:
         FormatError: two nodes have the same name.
     """
-    members = fleet(nodes, request.constraints, request.network_bandwidth)
+    members = fleet(nodes, request.constraints, request.network_bandwidth, request.weights)
     limits = Limits(request.count, request.min_gpus_per_node, request.max_nodes or max(len(members), 1))
     pools = _pools(members)
     strict = _seated(pools, limits, strict=True) if request.constraints.asked else []
