@@ -18,7 +18,7 @@ WORSE, NOTHING = 1, 2
 """The exit codes for a result below expectation, and for no measurement."""
 _MIB = 1024 * 1024
 _MEETING_STEPS = 8
-"""The number of steps that the other pod may take before its next message."""
+"""The number of steps that the other pod may take until it comes, and then again until both are done."""
 
 
 _OF_REPORTS = ("file", "against", "save", "output")

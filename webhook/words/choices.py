@@ -105,6 +105,16 @@ class Placement(enum.StrEnum):
     """The gate is removed, and HAMi chooses as it would without the planner."""
 
 
+class Level(enum.StrEnum):
+    """The farthest connection that a pair of GPUs may have, nearest first, in the words of ``nvidia-smi topo -m``."""
+
+    NVLINK = "NVLink"
+    PIX = "PIX"
+    PXB = "PXB"
+    PHB = "PHB"
+    """Through the CPU, but not between sockets."""
+
+
 class NodePolicy(enum.StrEnum):
     """The choice of nodes; of equal nodes those whose names come first. On each node, ``best-fit`` chooses the GPUs.
 

@@ -7,8 +7,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
 
 import msgspec
 import pytest
@@ -22,7 +24,7 @@ from tests.programs.verify.test_run import BenchOf, h100, two
 from webhook.hardware.measurement.messages import HandleKind
 from webhook.programs.verify.peer.channel import Channel, PeerLost
 from webhook.programs.verify.peer.exchange import check_handle
-from webhook.programs.verify.peer.words import MAX_LINE, Hello, Trial
+from webhook.programs.verify.peer.words import MAX_LINE, Done, Hello, Trial
 from webhook.words.errors import FormatError
 
 
@@ -173,8 +175,7 @@ def test_a_file_that_is_there_already_stays(bench_of: BenchOf, play_bench: PlayB
 @pytest.fixture
 def ends() -> Iterator[tuple[Channel, socket.socket]]:
     ours, theirs = socket.socketpair()
-    ours.settimeout(0.2)
-    channel = Channel(ours)
+    channel = Channel(ours, 0.2)
     yield channel, theirs
     channel.close()
     theirs.close()
@@ -221,8 +222,67 @@ def test_a_handle_that_is_none_of_its_kind_is_refused(kind: str, handle: str, ex
 
 
 def test_a_peer_that_is_silent_is_not_waited_for(ends: tuple[Channel, socket.socket]) -> None:
-    with pytest.raises(PeerLost, match="the other pod says nothing: timed out"):
+    with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
         ends[0].hear()
+
+
+def dripping(connection: socket.socket, data: bytes, ended: Event) -> Thread:
+    """Sends one byte after the other, each well within the limit of the conversation."""
+
+    def drip() -> None:
+        with suppress(OSError):
+            for byte in data:
+                connection.sendall(bytes([byte]))
+                if ended.wait(0.01):
+                    return
+
+    thread = Thread(target=drip)
+    thread.start()
+    return thread
+
+
+def without_end(act: Callable[[], object]) -> None:
+    while True:
+        act()
+
+
+def test_the_limit_is_that_of_the_whole_conversation(ends: tuple[Channel, socket.socket]) -> None:
+    """Every byte comes within the limit. A limit of each read would hear all of them, and then find no word."""
+    channel, theirs = ends
+    ended = Event()
+    thread = dripping(theirs, b" " * 1000, ended)
+    with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
+        channel.hear()
+    ended.set()
+    thread.join()
+
+
+def test_words_count_towards_the_limit_and_nothing_is_told_after_it(ends: tuple[Channel, socket.socket]) -> None:
+    channel, theirs = ends
+    ended = Event()
+    thread = dripping(theirs, b'{"say":"Done"}\n' * 1000, ended)
+    with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
+        without_end(channel.hear)
+    with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
+        channel.tell(Done())
+    ended.set()
+    thread.join()
+
+
+def test_a_peer_that_reads_nothing_is_not_waited_for(ends: tuple[Channel, socket.socket]) -> None:
+    hello = Hello(protocol=1, pid=7, cards=["GPU-1"] * 64)
+    with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
+        without_end(lambda: ends[0].tell(hello))
+
+
+def test_a_slow_word_within_the_limit_is_heard() -> None:
+    ours, far = socket.socketpair()
+    channel = Channel(ours, 60)
+    thread = dripping(far, b'{"say":"Done"}\n', Event())
+    assert channel.hear() == Done()
+    thread.join()
+    channel.close()
+    far.close()
 
 
 def test_a_peer_that_ends_is_lost(ends: tuple[Channel, socket.socket]) -> None:
@@ -250,7 +310,7 @@ def test_of_many_files_one_is_kept_and_none_is_left_open(ends: tuple[Channel, so
 @given(st.binary(max_size=300).filter(lambda data: b"\n" not in data))
 def test_whatever_a_peer_says_is_a_word_or_an_error_of_ours(data: bytes) -> None:
     ours, theirs = socket.socketpair()
-    channel = Channel(ours)
+    channel = Channel(ours, 60)
     with theirs:
         theirs.sendall(data + b"\n")
         with pytest.raises(FormatError, match="the other pod: expected a word of the protocol"):
@@ -261,7 +321,7 @@ def test_whatever_a_peer_says_is_a_word_or_an_error_of_ours(data: bytes) -> None
 def test_a_word_arrives_as_it_was_told(ends: tuple[Channel, socket.socket]) -> None:
     channel, theirs = ends
     hello = Hello(protocol=1, pid=7, cards=["GPU-1"])
-    Channel(theirs).tell(hello)
+    Channel(theirs, 60).tell(hello)
     assert channel.hear() == hello
 
 
