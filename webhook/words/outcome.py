@@ -66,6 +66,7 @@ class Reason(enum.StrEnum):
     CARRIER_UNAVAILABLE = "carrier-unavailable"
     HAMI_DRA_DRIVER = "hami-dra-driver"
     OVER_LIMIT = "over-limit"
+    REQUIREMENT_NOT_KEPT = "requirement-not-kept"
 
 
 ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
@@ -101,6 +102,7 @@ ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
         Reason.CARRIER_UNAVAILABLE: installation.CARRIER_UNAVAILABLE,
         Reason.HAMI_DRA_DRIVER: cards.HAMI_DRA_DRIVER,
         Reason.OVER_LIMIT: opting.OVER_LIMIT,
+        Reason.REQUIREMENT_NOT_KEPT: opting.REQUIREMENT_WOULD_NOT_BE_KEPT,
     }
 )
 """The entry of the catalogue for each reason: its sentence and its advice."""

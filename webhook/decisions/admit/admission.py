@@ -21,6 +21,7 @@ from webhook.decisions.request.observe_profile import observed_profile
 from webhook.decisions.request.peer_advice import WITHOUT_PROFILE, exchange_warnings, tells_peers
 from webhook.decisions.request.resources import PodRequests, read_requests
 from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, skip_reason
+from webhook.decisions.request.unkept_options import unkept_by, unkept_options
 from webhook.decisions.stray_keys import stray_keys
 from webhook.objects.claims import ClaimSpec
 from webhook.objects.pod import Namespace, Pod, PodSpec
@@ -103,8 +104,12 @@ def _skip(skip: Skip, pod: Pod, namespace: Namespace, policy: AdmitPolicy, found
 
     In a namespace that has opted in, output annotations of the pod are removed or reset, and a label without our gate
     is removed.
+
+    Raises:
+        Refused: the pod has a requirement that would not be kept, and denies that.
     """
     warnings = [fit(skip.warning)] if skip.warning else []
+    warnings += fit_all(list(map(str, unkept_by(pod, namespace, policy, skip.reason))))
     if skip.reason is Reason.NOT_REQUESTED:
         warnings += fit_all([str(message) for message in (*stray_keys(pod), *found)])
     if not namespace.injection_enabled or not ((outputs := brought_outputs(pod)) or is_touched(pod)):
@@ -185,6 +190,9 @@ def _observe(pod: PodToInject) -> Outcome:
     if others:
         disown(others, referred_annotations(pod.pod), patch, pod.policy)
     let_pass(pod.pod, patch, ONLY_OBSERVED.say())
+    unkept = unkept_options(pod.pod, pod.namespace, pod.policy)
+    if unkept:
+        warnings += map(str, unkept.messages(ONLY_OBSERVED.say()))
     warnings += [warning.text for warning in patch.warnings]
     return Outcome(
         kind=Kind.PATCH if patch.operations else Kind.SKIP,

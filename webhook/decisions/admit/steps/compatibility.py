@@ -10,7 +10,8 @@ from webhook.decisions.request.demand import required
 from webhook.decisions.request.exchange import signs
 from webhook.decisions.request.nvlink_switches import SWITCHES, Matters, Switch, literal
 from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, exchange_warnings
-from webhook.decisions.request.untreated_pods import untreated
+from webhook.decisions.request.unkept_options import required_options, would_not_keep
+from webhook.decisions.request.untreated_pods import Cause, untreated
 from webhook.decisions.request.users import user_difference, users
 from webhook.decisions.stray_keys import stray_keys, unknown_annotations
 from webhook.words import names
@@ -21,7 +22,7 @@ from webhook.words.catalogue.cards import (
     PRIVILEGED_SEES_ALL,
 )
 from webhook.words.catalogue.claims import PERHAPS_OF_HAMI
-from webhook.words.catalogue.opting import COUNT_SERVED_BY_CLAIMS
+from webhook.words.catalogue.opting import COUNT_SERVED_BY_CLAIMS, OPTION_NOT_KEPT
 from webhook.words.catalogue.peers import USER_OF_IMAGE, USERS_DIFFER
 from webhook.words.catalogue.variables import COMMAND_SETS_LIST
 from webhook.words.choices import Carrier, OnViolation, Peers, Profile
@@ -60,10 +61,26 @@ def _claims(subject: Subject, patch: PodPatch) -> None:
     elif claimed:
         patch.warn(COUNT_SERVED_BY_CLAIMS.say(resource=claimed), Reason.SERVED_BY_CLAIMS)
     elif subject.family == "hami":
-        for _, message in untreated(subject.pod, subject.namespace, subject.policy, subject.cluster):
-            patch.warn(message)
+        _untreated(subject, patch)
     if subject.profile.shares_gpus:
         _users(subject, patch)
+
+
+def _untreated(subject: Subject, patch: PodPatch) -> None:
+    """Warns of what keeps HAMi from the pod, so that no GPUs of its will be judged by its requirements.
+
+    Raises:
+        Refused: the pod denies what violates its requirements.
+    """
+    required = required_options(subject.options)
+    for cause, message in untreated(subject.pod, subject.namespace, subject.policy, subject.cluster):
+        # HAMi before 2.7 overwrites the name of the scheduler.
+        is_certain = cause is not Cause.OTHER_SCHEDULER or subject.cluster.hami is not None
+        if required and is_certain and subject.options.on_violation is OnViolation.DENY:
+            raise would_not_keep(required, subject.name, message)
+        patch.warn(message)
+        for name in required:
+            patch.warn(OPTION_NOT_KEPT.say(key=names.PREFIX + name, why="HAMi leaves the pod alone", fix=message.fix))
 
 
 def _users(subject: Subject, patch: PodPatch) -> None:
