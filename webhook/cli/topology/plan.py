@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from webhook.cli.complaint import complain
-from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
+from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, OfflineOption, cluster_if_any
 from webhook.cli.topology.job_options import Gpus, MinBandwidth, MinLevel, RequireNvlink, check_bandwidth
 from webhook.cli.topology.notes import print_notes
 from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.topology.score_weights import WeightsOption, parse_weights
-from webhook.cli.topology.source import File, Node, State, check_source, one_source, read_nodes, read_source
+from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
 from webhook.words.choices import NodePolicy
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from webhook.cluster.api.contexts import Context
+    from webhook.cluster.api.contexts import Where
     from webhook.hardware.topology.model import NodeTopology
     from webhook.hardware.topology.planning.plan import PlanRequest
     from webhook.hardware.topology.selection.choice import Choice
@@ -43,6 +43,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     state: State = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
+    offline: OfflineOption = False,
     node: Node = None,
     busy: Annotated[
         list[str] | None,
@@ -72,8 +73,9 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
 ) -> None:
-    """Say which GPUs a job would get: those of one node, of all nodes of a state directory, or of a cluster as it is.
+    """Say which GPUs a job would get: of a cluster as it is, a state directory, or one node.
 
+    Without files it is the cluster, and this machine with --offline or where kubectl would find no cluster.
     Ends with exit code 1 if too few are free, or if a constraint cannot be met; then the nearest choice is printed.
     """
     from webhook.hardware.topology.selection.request import Constraints
@@ -85,7 +87,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         "--network-bandwidth": network_bandwidth,
     }
     check_source(file, state)
-    cluster = one_source(kubeconfig, context, file, state)
+    in_files = file is not None or state is not None
+    cluster = cluster_if_any(kubeconfig, context, offline=offline, in_files=in_files)
     check_bandwidth("--min-bandwidth", min_bandwidth, zero=True)
     if network_bandwidth is not None:
         check_bandwidth("--network-bandwidth", network_bandwidth, zero=False)
@@ -120,7 +123,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         _refuse("in a cluster the planner's own weights count", {"--weights": weights})
         if policy in (GpuPolicy.FIRST_FIT, GpuPolicy.PACK):
             raise typer.BadParameter("in a cluster best-fit and spread choose the GPUs", param_hint="--policy")
-        _plan_in_cluster(cluster, node or "", policy or GpuPolicy.BEST_FIT, asked, busy or [], output)
+        _plan_in_cluster(cluster.where, node or "", policy or GpuPolicy.BEST_FIT, asked, busy or [], output)
     elif state is not None:
         _refuse("on several nodes best-fit chooses the GPUs; see --node-policy", {"--policy": policy})
         topologies = list(read_nodes(state).values())
@@ -213,7 +216,7 @@ def _plan_on_several(
 
 
 def _plan_in_cluster(
-    cluster: "Context", node: str, policy: GpuPolicy, request: "PlanRequest", busy: Sequence[str], output: Output
+    cluster: "Where", node: str, policy: GpuPolicy, request: "PlanRequest", busy: Sequence[str], output: Output
 ) -> None:
     from webhook.cli.topology.plan_document import plan_document
     from webhook.cli.topology.planner_view import read_world
