@@ -44,6 +44,7 @@ class Reason(enum.StrEnum):
     RESOURCE_CLAIMS = "resource-claims"
     PARTS_OF_CLAIM = "parts-of-claim"
     NO_CONTAINER_SELECTED = "no-container-selected"
+    PLAIN_DEVICE_PLUGIN = "plain-device-plugin"
 
     INJECTED = "injected"
     ALREADY_INJECTED = "already-injected"
@@ -83,6 +84,7 @@ ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
         Reason.RESOURCE_CLAIMS: opting.RESOURCE_CLAIMS,
         Reason.PARTS_OF_CLAIM: claims.PARTS_OF_CLAIM,
         Reason.NO_CONTAINER_SELECTED: opting.NO_CONTAINER_SELECTED,
+        Reason.PLAIN_DEVICE_PLUGIN: opting.PLAIN_DEVICE_PLUGIN,
         Reason.INJECTED: opting.INJECTED,
         Reason.ALREADY_INJECTED: opting.ALREADY_INJECTED,
         Reason.OBSERVED: opting.OBSERVED,

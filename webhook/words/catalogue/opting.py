@@ -358,3 +358,17 @@ NOT_PREPARED_BUT_JUDGED = Entry(
     "The reason of the pod's admission says why it was left alone",
     _NOT_KEPT,
 )
+PLAIN_DEVICE_PLUGIN = Entry(
+    "GT181",
+    "no HAMi, Volcano or Koordinator serves the GPUs of this cluster",
+    "Install HAMi, which gives pods the cards that belong together. If it is there, an administrator sets "
+    "cluster.hamiVersion",
+    "compatibility.md#without-hami",
+)
+CLUSTER_WITHOUT_HAMI = Entry(
+    "GT182",
+    "a plain device plugin serves the GPUs, and there is no HAMi, Volcano or Koordinator: no scheduler, no annotated "
+    "node, no DeviceClass. The webhook leaves pods that ask for {resource} as they are",
+    "Install HAMi; what works without it stands in the documents. If it is there, set cluster.hamiVersion",
+    "compatibility.md#without-hami",
+)
