@@ -42,7 +42,7 @@ def test_the_readme_is_short() -> None:
 
 
 def test_pages_of_users_show_the_command_as_pipx_installs_it() -> None:
-    pages = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.glob("docs/*.md")}
+    pages = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.glob("docs/**/*.md")}
     pages |= {"README.md": ENGLISH, "README.zh.md": CHINESE}
     assert len(pages) > 20
     assert [name for name, page in pages.items() if ".venv/bin/gpu-topology" in page] == []
