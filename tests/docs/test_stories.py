@@ -1,10 +1,12 @@
 """The stories end in commands, and what stands below each is what it prints."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.docs.stories.pages import ENGLISH, ROOT, commands, printed, written
+from tests.docs.stories.pages import ENGLISH, STORIES, commands, printed, written
+from tests.docs.test_docs import text
 
 MOST_LINES = 160
 _PAGE = "```console\n$ gpu-topology version > /dev/null; echo seen # examples/\n{answer}\n```\n"
@@ -45,6 +47,24 @@ def test_what_goes_to_standard_error_is_shown_first() -> None:
 
 def test_the_pods_of_the_proof_are_prepared_as_peers() -> None:
     command = "gpu-topology inject -f examples/verify/peers.yaml --state examples/state -o diff"
-    added = printed(f"{command} | grep -E '^[+] +(hostIPC|hostPID|topologyKey)' | sort | uniq -c").split()
-    assert added == "2 + topologyKey: kubernetes.io/hostname 2 + hostIPC: true 2 + hostPID: true".split()
-    assert (ROOT / "docs/stories/prefill-decode.md").read_text().count("examples/verify/peers.yaml") == 1
+    added = printed(f"{command} | grep -oE '^[+] +(hostIPC|hostPID|topologyKey): .*' | tr -d ' ' | sort")
+    assert (
+        added.splitlines()
+        == ["+hostIPC:true"] * 2 + ["+hostPID:true"] * 2 + ["+topologyKey:kubernetes.io/hostname"] * 2
+    )
+    assert text("docs/stories/prefill-decode.md").count("examples/verify/peers.yaml") == 1
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of the headings of a page, as GitHub and the site make them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", sorted(STORIES.glob("*.md")), ids=lambda path: path.name)
+def test_a_link_of_a_story_leads_to_a_heading(path: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", path.read_text(encoding="utf-8"))
+    assert links
+    assert [
+        f"{page}#{anchor}" for page, anchor in links if anchor not in anchors(path.parent / (page or path.name))
+    ] == []

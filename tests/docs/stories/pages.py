@@ -32,9 +32,9 @@ def _answered(block: str) -> str:
 @cache
 def printed(command: str) -> str:
     """What a line of bash prints, notes and errors first, in the root of the repository."""
-    program = f"gpu-topology() {{ {shlex.quote(sys.executable)} -m webhook \"$@\"; }}\n"
+    program = f'gpu-topology() {{ {shlex.quote(sys.executable)} -m webhook "$@"; }}\n'
     done = subprocess.run(
-        ["bash", "-c", program + command],
+        ["/bin/bash", "-c", program + command],
         capture_output=True,
         timeout=120,
         check=False,
