@@ -11,7 +11,11 @@ from tests.docs.test_docs import ROOT, rows, text
 from tests.docs.test_operations import codes
 from webhook.cli.main import app
 
-PAGES = sorted(str(path.relative_to(ROOT)) for folder in (ROOT, ROOT / "docs") for path in folder.glob("*.md"))
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for folder in (ROOT, ROOT / "docs", ROOT / "docs/stories")
+    for path in folder.glob("*.md")
+)
 PROGRAM: Any = typer.main.get_command(app)
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TYPED = re.compile(r"(?:^\$|\|) (?:\.venv/bin/)?gpu-topology ([a-z][^|;>#\n]*)", re.MULTILINE)

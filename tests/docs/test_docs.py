@@ -87,6 +87,6 @@ def test_every_example_is_named_in_the_tour() -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
             assert (path.parent / target).exists(), f"{path.name}: {target}"

@@ -1,6 +1,5 @@
-"""The README is short and true, and README.zh.md says the same in Chinese."""
+"""The README is short and true; tests/docs/test_chinese.py compares README.zh.md with it."""
 
-import re
 from typing import Any
 
 import pytest
@@ -8,17 +7,12 @@ import yaml
 
 from tests.docs.stubs import ROOT
 from tests.docs.test_annotations import section
+from tests.docs.test_chinese import blocks
 from tests.docs.test_docs import example, rows, text
 from tests.docs.test_operations import codes
 
 ENGLISH, CHINESE = text("README.md"), text("README.zh.md")
 MOST_LINES = 130
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def blocks(page: str) -> list[tuple[str, str]]:
-    """The language and the text of each code block, without comments."""
-    return [(language, re.sub(r" +# .*", "", body)) for language, body in _FENCE.findall(page)]
 
 
 def excerpt(marks: str) -> Any:
@@ -42,7 +36,7 @@ def test_the_readme_is_short() -> None:
 
 
 def test_pages_of_users_show_the_command_as_pipx_installs_it() -> None:
-    pages = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.glob("docs/*.md")}
+    pages = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.glob("docs/**/*.md")}
     pages |= {"README.md": ENGLISH, "README.zh.md": CHINESE}
     assert len(pages) > 20
     assert [name for name, page in pages.items() if ".venv/bin/gpu-topology" in page] == []
@@ -63,45 +57,3 @@ def test_the_table_of_profiles_agrees_with_the_reference() -> None:
         _, _, seen, permissions = short[codes(heading)[0]]
         assert seen == facts["GPUs that a container sees"]
         assert permissions == facts["permissions that the namespace needs"]
-
-
-def links(page: str) -> list[str]:
-    return re.findall(r"\]\(([^)]+)\)", _FENCE.sub("", page))
-
-
-def test_the_chinese_readme_has_the_same_code_blocks() -> None:
-    assert blocks(CHINESE) == blocks(ENGLISH)
-
-
-def test_the_chinese_readme_has_the_same_sections() -> None:
-    def levels(page: str) -> list[int]:
-        return [len(marks) for marks in re.findall(r"^(#+) ", _FENCE.sub("", page), re.MULTILINE)]
-
-    assert levels(CHINESE) == levels(ENGLISH)
-
-
-def test_the_chinese_readme_has_the_same_links_in_the_same_order() -> None:
-    assert links(ENGLISH)[0] == "README.zh.md"
-    assert links(CHINESE)[0] == "README.md"
-    assert links(CHINESE)[1:] == links(ENGLISH)[1:]
-
-
-def test_the_chinese_readme_has_the_same_tables() -> None:
-    def shape(page: str) -> list[list[list[str]]]:
-        return [[codes(cell) for cell in row] for row in rows(page)]
-
-    assert shape(CHINESE) == shape(ENGLISH)
-
-
-def test_the_chinese_readme_names_the_same_things() -> None:
-    def spans(page: str) -> list[str]:
-        return sorted(codes(_FENCE.sub("", page)))
-
-    assert spans(CHINESE) == spans(ENGLISH)
-
-
-def test_the_chinese_readme_names_the_same_versions() -> None:
-    def versions(page: str) -> list[str]:
-        return sorted(re.findall(r"\d+\.\d+(?:\.\d+)?", _FENCE.sub("", page)))
-
-    assert versions(CHINESE) == versions(ENGLISH)

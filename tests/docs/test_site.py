@@ -20,6 +20,6 @@ def test_the_navigation_has_every_page_once_and_no_stub() -> None:
 
 
 def test_lists_begin_after_a_blank_line_because_the_site_needs_it() -> None:
-    for path in (ROOT / "docs").glob("*.md"):
+    for path in (ROOT / "docs").rglob("*.md"):
         prose = re.sub(r"^ *```.*?^ *```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
         assert not re.findall(r"^\w[^\n]*:\n- ", prose, re.MULTILINE), path.name
