@@ -46,6 +46,8 @@ CLAIMED_GPUS = PREFIX + "claimed-gpus"
 MEASURED = PREFIX + "measured"
 VERIFY_CONTROLLER = PREFIX + "verify"
 VERIFY_FIELD_MANAGER = "gpu-topology-verify"
+NAMESPACE_FIELD_MANAGER = "gpu-topology-namespace"
+"""The writer of labels and annotations of a Namespace, for its user."""
 
 # What some of them say until bind: no GPU rather than another pod's.
 NO_CUDA_DEVICE = "-1"
