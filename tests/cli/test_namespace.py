@@ -171,9 +171,24 @@ def test_hostile_values_are_quoted_and_the_output_is_a_script(tmp_path: Path) ->
         (("a", "--env", "NCCL_X"), "expected NAME=VALUE, found 'NCCL_X'"),
         (("a", "--place", "off", "--unset", "place"), "place is to be set and removed"),
         (("a", "--allow", "all"), "'all' is not one of"),
+        (("a", "--opt-in", "--apply"), "files are not changed: it needs a cluster"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(arguments: tuple[str, ...], said: str, manifests: Path) -> None:
     done = gpu_topology("namespace", *arguments, "-f", manifests)
+    assert (done.code, done.out) == (2, "")
+    assert said in " ".join(done.err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give an option to set, or --undo"),
+        (("--opt-in", "--undo"), "with options it prints the way back by itself"),
+        (("--opt-in", "-o", "json"), "with --output json it needs --yes"),
+    ],
+)
+def test_what_cannot_be_applied_is_refused_before_the_cluster_is_asked(arguments: tuple[str, ...], said: str) -> None:
+    done = gpu_topology("namespace", "a", "--apply", *arguments, "--kubeconfig", "nowhere")
     assert (done.code, done.out) == (2, "")
     assert said in " ".join(done.err.replace("│", " ").split())

@@ -1,7 +1,9 @@
 """``gpu-topology namespace``: what a namespace has opted into, and the lines that change it."""
 
 import enum
+import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -17,8 +19,9 @@ from webhook.words.errors import FormatError
 from webhook.words.object_names import NAMESPACE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from webhook.cli.namespace.output import Shown
     from webhook.cluster.api.contexts import Context
     from webhook.cluster.snapshot.model import Snapshot
     from webhook.insight.namespace.plan import Plan, Wanted
@@ -50,6 +53,8 @@ class Known(NamedTuple):
     namespace: "Namespace"
     workloads: "list[Workload]"
     snapshot: "Snapshot"
+    version: "Mapping[str, str]" = MappingProxyType({})
+    """The ``uid`` and ``resourceVersion`` of a namespace at an API server."""
 
 
 @with_options
@@ -73,6 +78,8 @@ def namespace(  # noqa: PLR0913, PLR0917 - one argument for each option of the c
         bool,
         typer.Option("--undo", help="Print the way back: from these options, or without any the way out of all."),
     ] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Write it after a question, and print the way back.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --apply, without the question.")] = False,
     file: Annotated[list[str] | None, FILE_OPTION] = None,
     recursive: Annotated[bool, RECURSIVE_OPTION] = False,
     state: StateOption = None,
@@ -84,9 +91,9 @@ def namespace(  # noqa: PLR0913, PLR0917 - one argument for each option of the c
 ) -> None:
     """Tell what a namespace has opted into, and what its pods would get; with options, print how to change it.
 
-    Nothing is changed. The output is a script: its kubectl lines can be run, the rest is comments.
+    Nothing is changed without --apply. The output is a script: its kubectl lines can be run, the rest is comments.
     """
-    from webhook.cli.namespace.output import Shown, as_json, as_text
+    from webhook.cli.namespace.output import Shown
     from webhook.insight.namespace.workloads import trials
 
     _check_name(name)
@@ -95,6 +102,8 @@ def namespace(  # noqa: PLR0913, PLR0917 - one argument for each option of the c
     if state is not None:
         refuse_cluster(kubeconfig, context, "give either a state directory or a cluster")
     is_live = bool(kubeconfig or context) or (file is None and state is None)
+    if apply:
+        _check_apply(is_live=is_live, is_change=is_change, undo=undo, asks=not yes, output=output)
     cluster = wanted_cluster(kubeconfig, context) if is_live else None
     known = _live(name, cluster, config) if is_live else _files(name, file, state, config, recursive=recursive)
     planned = _plan(known, wanted, is_change=is_change, undo=undo)
@@ -102,7 +111,62 @@ def namespace(  # noqa: PLR0913, PLR0917 - one argument for each option of the c
     shown = Shown(
         planned, tried, known.snapshot, _of_kubectl(kubeconfig, context), is_change or undo, undo and is_change
     )
+    if apply:
+        _apply(shown, cluster, known.version, asks=not yes, output=output)
+    else:
+        _print(shown, output)
+
+
+def _print(shown: "Shown", output: Format) -> None:
+    from webhook.cli.namespace.output import as_json, as_text
+
     typer.echo(as_json(shown) if output is Format.JSON else as_text(shown), nl=False)
+
+
+def _check_apply(*, is_live: bool, is_change: bool, undo: bool, asks: bool, output: Format) -> None:
+    """Raises BadParameter if there is nothing to write, or nowhere, or if the question would spoil the output."""
+    if not is_live:
+        raise typer.BadParameter("files are not changed: it needs a cluster", param_hint="--apply")
+    if not (is_change or undo):
+        raise typer.BadParameter("give an option to set, or --undo", param_hint="--apply")
+    if is_change and undo:
+        raise typer.BadParameter("with options it prints the way back by itself", param_hint="--undo")
+    if asks and output is Format.JSON:
+        raise typer.BadParameter("with --output json it needs --yes", param_hint="--apply")
+
+
+def _apply(
+    shown: "Shown", cluster: "Context | None", version: "Mapping[str, str]", *, asks: bool, output: Format
+) -> None:
+    """Write the plan after a question. The plan goes to standard error; standard output gets the way back, or JSON.
+
+    Raises:
+        GpuTopologyError: nothing was written.
+        Exit: the answer to the question is no.
+    """
+    from webhook.cli.namespace.output import as_text, way_back
+    from webhook.cluster.api.namespace_change import change_namespace
+    from webhook.insight.namespace.plan import Field
+
+    plan = shown.plan
+    if output is Format.TEXT:
+        typer.echo(as_text(shown), err=True)
+    if plan.changes:
+        if asks and not _is_confirmed(f"Write this to namespace {plan.now.name}?"):
+            complain("gpu-topology: nothing was written")
+            raise typer.Exit(1)
+        labels, annotations = plan.values(Field.LABEL), plan.values(Field.ANNOTATION)
+        change_namespace(cluster, plan.now.name, version, labels, annotations)
+    if output is Format.JSON:
+        _print(shown, output)
+    elif plan.changes:
+        typer.echo(way_back(shown), nl=False)
+
+
+def _is_confirmed(question: str) -> bool:
+    """Ask on standard error, so that standard output stays a script; the end of the input is a no."""
+    typer.echo(f"{question} [y/N]: ", nl=False, err=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _check_name(name: str) -> None:
@@ -158,7 +222,7 @@ def _live(name: str, cluster: "Context | None", config: Path | None) -> Known:
         complain(f"gpu-topology: {problem}: workloads of this kind are known from their pods alone")
     snapshot = from_cluster(cluster, name, config).snapshot
     workloads = [*of_templates(template_pods(read.templates)), *of_pods(snapshot.pods, name, read.made)]
-    return Known(read.namespace, workloads, snapshot)
+    return Known(read.namespace, workloads, snapshot, read.version)
 
 
 def _files(name: str, file: list[str] | None, state: Path | None, config: Path | None, *, recursive: bool) -> Known:

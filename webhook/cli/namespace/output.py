@@ -54,6 +54,12 @@ def as_text(shown: Shown) -> str:
     return "\n\n".join("\n".join(part) for part in map(list, parts) if part) + "\n"
 
 
+def way_back(shown: Shown) -> str:
+    """Return a script that undoes the plan."""
+    commands = [line.command for line in lines(shown.namespace.name, shown.plan.way_back, shown.cluster)]
+    return "\n".join([_comment(f"Namespace {shown.namespace.name} is changed. The way back:"), *commands]) + "\n"
+
+
 def as_json(shown: Shown) -> str:
     """Return one JSON object."""
     plan = shown.plan

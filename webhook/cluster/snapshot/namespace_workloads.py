@@ -34,6 +34,8 @@ class NamespaceWorkloads:
     """A namespace and its workloads, as the API server has them."""
 
     namespace: Namespace
+    version: dict[str, str]
+    """The ``uid`` and ``resourceVersion`` of the namespace."""
     templates: list[FoundTemplate] = field(default_factory=list)
     made: set[str] = field(default_factory=set)
     """Every workload that was read, by kind and name, also those that make no more pods."""
@@ -47,7 +49,7 @@ def read_workloads(where: Where, name: str) -> NamespaceWorkloads:
     Raises:
         GpuTopologyError: there is no such namespace, or it cannot be read.
     """
-    api = connect_objects(where, user_agent=names.ANALYZE_USER_AGENT)
+    api = connect_objects(where, user_agent=names.NAMESPACE_USER_AGENT)
 
     async def read() -> NamespaceWorkloads:
         try:
@@ -63,7 +65,7 @@ async def _read(api: ApiServer, name: str) -> NamespaceWorkloads:
         document = await api.namespace(name)
     except NotFound:
         raise GpuTopologyError(f"there is no namespace {name} in this cluster") from None
-    found = NamespaceWorkloads(_namespace(name, document))
+    found = NamespaceWorkloads(_namespace(name, document), _version(document))
     for kind in KINDS:
         try:
             objects = await api.objects(kind.having(namespace=name))
@@ -88,6 +90,11 @@ def _add(found: NamespaceWorkloads, kind: Kind, document: Object) -> None:
 def _namespace(name: str, document: Object) -> Namespace:
     metadata = part(document, "metadata")
     return Namespace(name, texts(metadata, "labels"), texts(metadata, "annotations"))
+
+
+def _version(document: Object) -> dict[str, str]:
+    metadata = part(document, "metadata")
+    return {key: str(metadata[key]) for key in ("uid", "resourceVersion") if key in metadata}
 
 
 def _controllers(document: Mapping[str, Any]) -> Iterator[str]:

@@ -75,6 +75,10 @@ class Plan(msgspec.Struct, frozen=True):
     then: Namespace
     changes: tuple[Change, ...]
 
+    def values(self, field: Field) -> dict[str, str | None]:
+        """Returns the new values of the labels or annotations that change; None for one that is removed."""
+        return {change.key: change.after for change in self.changes if change.field is field}
+
     @property
     def way_back(self) -> tuple[Change, ...]:
         """The changes that undo the plan, the last one first."""
