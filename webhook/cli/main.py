@@ -27,6 +27,7 @@ from webhook.cli import (
     explain,
     inject,
     message,
+    namespace,
     page,
     place,
     remap,
@@ -75,6 +76,7 @@ app.command(rich_help_panel=_LOOK)(status.status)
 app.command(rich_help_panel=_LOOK)(page.page)
 app.command(rich_help_panel=_LOOK)(message.message)
 app.add_typer(state.state, rich_help_panel=_LOOK)
+app.command(rich_help_panel=_BEFORE)(namespace.namespace)
 app.command(rich_help_panel=_BEFORE)(inject.inject)
 app.command(rich_help_panel=_BEFORE)(bind.bind)
 app.command(rich_help_panel=_BEFORE)(claim.claim)

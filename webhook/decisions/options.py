@@ -181,6 +181,10 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "expect-nvlink": (_boolean, _BOOLEAN),
 }
 OPTION_NAMES = tuple(_PARSERS)
+EXPECTED_VALUES = {name: expected for name, (_, expected) in _PARSERS.items()}
+"""The values of each option, in words."""
+SWITCHES = frozenset(name for name, (parse, _) in _PARSERS.items() if parse is _boolean)
+"""The options that are true or false."""
 _LONGEST_NAME = max(map(len, OPTION_NAMES))
 
 
