@@ -22,6 +22,7 @@ OPTIONS: Mapping[str, str] = {
     "containers": "the containers to which the profile applies",
     "group": "its pods run on one node, as one group",
     "colocate": "whether one node is required of a group, or preferred",
+    "peers": "a warning is given where a pod seems to exchange GPU memory with others that cannot reach it",
     "place": "whether the planner chooses the cards of its pods",
     "place-wait": "how long a pod waits for better cards than those that are free",
     "group-size": "how many pods of a group get their cards together",
@@ -30,7 +31,6 @@ OPTIONS: Mapping[str, str] = {
     "min-network-bandwidth": "the network between the nodes of a group has this bandwidth, in GB/s per direction",
     "node-policy": "which nodes the planner prefers",
     "expect-nvlink": "a hint is given where NVLink seems unused",
-    "peers": "a warning is given where a pod seems to exchange GPU memory with others that cannot reach it",
 }
 """What each option decides; the keys are those of :data:`webhook.decisions.options.OPTION_NAMES`."""
 
