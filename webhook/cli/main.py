@@ -1,7 +1,8 @@
 """``gpu-topology``: the list of commands, exit codes, and the display of errors.
 
-Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage, and a named namespace that is not
-there. Code 2 is also that of analyze and status if nothing can be read, and of verify and acceptance if nothing can be measured or tried.
+Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage, or a named namespace that is not there.
+Code 2 is also that of analyze and status if nothing can be read, and of verify and acceptance if nothing can be
+measured or tried.
 """
 
 import errno
