@@ -8,6 +8,7 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
+from webhook.cli.text_format import form_option
 
 if TYPE_CHECKING:
     from webhook.hardware.measurement.messages import LookAtMachine
@@ -29,7 +30,7 @@ _OF_PUBLISHING = ("publish", "namespace", "kubeconfig", "context")
 class Output(enum.StrEnum):
     """The form of the output."""
 
-    TABLE = "table"
+    TEXT = "text"
     JSON = "json"
     SVG = "svg"
 
@@ -43,9 +44,10 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
         Path | None, typer.Option(metavar="REPORT", help="An earlier report: what became slower since.")
     ] = None,
     save: Annotated[Path | None, typer.Option(metavar="REPORT", help="Write the report there too, as JSON.")] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="table, json (BandwidthReport) or svg.")] = (
-        Output.TABLE
-    ),
+    output: Annotated[
+        Output,
+        form_option(Output, "text, json (BandwidthReport) or svg."),
+    ] = Output.TEXT,
     gpus: Annotated[
         str | None,
         typer.Option(metavar="INDICES", help="GPUs to measure, such as 0,3; else all. Between two pods: of this side."),
