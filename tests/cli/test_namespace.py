@@ -28,6 +28,7 @@ spec:
       containers:
       - {name: main, resources: {limits: {nvidia.com/gpu: 2}}}
 """
+VERSIONS = ("--hami-version", "2.9.0", "--kubernetes-version", "1.33")
 OPTED_IN = "the webhook treats its pods as its options say; without any, those with two or more whole cards"
 
 
@@ -111,12 +112,23 @@ def test_a_workload_that_would_be_refused_is_counted(manifests: Path) -> None:
 
 
 def test_a_namespace_of_no_file_counts_as_new(manifests: Path) -> None:
-    done = gpu_topology("namespace", "fresh", "-f", manifests, "--opt-in")
+    done = gpu_topology("namespace", "fresh", "-f", manifests, "--opt-in", *VERSIONS)
     assert done.code == 0
     assert done.err == (
         "note: namespace fresh is not in these files: it counts as new, without labels and annotations\n"
     )
     assert "\nkubectl label namespace fresh gpu.topology/injection=enabled\n" in done.out
+
+
+def test_what_depends_on_versions_that_are_not_known_is_told(manifests: Path) -> None:
+    done = gpu_topology("namespace", "fresh", "-f", manifests, "--opt-in")
+    assert "note: the versions of HAMi and Kubernetes are not known here" in done.err
+    assert "verify the GPUs" not in done.out
+    known = gpu_topology("namespace", "fresh", "-f", manifests, "--opt-in", *VERSIONS)
+    assert "versions" not in known.err
+    assert "verify the GPUs" in known.out
+    left_alone = gpu_topology("namespace", "fresh", "-f", manifests)
+    assert "versions" not in left_alone.err
 
 
 def test_the_json_has_changes_commands_and_the_outcomes(manifests: Path) -> None:

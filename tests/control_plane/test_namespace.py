@@ -13,11 +13,12 @@ from tests.cli.command import ROOT, gpu_topology
 from tests.control_plane.accounts import namespace_for_pods, permitted
 from tests.control_plane.control_plane import ControlPlane
 from webhook.cluster.api.namespace_change import change_namespace
-from webhook.cluster.api.permissions import NAMESPACE_CHANGE, READER
+from webhook.cluster.api.permissions import NAMESPACE_CHANGE, READER, VIEW
 from webhook.words.errors import GpuTopologyError
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
+HAMI = ("--hami-version", "2.9.0")
 TWO_CARDS = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
 
 
@@ -61,6 +62,11 @@ def create_workloads(admin: CoreV1Api, namespace: str) -> None:
         admin.create_namespaced_pod(namespace, pod)
 
 
+def labels_of(document: str) -> list[tuple[str, int]]:
+    """The workloads of the JSON, each with its number of running pods."""
+    return [(each["workload"], each["runningPods"]) for each in json.loads(document)["workloads"]]
+
+
 def metadata(admin: CoreV1Api, namespace: str) -> tuple[dict[str, str], dict[str, str]]:
     found = admin.read_namespace(namespace).metadata
     assert found is not None
@@ -74,10 +80,10 @@ def answered(answer: str, *arguments: str | Path) -> subprocess.CompletedProcess
 
 def test_every_workload_with_gpus_is_told_once(admin: CoreV1Api, namespace: str, person: Path) -> None:
     create_workloads(admin, namespace)
-    done = gpu_topology("namespace", namespace, "--opt-in", "--kubeconfig", person, "-o", "json")
+    done = gpu_topology("namespace", namespace, "--opt-in", "--kubeconfig", person, "-o", "json", *HAMI)
     assert (done.code, done.err) == (0, "")
     found = json.loads(done.out)
-    assert [(each["workload"], each["runningPods"]) for each in found["workloads"]] == [
+    assert labels_of(done.out) == [
         ("CronJob nightly", 0),
         ("Deployment train", 0),
         ("Job once", 0),
@@ -157,6 +163,19 @@ def test_without_the_right_to_change_it_the_reader_is_told(
     assert (done.code, done.out) == (1, "")
     assert f'patch namespace {namespace}: namespaces "{namespace}" is forbidden' in done.err
     assert "gpu.topology/injection" not in metadata(admin, namespace)[0]
+
+
+def test_workloads_that_may_not_be_listed_are_known_from_their_pods(
+    admin: CoreV1Api, control_plane: ControlPlane, namespace: str
+) -> None:
+    create_workloads(admin, namespace)
+    viewer = permitted(admin, control_plane, namespace, "viewer", VIEW)
+    done = gpu_topology("namespace", namespace, "--kubeconfig", viewer, "-o", "json", *HAMI)
+    assert done.code == 0
+    assert labels_of(done.out) == [("Job once", 1), ("PyTorchJob ranks", 1)]
+    said = [line for line in done.err.splitlines() if line.endswith("are known from their pods alone")]
+    assert len(said) == 6
+    assert all(f'in the namespace "{namespace}"' in line for line in said)
 
 
 def test_there_is_no_such_namespace(person: Path) -> None:

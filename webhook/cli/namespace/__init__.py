@@ -13,6 +13,7 @@ from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, refuse_cluster, wanted_cluster
 from webhook.cli.namespace.options import given_options, given_variables, with_options
 from webhook.cli.scope_options import FILE_OPTION, RECURSIVE_OPTION, StateOption
+from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 from webhook.words import names
 from webhook.words.choices import Profile
 from webhook.words.errors import FormatError
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
     from webhook.cluster.api.contexts import Context
     from webhook.cluster.snapshot.model import Snapshot
     from webhook.insight.namespace.plan import Plan, Wanted
-    from webhook.insight.namespace.workloads import Workload
+    from webhook.insight.namespace.workloads import Trial, Workload
     from webhook.objects.pod import Namespace
 
 _PERMISSIONS = "allow-"
+_TRIED = 64
+"""The number of workloads whose dependence on versions is tried: each costs 15 decisions."""
 
 
 class Permission(enum.StrEnum):
@@ -86,6 +89,8 @@ def namespace(  # noqa: PLR0913, PLR0917 - one argument for each option of the c
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
+    hami_version: Annotated[str, HAMI_OPTION] = "",
+    kubernetes_version: Annotated[str, KUBERNETES_OPTION] = "",
     output: Annotated[Format, typer.Option("--output", "-o", help="text or json.")] = Format.TEXT,
     **options: Any,
 ) -> None:
@@ -106,8 +111,10 @@ def namespace(  # noqa: PLR0913, PLR0917 - one argument for each option of the c
         _check_apply(is_live=is_live, is_change=is_change, undo=undo, asks=not yes, output=output)
     cluster = wanted_cluster(kubeconfig, context) if is_live else None
     known = _live(name, cluster, config) if is_live else _files(name, file, state, config, recursive=recursive)
+    known = known._replace(snapshot=_overruled(known.snapshot, hami_version, kubernetes_version))
     planned = _plan(known, wanted, is_change=is_change, undo=undo)
     tried = trials(known.workloads, planned.now, planned.then, known.snapshot)
+    _tell_of_versions(tried, planned.then, known.snapshot)
     shown = Shown(
         planned, tried, known.snapshot, _of_kubectl(kubeconfig, context), is_change or undo, undo and is_change
     )
@@ -115,6 +122,36 @@ def namespace(  # noqa: PLR0913, PLR0917 - one argument for each option of the c
         _apply(shown, cluster, known.version, asks=not yes, output=output)
     else:
         _print(shown, output)
+
+
+def _overruled(snapshot: "Snapshot", hami: str, kubernetes: str) -> "Snapshot":
+    """Return the snapshot with the versions of the options.
+
+    Raises:
+        BadParameter: a version is none that is supported.
+    """
+    import msgspec
+
+    from webhook.cli.versions import given_versions, overruled
+
+    policy = overruled(snapshot.policy, given_versions(hami, kubernetes))
+    setting = msgspec.structs.replace(snapshot.setting, policy=policy)
+    return msgspec.structs.replace(snapshot, setting=setting)
+
+
+def _tell_of_versions(tried: "Sequence[Trial]", then: "Namespace", snapshot: "Snapshot") -> None:
+    """Write a note on standard error if versions are not known on which some of the outcomes depend."""
+    from webhook.cli.workload.versions import depends_on_versions, unknown_versions, version_note
+    from webhook.insight.namespace.workloads import inputs
+
+    facts, differences = snapshot.facts, frozenset[str]()
+    for trial in tried[:_TRIED]:
+        pod = trial.workload.pod
+        policy, specs = inputs(pod, then.name, snapshot)
+        differences |= depends_on_versions(pod, then, policy, facts, trial.then, specs)
+    note = version_note(unknown_versions(facts.overruled_by(snapshot.policy.versions)), differences)
+    if note:
+        complain(note)
 
 
 def _print(shown: "Shown", output: Format) -> None:

@@ -1,15 +1,17 @@
 """The workloads of a namespace, each with what the webhook does with its pods now and what it would do."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
 from webhook.cluster.snapshot.template_pods import TemplatePod
 from webhook.decisions.admit.admission import admit
+from webhook.decisions.configuration import AdmitPolicy
 from webhook.insight.analyze.pods import owner_of
 from webhook.insight.explain.evidence import policy_for
 from webhook.insight.namespace.meaning import ON
 from webhook.insight.namespace.new_pod import as_new
+from webhook.objects.claims import ClaimSpec
 from webhook.objects.manifest.pods import decode_pod, to_json
 from webhook.objects.pod import Namespace, Pod
 from webhook.words import names
@@ -100,8 +102,17 @@ def _is_told(workload: Workload, then: Namespace, snapshot: Snapshot) -> bool:
     return _outcome(workload, opted_in, snapshot).reason not in _NOT_TOLD
 
 
+def inputs(pod: Pod, namespace: str, snapshot: Snapshot) -> tuple[AdmitPolicy, Mapping[str, ClaimSpec | None]]:
+    """Returns the configuration for a pod, and the specs of its resource claims.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    policy = policy_for(pod, snapshot.policy, is_configured=snapshot.setting.is_configured)
+    return policy, snapshot.claims.of(pod, namespace).specs(pod) if policy.claims.enabled else {}
+
+
 def _outcome(workload: Workload, namespace: Namespace, snapshot: Snapshot) -> Outcome:
-    policy = policy_for(workload.pod, snapshot.policy, is_configured=snapshot.setting.is_configured)
-    specs = snapshot.claims.of(workload.pod, namespace.name).specs(workload.pod) if policy.claims.enabled else {}
+    policy, specs = inputs(workload.pod, namespace.name, snapshot)
     facts, nodes = snapshot.facts, snapshot.sources
     return admit(workload.pod, namespace, policy, facts, nodes=nodes, claim_specs=specs, trace=True)
