@@ -88,7 +88,8 @@ def test_a_job_would_get_the_free_pair_that_is_linked(site: Site) -> None:
     site.hold("slice", 3)
     done = site.plan(2)
     assert (done.code, done.err) == (0, ""), done.err
-    assert done.out.startswith(f"A job of 2 GPUs gets GPU0 and GPU1 of node {site.node} (NVIDIA A100 80GB PCIe).\nNVLink: every")
+    first = f"A job of 2 GPUs gets GPU0 and GPU1 of node {site.node} (NVIDIA A100 80GB PCIe).\nNVLink: every"
+    assert done.out.startswith(first)
     row = next(line for line in done.out.splitlines() if line.startswith(site.node))
     assert row.split("  ") == [site.node, "3 of 4: 0-2", "0, 1 (NVLink, 240 GB/s)", f"{site.namespace}/slice", "chosen"]
     site.hold("pair", 0, 1)
