@@ -31,15 +31,15 @@ def test_the_condition_fails_with_the_whole_way() -> None:
         "decode seems to exchange GPU memory (SGLang nixl); peers have no way to it in profile exclusive"
     )
     assert found.remedy == (
-        "Set gpu.topology/profile: node-peers and one gpu.topology/group on all peers, with the labels of kubectl "
-        "label namespace team-a gpu.topology/allow-node-gpus=true gpu.topology/allow-host-ipc=true "
-        "gpu.topology/allow-host-pid=true, and create the pod again. If it exchanges none with other containers or "
-        "pods, set gpu.topology/peers: none"
+        "Set gpu.topology/profile: node-peers and one gpu.topology/group on all peers, and create the pod again. If it "
+        "exchanges none with other containers or pods, set gpu.topology/peers: none. What an administrator does first: "
+        "kubectl label namespace team-a gpu.topology/allow-node-gpus=true gpu.topology/allow-host-ipc=true "
+        "gpu.topology/allow-host-pid=true"
     )
 
 
 def test_labels_that_are_there_are_not_in_the_remedy() -> None:
-    assert "kubectl" not in finding(told(running()), "peers").remedy
+    assert finding(told(running()), "peers").remedy.endswith("What an administrator does first: nothing")
 
 
 def test_the_conclusion_does_not_say_that_nothing_stops_nvlink() -> None:

@@ -50,14 +50,13 @@ def exchange_found(found: Sequence[Sign], namespace: Namespace, *, containers: i
         where: :data:`IN_EXCLUSIVE` or :data:`WITHOUT_PROFILE`.
     """
     profile = fitting_profile(containers)
-    way = f"{names.PROFILE}: {profile}"
+    way, labels = f"{names.PROFILE}: {profile}", []
     if profile is Profile.NODE_PEERS:
         way += f" and one {names.GROUP} on all peers"
         labels = lacking_labels(namespace)
-        if labels:
-            way += f", with the labels of kubectl label namespace {namespace.name} {' '.join(labels)}"
-    first = found[0]
-    return EXCHANGE_WITHOUT_PEERS.say(container=first.container, sign=first, where=where, way=way)
+    first = f"kubectl label namespace {namespace.name} {' '.join(labels)}" if labels else "nothing"
+    sign = found[0]
+    return EXCHANGE_WITHOUT_PEERS.say(container=sign.container, sign=sign, where=where, way=way, first=first)
 
 
 def exchange_warnings(found: Sequence[Sign], namespace: Namespace, *, containers: int, where: str) -> Iterator[Message]:

@@ -179,7 +179,7 @@ EXCHANGE_WITHOUT_PEERS = Entry(
     "GT570",
     "{container} seems to exchange GPU memory ({sign}); peers have no way to it {where}",
     "Set {way}, and create the pod again. If it exchanges none with other containers or pods, set "
-    "gpu.topology/peers: none",
+    "gpu.topology/peers: none. What an administrator does first: {first}",
     "annotations.md#peers",
 )
 WAY_OF_NODE_PEERS = Entry(
