@@ -62,8 +62,8 @@ def test_a_pod_of_a_state_directory_is_explained(state: Path) -> None:
     assert (
         done.out.replace(str(state), "STATE")
         == """\
-NVLink: unknown, pod team-a/train on node h20-node-1: HAMi's library is preloaded into container train: HAMi 2.9.0 \
-looks there, and it does not set CUDA_DISABLE_CONTROL (GT210). First: Let the webhook do it, or write \
+NVLink: unknown, pod team-a/train on node h20-node-1: control: HAMi's library is preloaded into container train: \
+HAMi 2.9.0 looks there, and it does not set CUDA_DISABLE_CONTROL (GT210). First: Let the webhook do it, or write \
 CUDA_DISABLE_CONTROL: "true" as a literal into every container, init containers too; setting it inside a running \
 container changes nothing
 

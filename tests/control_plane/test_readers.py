@@ -63,7 +63,7 @@ def test_with_the_reader_role_status_shows_every_node(reader: Path) -> None:
 
 
 def test_with_the_reader_role_explain_leaves_nothing_out(reader: Path) -> None:
-    done = gpu_topology("explain", "team-a/unlucky", "--kubeconfig", reader)
+    done = gpu_topology("explain", "-v", "team-a/unlucky", "--kubeconfig", reader)
     assert (done.code, done.err) == (1, "")
     assert "FAIL links: GPU0 and GPU5 have no NVLink" in done.out
 
@@ -88,7 +88,7 @@ def test_with_view_of_a_namespace_its_pods_are_known_and_those_of_others_are_not
 
 
 def test_with_view_of_a_namespace_explain_takes_the_cards_from_what_the_pod_was_told(viewer: Path) -> None:
-    done = gpu_topology("explain", "team-a/told", "--kubeconfig", viewer)
+    done = gpu_topology("explain", "-v", "team-a/told", "--kubeconfig", viewer)
     assert "links: every pair of GPU4 and GPU5 has NVLink: link class NVSwitch" in done.out
     assert "node-topology: the pod's own annotation gpu.topology/node-topology, which the webhook wrote at" in done.out
     assert 'cannot get resource "nodes"' in done.err
@@ -96,5 +96,5 @@ def test_with_view_of_a_namespace_explain_takes_the_cards_from_what_the_pod_was_
 
 
 def test_with_view_of_a_namespace_a_pod_that_was_told_nothing_has_unknown_cards(viewer: Path) -> None:
-    done = gpu_topology("explain", "team-a/unlucky", "--kubeconfig", viewer)
+    done = gpu_topology("explain", "-v", "team-a/unlucky", "--kubeconfig", viewer)
     assert "?    links: which GPUs they are is not known" in done.out

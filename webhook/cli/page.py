@@ -1,6 +1,7 @@
 """``gpu-topology page``: the cluster at a glance, in the browser."""
 
 import enum
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -79,6 +80,8 @@ def page(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
             raise typer.BadParameter("files do not change: give -o html", param_hint="--output")
         _serve(_watched(kubeconfig, context, namespace, everywhere=all_namespaces), config, port)
         return
+    if sys.stdout.isatty():
+        raise typer.BadParameter("the page is a file: write -o html > cluster.html", param_hint="--output")
     if in_files:
         from webhook.cli.snapshots import from_files
         from webhook.cluster.files.manifests import read_files

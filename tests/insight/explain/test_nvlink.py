@@ -38,11 +38,13 @@ def plain(*, env: dict[str, str] | None = None, **fields: Any) -> Manifest:
 
 def test_a_pod_is_only_green_once_its_start_was_verified() -> None:
     assert word(verified(bound(0, 1))) == Judgement(
-        Nvlink.YES, "every condition holds, and the pod verified its GPUs when it started"
+        Nvlink.YES, "every condition that decides holds, and the pod verified its GPUs when it started"
     )
     waits = word(bound(0, 1))
     assert (waits.nvlink, waits.code, waits.waits_for_start) == ("unknown", "GT362", True)
-    assert waits.reason == "every condition holds; the remap container has not verified the GPUs of the pod"
+    assert (
+        waits.reason == "every condition that decides holds; the remap container has not verified the GPUs of the pod"
+    )
 
 
 def test_a_library_that_is_preloaded_is_reported_to_cost_nvlink_and_not_certain_to() -> None:

@@ -108,8 +108,9 @@ def _without_those_that_hold(report: Report, every: Sequence[tuple[int, Finding]
     yield from _section("What fails besides" if len(others) < len(every) else "What fails", failing) if failing else ()
     yield from _section("Not known, or remarkable", open_ones) if open_ones else ()
     rest = len(others) - len(failing) - len(open_ones)
-    yield EMPTY
-    yield line(f"{counted(rest, 'other condition')}: gpu-topology explain --verbose shows all", "dim")
+    if rest:
+        yield EMPTY
+        yield line(f"{counted(rest, 'other condition')}: add -v to see them", "dim")
 
 
 def _verdict(report: Report) -> Line:
@@ -117,7 +118,8 @@ def _verdict(report: Report) -> Line:
     judgement = report.judgement
     where = f"on node {report.node}" if report.node else "without a node"
     word = Text(f"NVLink: {_WORDS[judgement.nvlink]}", style=_WORD_STYLES[judgement.nvlink])
-    text = Text(f", pod {printable(report.pod)} {where}: {printable(judgement.reason)}", style="bold")
+    decides = f"{judgement.condition}: " if judgement.condition else ""
+    text = Text(f", pod {printable(report.pod)} {where}: {printable(decides + judgement.reason)}", style="bold")
     if judgement.code:
         text.append(f" ({judgement.code})", style="dim")
     if judgement.remedy:

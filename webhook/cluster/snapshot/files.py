@@ -22,7 +22,7 @@ from webhook.objects.manifest.documents import read_yaml
 from webhook.objects.manifest.manifest import Manifest
 from webhook.objects.manifest.pods import decode_pod, to_json
 from webhook.objects.manifest.templates import find_objects, find_templates
-from webhook.words.errors import ManifestError, shorten
+from webhook.words.errors import GpuTopologyError, ManifestError, shorten
 from webhook.words.nesting import decode
 
 CLAIMS = "claims"
@@ -172,7 +172,14 @@ def _as_list(text: str) -> _List | None:
     return found if found.kind.endswith("List") else None
 
 
+_PARTS = ("namespaces", "nodes", "pods", CLAIMS, OBJECTS, "cluster.yaml")
+"""The parts of a state directory, of which each may be missing."""
+
+
 def _read_state(state: Path) -> FromFiles:
+    if not any((state / part).exists() for part in _PARTS):
+        said = f"expected a state directory with one of {', '.join(_PARTS)}, found none of them"
+        raise GpuTopologyError(f"{state}: {said}")
     found = FromFiles(facts=load_directory(state).cluster())
     for folder in ("namespaces", "pods", CLAIMS, OBJECTS):
         for path in sorted((state / folder).glob("*.yaml")):

@@ -83,6 +83,8 @@ class Judgement(msgspec.Struct, frozen=True):
     """What to do first; empty if there is nothing to do."""
     code: str = ""
     """The code of the message that decides; empty where there is none."""
+    condition: str = ""
+    """The condition that decides; empty where none does alone."""
     waits_for_start: bool = False
     """Whether all conditions hold, and only the start of the pod was not verified."""
 

@@ -68,12 +68,14 @@ def judge(examined: ExaminedPod, reach: Reach, findings: Sequence[Finding]) -> J
     if reach is Reach.UNKNOWN:
         return Judgement(Nvlink.UNKNOWN, "it is not known which GPUs work together")
     if verified(examined.evidence.pod)[0] is Verified.YES:
-        return Judgement(Nvlink.YES, "every condition holds, and the pod verified its GPUs when it started")
+        return Judgement(
+            Nvlink.YES, "every condition that decides holds, and the pod verified its GPUs when it started"
+        )
     return _unverified(NOT_VERIFIED_YET if examined.injected else NEVER_VERIFIED)
 
 
 def _decided(nvlink: Nvlink, finding: Finding) -> Judgement:
-    return Judgement(nvlink, finding.evidence, finding.remedy, finding.code)
+    return Judgement(nvlink, finding.evidence, finding.remedy, finding.code, condition=finding.condition)
 
 
 def _proof(examined: ExaminedPod, findings: Sequence[Finding]) -> str:
@@ -87,7 +89,7 @@ def _proof(examined: ExaminedPod, findings: Sequence[Finding]) -> str:
 
 def _unverified(entry: Entry) -> Judgement:
     message = entry.say()
-    said = f"every condition holds; {message.text}"
+    said = f"every condition that decides holds; {message.text}"
     return Judgement(Nvlink.UNKNOWN, said, message.fix, message.code, waits_for_start=True)
 
 

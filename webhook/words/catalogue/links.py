@@ -4,7 +4,7 @@ from webhook.words.catalogue.entry import Entry
 
 _BINDING, _NODE = "injection.md#7-what-the-scheduler-gave", "topology.md#the-agent"
 _EXPLAIN = "explain.md#the-conditions"
-_RUN_AGENT = "Run the agent on the node, or give its topology with --topology or --state"
+_RUN_AGENT = "Run the agent on the node; gpu-topology explain also takes the topology from a file: --topology"
 _BIND_AGAIN = "Look whether the webhook is registered for pods/binding and was running, and create the pod again"
 _PLACE = "Have the planner choose (placement.mode: on)"
 _ADD_UUIDS = "Add the output of nvidia-smi -L to the topology"
@@ -109,8 +109,13 @@ TOPOLOGY_OF_HAMI = Entry(
     _NODE,
 )
 TOPOLOGY_OLD = Entry("GT317", "{stale}", _RUN_AGENT, _NODE)
-NOT_SCHEDULED = Entry("GT320", "the pod is not scheduled yet: which GPUs it gets is open", page=_EXPLAIN)
-NODE_NOT_KNOWN = Entry("GT321", "GPUs of node {node}, of which nothing is known", page=_EXPLAIN)
+NOT_SCHEDULED = Entry(
+    "GT320",
+    "the pod is not scheduled yet: which GPUs it gets is open",
+    "Explain it again when it has a node",
+    _EXPLAIN,
+)
+NODE_NOT_KNOWN = Entry("GT321", "GPUs of node {node}, of which nothing is known", _RUN_AGENT, _EXPLAIN)
 NO_UUIDS = Entry(
     "GT322",
     "what is known of node {node} has no UUIDs, and the scheduler names GPUs by theirs",
@@ -164,7 +169,12 @@ JUDGED_LATER = Entry(
     "GT334", "the requirements of the pod are judged when its GPUs are known", page="annotations.md#requirements"
 )
 REQUIREMENTS_DOUBTFUL = Entry("GT335", "{doubt}", _RUN_AGENT, "annotations.md#requirements")
-NOT_BOUND = Entry("GT340", "the pod is not bound yet: its annotations still say what admission wrote", page=_BINDING)
+NOT_BOUND = Entry(
+    "GT340",
+    "the pod is not bound yet: its annotations still say what admission wrote",
+    "Look again in a moment; kubectl describe pod says what keeps it",
+    _BINDING,
+)
 VALUES_NOT_COMPARED = Entry("GT341", "its values cannot be compared with GPUs that are not known", page=_BINDING)
 VALUES_WRONG = Entry("GT342", "{differences}", _BIND_AGAIN, _BINDING)
 REMAP_SEES_OTHERS = Entry(

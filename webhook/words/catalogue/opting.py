@@ -232,7 +232,10 @@ BAD_POD_OPTION = Entry(
 BAD_REQUEST = Entry("GT150", "a request cannot be read: {problem}", "Write a whole number", _ANNOTATIONS)
 BAD_OPTION = Entry("GT151", "an option cannot be read: {problem}", "Correct the annotation", _ANNOTATIONS)
 NAMESPACE_NOT_READ = Entry(
-    "GT152", "the namespace is not known here", "Give the namespace with --state or --kubeconfig", "explain.md"
+    "GT152",
+    "the namespace is not known here",
+    "Explain the pod in its cluster, without -f, or give a state directory with its namespace: --state",
+    "explain.md",
 )
 NAMESPACE_NOT_PERMITTED = Entry(
     "GT153", "the namespace is not known here: {why}", "Have the permission to get namespaces", "explain.md"
