@@ -49,11 +49,15 @@ def test_labels_that_the_namespace_has_are_not_told() -> None:
     ]
 
 
-def test_a_long_name_of_a_namespace_gets_one_label_a_warning() -> None:
-    long = Namespace("n" * 63, TEAM_A.labels)
+@pytest.mark.parametrize(("length", "shown"), [(40, "n" * 40), (63, "NAMESPACE")])
+def test_a_long_name_of_a_namespace_cuts_no_label(length: int, shown: str) -> None:
+    long = Namespace("n" * length, TEAM_A.labels)
     manifest = pod(side())
     manifest["metadata"]["namespace"] = long.name
-    assert len(told(manifest, long)) == 5
+    assert told(manifest, long)[2:] == [
+        f"GT573: for node-peers: kubectl label ns {shown} gpu.topology/{label}=true"
+        for label in ("allow-node-gpus", "allow-host-ipc", "allow-host-pid")
+    ]
 
 
 def test_two_containers_of_one_pod_are_told_pod_peers_and_no_label() -> None:

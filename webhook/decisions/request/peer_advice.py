@@ -70,15 +70,18 @@ def exchange_warnings(found: Sequence[Sign], namespace: Namespace, *, containers
     yield WAY_OF_NODE_PEERS.say()
     labels = lacking_labels(namespace)
     while labels:
-        message, used = _as_many_labels(labels, namespace)
+        message, used = _as_many_labels(labels, namespace.name)
         yield message
         labels = labels[used:]
 
 
-def _as_many_labels(labels: Sequence[str], namespace: Namespace) -> tuple[Message, int]:
-    """Returns the message with as many of the labels as a warning holds, at least one, and their number."""
+def _as_many_labels(labels: Sequence[str], namespace: str) -> tuple[Message, int]:
+    """Returns the message with as many of the labels as a warning holds, at least one, and their number.
+
+    A placeholder stands for a name of the namespace that leaves no place for one label.
+    """
     for used in range(len(labels), 0, -1):
-        message = LABELS_OF_NODE_PEERS.say(namespace=namespace.name, labels=" ".join(labels[:used]))
-        if used == 1 or len(str(message)) <= WARNING_LIMIT:
-            break
-    return message, used
+        message = LABELS_OF_NODE_PEERS.say(namespace=namespace, labels=" ".join(labels[:used]))
+        if len(str(message)) <= WARNING_LIMIT:
+            return message, used
+    return LABELS_OF_NODE_PEERS.say(namespace="NAMESPACE", labels=labels[0]), 1
