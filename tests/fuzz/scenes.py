@@ -22,6 +22,7 @@ from tests.judge import TEAM_A, load, load_optional, policy
 from tests.pods import ALL_ALLOWED, container, pod
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.fastest_pair import FastestPair
 from webhook.decisions.resolve.node import Sources
 from webhook.objects.manifest.templates import find_templates
 from webhook.objects.pod import Namespace
@@ -87,6 +88,9 @@ class Scene:
     def cluster(self) -> ClusterFacts:
         """Its versions."""
         return self.versions
+
+    def fastest_pair(self) -> FastestPair | None:
+        return None
 
     def node(self, name: str) -> Sources:
         """What is known of a node."""

@@ -16,6 +16,7 @@ from tests.pods import Manifest, annotation_reference, container, pod
 from tests.programs.server import large
 from tests.programs.server.asgi import UID, Answer, application, binding_review, post, review
 from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.fastest_pair import FastestPair
 from webhook.decisions.resolve.node import KnownNode, Origin, Sources
 from webhook.objects.binding import PodEvent
 from webhook.objects.pod import Namespace
@@ -42,6 +43,9 @@ class KnownCluster:
 
     def cluster(self) -> ClusterFacts:
         return ClusterFacts()
+
+    def fastest_pair(self) -> FastestPair | None:
+        return None
 
     def node(self, name: str) -> Sources:
         return self.nodes.get(name, Sources())

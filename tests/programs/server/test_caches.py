@@ -20,8 +20,11 @@ import pytest
 from tests.cluster.api.api_server import ApiServer
 from tests.cluster.api.stand_in import kubeconfig, serving
 from tests.decisions.test_detection import deployment
+from tests.hardware.topology import machines
 from tests.programs.server.asgi import review
 from tests.programs.server.conftest import RunningServer, StartServer, until
+from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
 
 OWN = "gpu-topology"
 NAMESPACES, NODES = "/api/v1/namespaces", "/api/v1/nodes"
@@ -313,6 +316,32 @@ def test_where_hami_may_be_there_they_are_injected(
     server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
     found = left_alone(server)
     assert found is None or not [warning for warning in found if warning.startswith("GT181")]
+
+
+def publish(cluster: Cluster, topology: NodeTopology) -> None:
+    """The agent of a node publishes its topology."""
+    name = f"gpu-topology-{topology.node}"
+    data = {"topology.json": format_topology(topology)}
+    cluster.do(lambda: cluster.api.put(NODES, topology.node, status=EIGHT))
+    cluster.do(lambda: cluster.api.put(CONFIG_MAPS, name, data=data))
+
+
+def test_a_bandwidth_that_no_known_node_has_is_told_with_the_best_there_is(
+    start_server: StartServer, cluster: Cluster
+) -> None:
+    publish(cluster, machines.hgx_a100())
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
+
+    def told() -> list[str]:
+        asking = TWO_GPUS | {"metadata": {"name": "train", "annotations": {"gpu.topology/min-bandwidth": "300"}}}
+        with server.client() as client:
+            answer = client.post("/mutate/pods", content=review(asking, namespace="ml-workloads"))
+        return [text for text in answer.json()["response"].get("warnings", []) if text.startswith("GT657")]
+
+    said = "GT657: min-bandwidth 300 is met by no known node: the fastest pair has 240 GB/s, 600 in its datasheet"
+    until(lambda: told() == [said], "the node is judged")
+    publish(cluster, machines.hgx_h100())
+    until(lambda: told() == [], "a faster node")
 
 
 def lead(cluster: Cluster) -> None:

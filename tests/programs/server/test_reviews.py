@@ -14,6 +14,7 @@ from tests.programs.server.asgi import UID, application, post, review
 from webhook.cluster.files.directory import DirectoryState
 from webhook.cluster.state import State
 from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.fastest_pair import FastestPair
 from webhook.decisions.resolve.node import Sources
 from webhook.objects.pod import Namespace
 
@@ -32,6 +33,9 @@ class BrokenState:
 
     def cluster(self) -> ClusterFacts:
         return ClusterFacts()
+
+    def fastest_pair(self) -> FastestPair | None:
+        return None
 
     def node(self, name: str) -> Sources:
         raise ZeroDivisionError(f"looking for {name}")

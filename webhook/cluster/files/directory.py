@@ -9,6 +9,7 @@ import msgspec
 
 from webhook.cluster.files.nodes import load_nodes
 from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.fastest_pair import FastestPair, fastest_pair
 from webhook.decisions.resolve.node import KnownNode, Origin, Sources
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.manifest.documents import read_yaml
@@ -74,6 +75,21 @@ class DirectoryState:
             FormatError: a topology does not parse or contradicts itself.
         """
         return self._nodes.get(name, _NOTHING)
+
+    def fastest_pair(self) -> FastestPair | None:
+        """Return the fastest pair of GPUs of all nodes; ``None`` if the links of one are not known.
+
+        Raises:
+            ManifestError: a file of ``nodes/`` cannot be read, or two are of one node.
+            FormatError: a topology does not parse or contradicts itself.
+        """
+        return self._fastest
+
+    @cached_property
+    def _fastest(self) -> FastestPair | None:
+        found = [fastest_pair(sources.published) for sources in self._nodes.values() if sources.published]
+        known = [pair for pair in found if pair is not None]
+        return max(known) if known and len(known) == len(found) else None
 
     def check_nodes(self) -> None:
         """Read the topologies now.

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from webhook.decisions.claims.slices import Pools
 from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.decisions.fastest_pair import FastestPair
 from webhook.decisions.resolve.node import Sources
 from webhook.objects.pod import Namespace
 
@@ -36,6 +37,9 @@ class State(Protocol):
         Raises:
             StateUnknown: some parts are not known yet.
         """
+
+    def fastest_pair(self) -> FastestPair | None:
+        """Return the fastest pair of GPUs of all known nodes; ``None`` while that is not known."""
 
 
 class Pods(Protocol):

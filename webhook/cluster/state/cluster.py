@@ -13,11 +13,13 @@ import msgspec
 
 from webhook.cluster import kinds
 from webhook.cluster.state.cache import Cache, Form, Versioned
+from webhook.cluster.state.fastest_pairs import MOST_NODES, FastestPairs
 from webhook.cluster.state.keeper import Keeper, waiting
 from webhook.cluster.state.nodes import NodeSources
 from webhook.cluster.state.reduction import (
     LEASES,
     NAMESPACE_FORM,
+    NO_TEXTS,
     NODE_FORM,
     PLAIN,
     PLANNERS,
@@ -35,6 +37,7 @@ from webhook.cluster.token_bucket import Rate, TokenBucket
 from webhook.decisions.claims.slices import Pools
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import ClaimSettings
+from webhook.decisions.fastest_pair import FastestPair
 from webhook.decisions.resolve.node import Sources
 from webhook.objects.pod import Namespace
 from webhook.words import names
@@ -147,6 +150,7 @@ class ClusterState:
         for driver, slices in self.slices.items():
             keeper.add(kinds.resource_slices(driver), slices.cache)
         self._pools = MirroredPools(self.slices)
+        self._fastest = FastestPairs(self.topologies)
         self._sources = NodeSources(self.topologies, self.nodes, clock=clock)
 
     @property
@@ -241,6 +245,17 @@ class ClusterState:
             annotated=self._sources.annotated(name),
             exists=self.nodes.get(name) is not None,
         )
+
+    def fastest_pair(self) -> FastestPair | None:
+        """Return the fastest pair of GPUs of all nodes that agents publish; ``None`` while that is not known."""
+        if len(self.nodes) > MOST_NODES:
+            return None
+        is_known = all(self._is_published(name, packed) for name, packed in self.nodes.values().items())
+        return self._fastest.best() if is_known else None
+
+    def _is_published(self, name: str, node: Packed) -> bool:
+        """Return whether the node has no GPUs, as far as is known, or an agent that tells them."""
+        return node == NO_TEXTS or self.topologies.get(config_map_name(name)) is not None
 
     def pools(self) -> Pools:
         """Return the devices that DRA drivers publish; none if claims are disabled.

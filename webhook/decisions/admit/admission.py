@@ -15,6 +15,7 @@ from webhook.decisions.admit.steps import STEPS, Step
 from webhook.decisions.admit.subject import Subject
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.fastest_pair import Fastest, unknown_pair
 from webhook.decisions.request.claims import claim_view
 from webhook.decisions.request.exchange import signs
 from webhook.decisions.request.observe_profile import observed_profile
@@ -29,7 +30,7 @@ from webhook.objects.references import referred_annotations
 from webhook.words import names
 from webhook.words.catalogue.entry import Message
 from webhook.words.catalogue.opting import BAD_OPTION, OUTPUTS_REMOVED, POD_OVER_LIMIT, WOULD_DO, WOULD_REFUSE
-from webhook.words.catalogue.placement import LEFT_ALONE, ONLY_OBSERVED
+from webhook.words.catalogue.placement import BANDWIDTH_OUT_OF_REACH, LEFT_ALONE, ONLY_OBSERVED
 from webhook.words.choices import Profile
 from webhook.words.errors import FormatError, LimitError
 from webhook.words.mark import Mark
@@ -46,6 +47,7 @@ def admit(  # noqa: PLR0913 - the pod, and all that is known beside it
     *,
     nodes: Nodes = unknown_nodes,
     claim_specs: Mapping[str, ClaimSpec | None] = _NO_SPECS,
+    fastest: Fastest = unknown_pair,
     trace: bool = False,
 ) -> Outcome:
     """Decides about a pod that is being created.
@@ -60,6 +62,7 @@ def admit(  # noqa: PLR0913 - the pod, and all that is known beside it
         nodes: The sources about nodes, for pods that have their GPUs already.
         claim_specs: The specs of its ResourceClaims or their templates, by entries of ``spec.resourceClaims``; ``None``
             where one cannot be read.
+        fastest: The fastest pair of GPUs that is known; asked for only if the pod requires a bandwidth.
         trace: Whether the outcome names the steps that changed something.
 
     Raises:
@@ -80,7 +83,7 @@ def admit(  # noqa: PLR0913 - the pod, and all that is known beside it
         found = pod_to_inject(pod, namespace, requests, policy, cluster, nodes)
         if found is None:
             return _skip(Skip(Reason.NO_CONTAINER_SELECTED), pod, namespace, policy)
-        return _observe(found) if found.options.profile is Profile.OBSERVE else _inject(found, trace)
+        return _observe(found) if found.options.profile is Profile.OBSERVE else _inject(found, fastest, trace)
     except Refused as refused:
         return refusal(refused.reason, refused.message)
     except LimitError as error:
@@ -125,12 +128,24 @@ def _skip(skip: Skip, pod: Pod, namespace: Namespace, policy: AdmitPolicy, found
     return Outcome(kind=kind, reason=skip.reason, operations=patch.operations, warnings=warnings)
 
 
-def _inject(pod: PodToInject, trace: bool) -> Outcome:
+def _inject(pod: PodToInject, fastest: Fastest, trace: bool) -> Outcome:
     """Applies the profile of the pod."""
     subject = prepare(pod, pod.options.profile)
     patch = new_patch(subject)
     steps = _run_steps(subject, patch, trace)
+    _warn_of_bandwidth(subject, patch, fastest)
     return _outcome(patch, subject.profile, steps)
+
+
+def _warn_of_bandwidth(subject: Subject, patch: PodPatch, fastest: Fastest) -> None:
+    """Warns of a bandwidth that no known pair of GPUs has. One GPU has no pair."""
+    least = subject.options.min_bandwidth
+    if least is None or (not subject.profile.shares_gpus and subject.largest_request < 2):
+        return
+    best = fastest()
+    if best is not None and best.bandwidth < least:
+        sheet = f", {best.datasheet:g} in its datasheet" if best.datasheet else ""
+        patch.warn(BANDWIDTH_OUT_OF_REACH.say(least=f"{least:g}", best=f"{best.bandwidth:g}", sheet=sheet))
 
 
 def new_patch(subject: Subject) -> PodPatch:

@@ -59,6 +59,11 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The family of the pod's GPUs: ``hami``, ``volcano``, ``koordinator``, or ``claim`` where claims give them."""
 
     @property
+    def largest_request(self) -> int:
+        """The most GPUs that one container asks for."""
+        return max([self.gpu_request(container).count for container in self.gpu_containers], default=0)
+
+    @property
     def name(self) -> str:
         """The name of the pod in messages."""
         return f"{self.namespace.name}/{self.pod.display_name}"

@@ -87,7 +87,15 @@ class PodReviews:
         """Return the outcome of one review, from the state as it is now."""
         state = self._state
         try:
-            return admit(pod, namespace, self._policy, state.cluster(), nodes=state.node, claim_specs=specs)
+            return admit(
+                pod,
+                namespace,
+                self._policy,
+                state.cluster(),
+                nodes=state.node,
+                claim_specs=specs,
+                fastest=state.fastest_pair,
+            )
         except MalformedPod as error:
             raise BadRequest(400, str(error)) from None
 

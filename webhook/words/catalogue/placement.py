@@ -59,3 +59,9 @@ DENIES_WITHOUT_PLANNER = Entry(
     "gpu.topology/on-violation: warn",
     "annotations.md#requirements",
 )
+BANDWIDTH_OUT_OF_REACH = Entry(
+    "GT657",
+    "min-bandwidth {least} is met by no known node: the fastest pair has {best} GB/s{sheet}",
+    "Require less: min-bandwidth counts one direction between two cards, a datasheet both directions of all NVLinks",
+    "annotations.md#requirements",
+)
