@@ -151,7 +151,7 @@ def test_the_json_has_changes_commands_and_the_outcomes(manifests: Path) -> None
         "kubectl annotate namespace sandbox gpu.topology/inject-",
     ]
     (workload,) = found["workloads"]
-    assert (workload["workload"], workload["runningPods"]) == ("Deployment train", 0)
+    assert (workload["workload"], workload["pods"]) == ("Deployment train", 0)
     assert (workload["now"]["reason"], workload["then"]["reason"]) == ("namespace-not-enabled", "not-requested")
 
 

@@ -64,7 +64,7 @@ def create_workloads(admin: CoreV1Api, namespace: str) -> None:
 
 def labels_of(document: str) -> list[tuple[str, int]]:
     """The workloads of the JSON, each with its number of running pods."""
-    return [(each["workload"], each["runningPods"]) for each in json.loads(document)["workloads"]]
+    return [(each["workload"], each["pods"]) for each in json.loads(document)["workloads"]]
 
 
 def metadata(admin: CoreV1Api, namespace: str) -> tuple[dict[str, str], dict[str, str]]:

@@ -137,9 +137,9 @@ def _workloads(shown: Shown) -> Iterator[str]:
 
 
 def _title(trial: Trial) -> str:
-    """Return the name of a workload; of running pods also their number, because their template is not known."""
+    """Return the name of a workload; of pods also their number, because their template is not known."""
     label, pods = trial.workload.label, trial.pods
-    return f"{label} ({counted(pods, 'running pod')})" if pods else label
+    return f"{label} ({counted(pods, 'pod')})" if pods else label
 
 
 def _outcomes(trial: Trial, *, is_tried: bool) -> Iterator[str]:
@@ -189,7 +189,7 @@ def _change(change: Change) -> dict[str, Any]:
 def _workload(trial: Trial) -> dict[str, Any]:
     return {
         "workload": trial.workload.label,
-        "runningPods": trial.pods,
+        "pods": trial.pods,
         "now": _decision(trial.now),
         "then": _decision(trial.then),
     }
