@@ -127,11 +127,11 @@ def test_kubernetes_before_1_34_is_refused(version: str) -> None:
         (["--gpus", "4", "--require-nvlink", "--name", "Four"], "--name", "expected a name of Kubernetes"),
         (["--gpus", "4", "--require-nvlink", "--namespace", "a.b"], "--namespace", "expected a name of Kubernetes"),
         (["--gpus", "4", "--require-nvlink", "--device-class", "a\nb"], "--device-class", "expected a name"),
-        (["--gpus", "4", "--require-nvlink", "--node-pool", "a=b"], "--node-pool", "only with --kubeconfig"),
+        (["--gpus", "4", "--require-nvlink", "--node-pool", "a=b"], "--node-pool", "only in a cluster"),
         (["--gpus", "4", "--require-nvlink", "--kubernetes-version", "new"], "--kubernetes-version", "a version"),
         (["--gpus", "4", "--require-nvlink", "--kubernetes-version", ""], "--kubernetes-version", "a version"),
         (["--gpus", "4", "--require-nvlink", "-f", "x"], "--file", "either --file or --state"),
-        (["--gpus", "4", "--require-nvlink", "--kubeconfig", "x"], "--kubeconfig", "either a cluster or files"),
+        (["--gpus", "4", "--require-nvlink", "--kubeconfig", "x"], "--kubeconfig", "either files or a cluster"),
     ],
 )
 def test_wrong_usage_names_the_option(options: list[str], option: str, said: str) -> None:

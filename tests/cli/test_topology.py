@@ -294,7 +294,7 @@ def test_a_plan_names_the_gpus_and_what_speaks_for_them() -> None:
     done = gpu_topology("topology", "plan", "--gpus", "2", *DGX1, "--busy", "0,3,5", "--require-nvlink")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
-        "A job of 2 GPUs gets GPU1 and GPU2 of node dgx1-v100.",
+        "A job of 2 GPUs gets GPU1 and GPU2 of node dgx1-v100 (Tesla V100-SXM2-32GB).",
         "NVLink: every pair has NVLinks of its own.",
         "  weakest pair 40.0 GB/s (GPU1-GPU2, NV2)",
         "  mean         40.0 GB/s",
@@ -358,7 +358,9 @@ def test_a_plan_takes_no_slow_node_beside_an_idle_fast_one(policy: tuple[str, ..
     """Of the four nodes of the example one has NVSwitches; that with four cards on PCIe has least to spare."""
     done = gpu_topology("topology", "plan", "--gpus", "4", "--state", STATE, *policy)
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("A job of 4 GPUs gets GPU0, GPU1, GPU2 and GPU3 of node h20-node-1.\nNVSwitch: ")
+    assert done.out.startswith(
+        "A job of 4 GPUs gets GPU0, GPU1, GPU2 and GPU3 of node h20-node-1 (NVIDIA H20).\nNVSwitch: "
+    )
 
 
 def test_a_plan_without_the_names_of_the_gpus_says_which_generation_counts(tmp_path: Path) -> None:
@@ -434,6 +436,60 @@ def test_a_bandwidth_that_cannot_be_is_wrong_usage(option: str, value: str, expe
     assert (done.code, done.out) == (2, "")
     assert option in done.err
     assert expected in done.err
+
+
+def test_a_level_is_a_constraint() -> None:
+    near = gpu_topology("topology", "plan", "--gpus", "2", *DGX1, "--min-level", "nvlink")
+    assert (near.code, near.err) == (0, "")
+    assert "They meet min-level." in near.out.splitlines()
+    far = gpu_topology("topology", "plan", "--gpus", "8", *DGX1, "--min-level", "PHB")
+    assert far.code == 1
+    assert far.err == (
+        "gpu-topology: node dgx1-v100: min-level is not met: no 8 free GPUs with PHB or nearer between every pair: "
+        "of those chosen, GPU0 and GPU5 have SYS\n"
+    )
+
+
+def test_weights_that_are_given_decide_and_are_printed() -> None:
+    """GPU0 and GPU4 have NVLinks over both sockets; the usual weights prefer one socket."""
+    usual = gpu_topology("topology", "plan", "--gpus", "2", *DGX1)
+    assert "GPU0 and GPU3 of node" in usual.out
+    assert "Score" not in usual.out
+    given = gpu_topology("topology", "plan", "--gpus", "2", *DGX1, "--weights", "domains=3, link=1")
+    assert (given.code, given.err) == (0, "")
+    assert "GPU0 and GPU4 of node" in given.out
+    assert given.out.splitlines()[-1] == "Score: 1.00 = (link 1.00 x 1 + domains 1.00 x 3) / 4"
+
+
+def test_weights_over_several_nodes_are_printed_for_each() -> None:
+    weights = ("--weights", "mean=0.5,link=0.3,memory=0.1,domains=0.1")
+    done = gpu_topology("topology", "plan", "--gpus", "12", "--state", STATE, *weights)
+    assert [line for line in done.out.splitlines() if line.startswith("Score")] == [
+        "Score of node dgx1-v100: 0.64 = (mean 0.53 x 0.5 + link 0.60 x 0.3 + memory 1.00 x 0.1 + domains 1.00 x 0.1)",
+        "Score of node h20-node-1: 1.00 = (mean 1.00 x 0.5 + link 1.00 x 0.3 + memory 1.00 x 0.1 + domains 1.00 x 0.1)",
+    ]
+    document = json.loads(
+        gpu_topology("topology", "plan", "--gpus", "12", "--state", STATE, *weights, "-o", "json").out
+    )
+    assert [node["weights"]["mean"] for node in document["nodes"]] == [0.5, 0.5]
+    assert [node["weights"]["weakest"] for node in document["nodes"]] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ("bandwidth=1", 'at most once, as TERM=NUMBER, found "bandwidth=1"'),
+        ("mean=1,mean=2", 'at most once, as TERM=NUMBER, found "mean=2"'),
+        ("mean", 'at most once, as TERM=NUMBER, found "mean"'),
+        ("mean=0", 'weights: expected one above 0, found "only 0"'),
+        ("mean=nan", 'weight mean: expected a number, 0 or more, found "nan"'),
+        ("mean=-1", 'weight mean: expected a number, 0 or more, found "-1.0"'),
+    ],
+)
+def test_weights_that_cannot_be_are_refused(weights: str, message: str) -> None:
+    done = gpu_topology("topology", "plan", "--gpus", "2", *DGX1, "--weights", weights)
+    assert (done.code, done.out) == (2, "")
+    assert message in " ".join(done.err.replace("│", " ").split())
 
 
 def test_a_plan_tells_what_is_wrong_with_the_node() -> None:
@@ -556,6 +612,8 @@ def test_a_gpu_that_is_not_there_is_named(node: Path) -> None:
         ["plan", "--gpus", "2", "-f", "-", "--kubeconfig", "b"],
         ["plan", "--gpus", "2", "--kubeconfig", "b", "--policy", "pack"],
         ["plan", "--gpus", "2", "-f", "-", "--policy", "worst-fit"],
+        ["plan", "--gpus", "2", "-f", "-", "--min-level", "NODE"],
+        ["plan", "--gpus", "2", "--kubeconfig", "b", "--weights", "mean=1"],
         ["no-such-command"],
     ],
 )

@@ -58,6 +58,8 @@ class ByHand:
     """A node, in order, that has to be there before."""
     registers: bool = False
     """Whether it changes how the webhook is registered: one of those at a time."""
+    starts: bool = False
+    """Whether it changes how one pod starts: one of those at a time."""
 
     def prepare(self, cluster: Cluster) -> None:
         if self.node:
@@ -201,6 +203,23 @@ def refused_job(person: Person) -> None:
     person.create(event | {"metadata": {"name": "train.2", "namespace": "refusing"}, "message": "something else"})
 
 
+def _start(person: Person, state: dict[str, Any]) -> None:
+    """What the kubelet writes about the remap container of a pod."""
+    program = {"name": "gpu-topology-remap", "image": "x", "imageID": "", "ready": False, "restartCount": 0}
+    status = {"status": {"initContainerStatuses": [program | {"state": state}]}}
+    change = json.dumps(status)
+    person.do("patch", "pod", "train", "-n", "team-a", "--subresource=status", "--type=merge", "-p", change)
+
+
+def image_missing(person: Person) -> None:
+    _start(person, {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}})
+
+
+def other_gpus(person: Person) -> None:
+    times = {"startedAt": "2026-11-25T10:00:00Z", "finishedAt": "2026-11-25T10:00:01Z"}
+    _start(person, {"terminated": {"exitCode": 11, "message": "GPU-7 is not there"} | times})
+
+
 def nothing_wrong(person: Person) -> None:
     """What administrators do all day."""
     person.do("cordon", "left-alone")
@@ -247,5 +266,7 @@ BY_HAND = (
         frozenset({("GT852", "Deployment gpu-stale/gpu-topology-webhook")}),
     ),
     ByHand("a Job that is refused", refused_job, frozenset({("GT854", "Job refusing/train")})),
+    ByHand("an image that is missing", image_missing, frozenset({("GT365", "Pod team-a/train")}), starts=True),
+    ByHand("a pod with other GPUs", other_gpus, frozenset({("GT367", "Pod team-a/train")}), starts=True),
     ByHand("nothing wrong", nothing_wrong, frozenset(), node="left-alone"),
 )

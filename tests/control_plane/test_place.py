@@ -2,15 +2,20 @@
 
 import asyncio
 import os
+import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import uvloop
+import yaml
 from kubernetes.client import (
     ApiException,
     CoordinationV1Api,
@@ -19,7 +24,7 @@ from kubernetes.client import (
     V1ObjectMeta,
 )
 
-from tests.cli.command import gpu_topology
+from tests.cli.command import ROOT, gpu_topology
 from tests.control_plane.accounts import namespace_for_pods, permitted, wait_until_granted, without
 from tests.control_plane.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
 from tests.control_plane.test_state import until
@@ -320,11 +325,69 @@ def test_release_opens_gates_and_removes_pins_with_its_permissions(site: Site) -
     assert (again.code, again.out) == (0, "no pod waits for its cards or is pinned to some\n")
 
 
-def test_the_command_of_the_documents_finds_the_cluster_as_kubectl_does(site: Site) -> None:
+def emergency() -> str:
+    """The line of install.md that lets all pods go, as it stands there."""
+    said = (ROOT / "docs" / "install.md").read_text()
+    lines = [line for line in said.splitlines() if line.startswith("$ gpu-topology place release")]
+    assert len(lines) == 1
+    return lines[0].removeprefix("$ ")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> dict[str, str]:
+    """A PATH with ``gpu-topology``, as pipx installs it."""
+    program = tmp_path / "bin" / "gpu-topology"
+    program.parent.mkdir()
+    program.write_text(
+        f'#!/bin/sh\ncd {shlex.quote(str(ROOT))} && exec {shlex.quote(sys.executable)} -m webhook "$@"\n'
+    )
+    program.chmod(0o755)
+    return {"PATH": f"{program.parent}:/usr/bin:/bin", "COLUMNS": "200", "HOME": str(tmp_path)}
+
+
+def has_opened(site: Site, done: subprocess.CompletedProcess[str]) -> bool:
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [site.namespace, "waits", "gate", "opened"] in lines, done.stderr
+    return done.returncode == 0 and site.gates("waits") == []
+
+
+def test_the_command_of_the_documents_lets_pods_go_with_ones_own_kubeconfig(site: Site, path: dict[str, str]) -> None:
     site.create("waits", GATE)
-    done = gpu_topology("place", "release", "--all", env={"KUBECONFIG": str(site.kubeconfig)})
-    assert [site.namespace, "waits", "gate", "opened"] in [line.split() for line in done.out.splitlines()], done.err
-    assert site.gates("waits") == []
+    outside = path | {"KUBECONFIG": str(site.kubeconfig)}
+    done = subprocess.run(["/bin/sh", "-c", emergency()], capture_output=True, text=True, env=outside, check=False)
+    assert has_opened(site, done)
+
+
+IN_A_POD = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind "$1" /var/run && eval "$2"', "sh"]
+"""Runs a command with a directory in the place of ``/var/run``, where the kubelet puts the account's files."""
+
+
+@pytest.fixture
+def account(site: Site, control_plane: ControlPlane, tmp_path: Path) -> Path:
+    """What the kubelet gives a pod of the planner's account, below ``/var/run``."""
+    if subprocess.run([*IN_A_POD, str(tmp_path), "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mounts of one's own are allowed here")
+    files = tmp_path / "run" / "secrets" / "kubernetes.io" / "serviceaccount"
+    files.mkdir(parents=True)
+    token = yaml.safe_load(site.kubeconfig.read_text())["users"][0]["user"]["token"]
+    authority = control_plane.ca_file.read_text()
+    for name, text in (("token", token), ("ca.crt", authority), ("namespace", site.namespace)):
+        (files / name).write_text(text)
+    return tmp_path / "run"
+
+
+def test_the_command_of_the_documents_lets_pods_go_inside_a_pod(
+    site: Site, control_plane: ControlPlane, account: Path, path: dict[str, str]
+) -> None:
+    site.create("waits", GATE)
+    url = urlsplit(control_plane.url)
+    inside = path | {"KUBERNETES_SERVICE_HOST": url.hostname or "", "KUBERNETES_SERVICE_PORT": str(url.port)}
+    without = subprocess.run(["/bin/sh", "-c", emergency()], capture_output=True, text=True, env=inside, check=False)
+    assert (without.returncode, site.gates("waits")) == (1, [GATE])
+    assert "serviceaccount/token: No such file or directory" in without.stderr
+    command = [*IN_A_POD, str(account), emergency()]
+    done = subprocess.run(command, capture_output=True, text=True, env=inside, check=False)
+    assert has_opened(site, done)
 
 
 @pytest.fixture

@@ -88,7 +88,8 @@ def test_a_job_would_get_the_free_pair_that_is_linked(site: Site) -> None:
     site.hold("slice", 3)
     done = site.plan(2)
     assert (done.code, done.err) == (0, ""), done.err
-    assert done.out.startswith(f"A job of 2 GPUs gets GPU0 and GPU1 of node {site.node}.\nNVLink: every pair")
+    first = f"A job of 2 GPUs gets GPU0 and GPU1 of node {site.node} (NVIDIA A100 80GB PCIe).\nNVLink: every"
+    assert done.out.startswith(first)
     row = next(line for line in done.out.splitlines() if line.startswith(site.node))
     assert row.split("  ") == [site.node, "3 of 4: 0-2", "0, 1 (NVLink, 240 GB/s)", f"{site.namespace}/slice", "chosen"]
     site.hold("pair", 0, 1)
@@ -102,7 +103,7 @@ def test_what_cannot_be_met_now_ends_with_1_and_says_what_is_in_the_way(site: Si
     site.hold("other", 0)
     done = site.plan(2, "--require-nvlink")
     assert done.code == 1
-    assert done.out.startswith(f"A job of 2 GPUs gets GPU1 and GPU2 of node {site.node}.\n")
+    assert done.out.startswith(f"A job of 2 GPUs gets GPU1 and GPU2 of node {site.node} (NVIDIA A100 80GB PCIe).\n")
     assert done.err.startswith(f"gpu-topology: node {site.node}: require-nvlink is not met: ")
     found = json.loads(site.plan(2, "-o", "json").out)
     assert (found["count"], found["met"], found["nodes"][0]["gpus"]) == (2, True, [1, 2])

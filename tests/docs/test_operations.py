@@ -38,6 +38,8 @@ SECTIONS = {
     "PUBLISH": "#### Permissions to publish",
     "PLAN": "### A person with `gpu-topology topology plan`",
     "WORKLOADS": "## A workload by its name",
+    "NAMESPACE": "## The workloads of a namespace",
+    "NAMESPACE_CHANGE": "### To change a namespace",
     "READER": "## The ClusterRole `gpu-topology-reader`",
     "VIEW": "## The ClusterRole `gpu-topology-view`",
 }

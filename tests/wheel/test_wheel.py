@@ -77,7 +77,7 @@ def test_a_workload_from_standard_input_is_injected(installed: Environment) -> N
 def test_a_pod_from_standard_input_is_explained(installed: Environment) -> None:
     text = (ROOT / "examples" / "state" / "pods" / "train.yaml").read_text(encoding="utf-8")
     done = installed.run("explain", "-f", "-", stdin=text)
-    assert done.returncode in {0, 1}  # 1: a condition fails
+    assert done.returncode in {0, 1, 3}  # 1: no NVLink, 3: not known
     assert done.stderr == ""
     assert "ml-workloads/train" in done.stdout
 

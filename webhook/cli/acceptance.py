@@ -55,9 +55,9 @@ def acceptance(  # noqa: PLR0913, PLR0917 - one argument for each option of the 
 
     Ends with exit code 0 if all that could be tried holds, with 1 if a claim fails, with 2 if nothing could be tried.
     """
-    from rich.console import Console
+    from webhook.cli.columns import table_console
 
-    console = Console(highlight=False, markup=False)
+    console = table_console()
     cluster = _cluster(namespace, image, kubeconfig)
     folder = Path(tempfile.mkdtemp(prefix="gpu-topology-acceptance-"))
     try:

@@ -13,8 +13,10 @@ from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import (
     ContextOption,
     KubeconfigOption,
+    OfflineOption,
+    UsedCluster,
+    cluster_if_any,
     namespace_of_context,
-    refuse_cluster,
     wanted_cluster,
 )
 from webhook.words.names import DEFAULT_NAMESPACE
@@ -74,6 +76,7 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     ] = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
+    offline: OfflineOption = False,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file.")] = None,
     namespace: Annotated[
         str,
@@ -91,8 +94,9 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
 ) -> None:
     """Print the Binding as the webhook would change it; of a pod that has its node, as it was changed.
 
-    The pod is one of a cluster, by its name, or one of a file; with --kubeconfig or --context what is around it is
-    that of the cluster as it is now. Nothing is changed there.
+    The pod is one of a cluster, by its name, or one of a file. What is around it is that of the cluster as it is now;
+    of the pod of a file, no cluster is asked with --offline, --state or --topology, and where kubectl would find none.
+    Nothing is changed there.
     Warnings and refusals go to stderr. A refused Binding ends with exit code 1.
     """
     from webhook.cli.inputs import read_settings
@@ -101,7 +105,14 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     from webhook.words.outcome import Kind
 
     _, policy = read_settings(config)
-    with _found(pod, file, state, (kubeconfig, context), namespace, policy) as found:
+    if (pod is None) == (file is None):
+        raise typer.BadParameter("expected either POD or --file", param_hint="POD")
+    if file is None:
+        cluster: UsedCluster | None = _cluster_of_pod(state, kubeconfig, context, offline=offline)
+    else:
+        in_files, described = state is not None, topology is not None
+        cluster = cluster_if_any(kubeconfig, context, offline=offline, in_files=in_files, described=described)
+    with _found(pod, file, state, cluster, namespace, policy) as found:
         target = node or _allocated_node(found.pod, found.source)
         nodes = (lambda name: sources_in(topology, name)) if topology else found.node
         binding, outcome = _outcome(found, target, nodes, policy)
@@ -118,33 +129,41 @@ def bind(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         raise typer.Exit(1)
 
 
+def _cluster_of_pod(state: Path | None, kubeconfig: Path | None, context: str, *, offline: bool) -> UsedCluster:
+    """Return the cluster of a pod that is named.
+
+    Raises:
+        BadParameter: something else is given, which only the pod of a file has.
+        ConfigError: there is no kubeconfig.
+    """
+    for option, is_given in (("--state", state is not None), ("--offline", offline)):
+        if is_given:
+            raise typer.BadParameter("a pod of the cluster needs none: give --file", param_hint=option)
+    return UsedCluster(wanted_cluster(kubeconfig, context))
+
+
 @contextmanager
 def _found(
     name: str | None,
     file: str | None,
     state: Path | None,
-    where: tuple[Path | None, str],
+    cluster: UsedCluster | None,
     namespace: str,
     policy: "AdmitPolicy",
 ) -> "Iterator[_Found]":
     """Open the pod with its surroundings, until the end of the block."""
-    if (name is None) == (file is None):
-        raise typer.BadParameter("expected either POD or --file", param_hint="POD")
-    if file is not None and (state is not None or where == (None, "")):
-        refuse_cluster(*where, "give either a state directory or a cluster")
+    if file is not None and cluster is None:
         yield _in_files(file, state, namespace or DEFAULT_NAMESPACE, policy)
         return
-    if state is not None:
-        raise typer.BadParameter("a pod of the cluster needs none: give --file", param_hint="--state")
     from webhook.cluster.snapshot.model import Setting
     from webhook.cluster.snapshot.pod_surroundings import around
 
-    cluster = wanted_cluster(*where)
-    with around(cluster, Setting(policy=policy), complain) as asked:
+    where = cluster.where if cluster else None
+    with around(where, Setting(policy=policy), complain) as asked:
         if file is not None:
-            yield _file_in_cluster(asked, file, namespace or namespace_of_context(cluster), policy)
+            yield _file_in_cluster(asked, file, namespace or namespace_of_context(where), policy)
         else:
-            yield _in_cluster(asked, name or "", namespace, cluster)
+            yield _in_cluster(asked, name or "", namespace, where)
 
 
 def _in_files(file: str, state: Path | None, namespace: str, policy: "AdmitPolicy") -> _Found:

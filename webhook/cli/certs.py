@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+from webhook.cli.columns import WideOption
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, wanted_cluster
+from webhook.cli.text_format import form_option
 from webhook.words import names
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ NamespaceOption = Annotated[
 class Format(StrEnum):
     """The form of the output."""
 
-    TABLE = "table"
+    TEXT = "text"
     JSON = "json"
 
 
@@ -113,7 +115,7 @@ def rotate(
 
 
 @certs.command()
-def show(
+def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     config: ConfigOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
@@ -121,7 +123,8 @@ def show(
     tls: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Look at the files of this directory instead.")
     ] = None,
-    output: Annotated[Format, typer.Option("--output", "-o", help="For people, or for programs.")] = Format.TABLE,
+    output: Annotated[Format, form_option(Format, "text or json.")] = Format.TEXT,
+    wide: WideOption = False,
 ) -> None:
     """Show which certificates there are, until when, and what happens next. Exit code 1 if something is wrong."""
     from certs.describe import describe
@@ -130,7 +133,7 @@ def show(
     from certs.trust import read_registration
 
     if tls is not None:
-        _print(_files(tls), output)
+        _print(_files(tls), output, wide=wide)
         return
 
     async def look(server: "ApiServer", spec: "CertificateSpec") -> "Overview":
@@ -139,7 +142,7 @@ def show(
         registration = read_registration(found, spec) if found is not None else None
         return describe(read_stored(secret.found, spec), registration, spec, secret.at)
 
-    _print(_in_cluster(look, config, (kubeconfig, context), namespace), output)
+    _print(_in_cluster(look, config, (kubeconfig, context), namespace), output, wide=wide)
 
 
 def _in_cluster(
@@ -209,12 +212,12 @@ def _files(directory: Path) -> "Overview":
     return Overview(rows, (), ())
 
 
-def _print(overview: "Overview", output: Format) -> None:
+def _print(overview: "Overview", output: Format, *, wide: bool) -> None:
     """Print the overview, and end with exit code 1 if something is wrong."""
     if output is Format.JSON:
         typer.echo(json.dumps(_document(overview), indent=2))
     else:
-        _print_table(overview)
+        _print_table(overview, wide=wide)
     if overview.faults:
         raise typer.Exit(1)
 
@@ -230,26 +233,35 @@ def _document(overview: "Overview") -> dict[str, Any]:
     }
 
 
-def _print_table(overview: "Overview") -> None:
-    from rich.console import Console
+def _print_table(overview: "Overview", *, wide: bool) -> None:
+    """Print the dates of each certificate, below them where it is needed whose it is, and what comes next."""
     from rich.table import Table
+    from rich.text import Text
 
-    console = Console()
+    from webhook.cli.columns import print_parts, table_console
+
+    console = table_console(wide=wide)
     table = Table(box=None, pad_edge=False)
-    for heading in ("WHERE", "SUBJECT", "ISSUER", "FROM", "TO", "DAYS LEFT", "SHA-256"):
-        table.add_column(heading, overflow="fold")
+    table.add_column("WHERE", overflow="fold")
+    for heading in ("FROM", "TO", "DAYS", "SHA-256"):
+        table.add_column(heading, no_wrap=True)
     for each in overview.rows:
-        table.add_row(*_cells(each))
-    console.print(table)
+        table.add_row(*map(Text, _cells(each)))
+    whose = [Text(f"{each.place}: {_whose(each)}") for each in overview.rows]
+    print_parts(console, [table, Text(), *whose] if overview.rows else [])
     names_of_server: Sequence[str] = next((each.names for each in overview.rows if each.names), ())
     if names_of_server:
-        console.print(f"names: {', '.join(names_of_server)}", soft_wrap=True, highlight=False)
+        print_parts(console, [Text(f"names: {', '.join(names_of_server)}")])
     for event in overview.events:
-        console.print(f"next: {event.when:%Y-%m-%d %H:%M} {event.what}", soft_wrap=True, highlight=False)
+        print_parts(console, [Text(f"next: {event.when:%Y-%m-%d %H:%M} {event.what}")])
     for fault in overview.faults:
         complain(f"gpu-topology: {fault}")
 
 
 def _cells(row: "Row") -> tuple[str, ...]:
     dates = f"{row.begins:%Y-%m-%d}", f"{row.ends:%Y-%m-%d}"
-    return row.place, row.subject, row.issuer, *dates, f"{row.days_left:.0f}", row.fingerprint[:16]
+    return row.place, *dates, f"{row.days_left:.0f}", row.fingerprint[:16]
+
+
+def _whose(row: "Row") -> str:
+    return f"{row.subject}, {'self-signed' if row.issuer == row.subject else f'issued by {row.issuer}'}"

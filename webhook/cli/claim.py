@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from webhook.cli.complaint import complain
-from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
+from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, OfflineOption, UsedCluster, cluster_if_any
 from webhook.cli.topology.job_options import Gpus, MinBandwidth, RequireNvlink, check_bandwidth
-from webhook.cli.topology.source import File, Node, State, check_source, one_source, read_nodes, read_source
+from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
 
 if TYPE_CHECKING:
-    from webhook.cluster.api.contexts import Context
+    from webhook.cluster.api.contexts import Where
     from webhook.hardware.topology.model import NodeTopology
     from webhook.words.version import Version
 
@@ -42,6 +42,7 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     state: State = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
+    offline: OfflineOption = False,
     node: Node = None,
     node_pool: Annotated[
         str | None,
@@ -87,7 +88,9 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         device_class=_named("--device-class", device_class, _NAME_LENGTH),
     )
     check_version(_version(kubernetes_version))
-    topologies, wanted = _sources(file, state, one_source(kubeconfig, context, file, state), node, node_pool)
+    in_files = file is not None or state is not None
+    cluster = cluster_if_any(kubeconfig, context, offline=offline, in_files=in_files)
+    topologies, wanted = _sources(file, state, cluster, node, node_pool)
     request = Request(count=gpus, constraints=Constraints(require_nvlink=require_nvlink, min_bandwidth=min_bandwidth))
     chosen = [topology for each, topology in topologies.items() if wanted is None or each in wanted]
     print_notes(chosen)
@@ -108,13 +111,13 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
 
 
 def _sources(
-    file: str | None, state: Path | None, cluster: "Context | None", node: str | None, pool: str | None
+    file: str | None, state: Path | None, cluster: UsedCluster | None, node: str | None, pool: str | None
 ) -> "_Sources":
     check_source(file, state)
     if cluster is not None:
-        return _in_cluster(cluster, node, pool)
+        return _in_cluster(cluster.where, node, pool)
     if pool is not None:
-        raise typer.BadParameter("labels of nodes are known only with --kubeconfig", param_hint="--node-pool")
+        raise typer.BadParameter("labels of nodes are known only in a cluster", param_hint="--node-pool")
     if state is not None:
         nodes = read_nodes(state)
         return nodes, _one(nodes, node)
@@ -149,7 +152,7 @@ def _one(nodes: "dict[str, NodeTopology]", node: str | None) -> frozenset[str] |
     return frozenset([node])
 
 
-def _in_cluster(cluster: "Context", node: str | None, pool: str | None) -> "_Sources":
+def _in_cluster(cluster: "Where", node: str | None, pool: str | None) -> "_Sources":
     from webhook.cli.topology.planner_view import read_world
     from webhook.words.errors import GpuTopologyError
 

@@ -14,9 +14,10 @@ from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import (
     ContextOption,
     KubeconfigOption,
-    named_cluster,
+    OfflineOption,
+    UsedCluster,
+    cluster_if_any,
     namespace_of_context,
-    refuse_cluster,
 )
 from webhook.cli.scope_options import FILE_OPTION, RECURSIVE_OPTION
 from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
@@ -26,7 +27,6 @@ from webhook.words.printable import printable
 
 if TYPE_CHECKING:
     from webhook.cli.workload import ClaimSpecs, Injection, Surroundings
-    from webhook.cluster.api.contexts import Context
     from webhook.decisions.configuration import AdmitPolicy, Config
 
     Done = tuple[ManifestFile, Injection]
@@ -52,6 +52,7 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file.")] = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
+    offline: OfflineOption = False,
     namespace: Annotated[
         str,
         typer.Option(
@@ -68,8 +69,9 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
         Output, typer.Option("--output", "-o", help="yaml (JSON stays JSON), patch (JSON) or diff.")
     ] = Output.YAML,
 ) -> None:
-    """Print workloads as the webhook would change them; with --kubeconfig or --context in that cluster, as it is now.
+    """Print workloads as the webhook would change them in the cluster, as it is now.
 
+    No cluster is asked with --offline, with --state, with a version, and where kubectl would find none.
     Warnings, notes and refusals go to stderr. A refused pod ends with exit code 1 and nothing on stdout.
     """
     from webhook.cli.inputs import read_settings
@@ -77,14 +79,13 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     from webhook.cli.workload.versions import unknown_versions, version_note
     from webhook.cluster.files.manifests import read_files
 
-    if state is not None:
-        refuse_cluster(kubeconfig, context, "give either a state directory or a cluster")
-    cluster = named_cluster(kubeconfig, context)
+    in_files, described = state is not None, bool(hami_version or kubernetes_version)
+    cluster = cluster_if_any(kubeconfig, context, offline=offline, in_files=in_files, described=described)
     given = given_versions(hami_version, kubernetes_version)
     settings, policy = read_settings(config)
     policy = overruled(policy, given)
     files = list(read_files(file, recursive=recursive))
-    namespace = namespace or (namespace_of_context(cluster) if cluster else DEFAULT_NAMESPACE)
+    namespace = namespace or (namespace_of_context(cluster.where) if cluster else DEFAULT_NAMESPACE)
     with _surroundings(state, cluster, settings, policy) as (known, claims):
         done = list(zip(files, _injected(files, policy, known, claims, namespace), strict=True))
         facts = (known.cluster() if known else given).overruled_by(policy.versions)
@@ -100,7 +101,7 @@ def inject(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
 
 @contextmanager
 def _surroundings(
-    state: Path | None, cluster: "Context | None", settings: "Config", policy: "AdmitPolicy"
+    state: Path | None, cluster: UsedCluster | None, settings: "Config", policy: "AdmitPolicy"
 ) -> "Iterator[tuple[Surroundings | None, ClaimSpecs]]":
     """Open the known facts of the cluster, and of claims, until the end of the block."""
     from webhook.cli.inputs import read_claims, read_state
@@ -113,7 +114,7 @@ def _surroundings(
     from webhook.cluster.snapshot.pod_surroundings import around
 
     setting = Setting(policy=policy, registration=settings.certificates.webhook_configuration)
-    with around(cluster, setting, complain) as asked:
+    with around(cluster.where, setting, complain) as asked:
         found = ClusterSurroundings(asked, policy)
         yield found, found
 

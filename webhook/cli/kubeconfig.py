@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -20,13 +20,49 @@ ContextOption = Annotated[
 ]
 
 
-def named_cluster(kubeconfig: Path | None, context: str = "") -> "Context | None":
-    """Return the cluster that the options name; None if neither is given.
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Ask no cluster, even where kubectl would find one.")]
+"""The option of commands that can do without a cluster."""
+
+
+class UsedCluster(NamedTuple):
+    """A cluster that a command uses, apart from none."""
+
+    where: "Context | None"
+    """None stands for the one in which this runs as a pod."""
+
+
+def cluster_if_any(
+    kubeconfig: Path | None, context: str, *, offline: bool, in_files: bool, described: bool = False
+) -> UsedCluster | None:
+    """Return the cluster of a command that can do without one: the named one, else kubectl's; None if there is none.
+
+    One that the options do not name is told on standard error, so that silence means that no cluster is asked.
+
+    Args:
+        kubeconfig: The value of ``--kubeconfig``.
+        context: The value of ``--context``.
+        offline: Whether ``--offline`` is given.
+        in_files: Whether files or a state directory stand for the cluster.
+        described: Whether other options say what a cluster would, so that only one that is named is asked.
 
     Raises:
+        BadParameter: a cluster is named, and none is to be asked.
         ConfigError: only a context is given, and there is no kubeconfig.
     """
-    return wanted_cluster(kubeconfig, context) if kubeconfig is not None or context else None
+    if offline:
+        refuse_cluster(kubeconfig, context, "--offline asks no cluster")
+    if in_files:
+        refuse_cluster(kubeconfig, context, "give either files or a cluster")
+    if kubeconfig is not None or context:
+        return UsedCluster(wanted_cluster(kubeconfig, context))
+    found = None if offline or in_files or described else _usual(context)
+    name = _name(found) if found else ""
+    if found is None or not name:
+        return None
+    from webhook.cli.complaint import complain
+
+    complain(f"note: in the cluster of {name}, as kubectl; --offline asks no cluster")
+    return found
 
 
 def wanted_cluster(kubeconfig: Path | None, context: str = "") -> "Context | None":
@@ -48,7 +84,7 @@ def refuse_cluster(kubeconfig: Path | None, context: str, why: str) -> None:
 
 
 def usual_kubeconfig(context: str = "") -> "Context | None":
-    """Find the cluster as kubectl does: ``KUBECONFIG``, the pod's own account (``None``), ``~/.kube/config``.
+    """Find the cluster as kubectl does: ``KUBECONFIG``, else ``~/.kube/config``, else the pod's own account (``None``).
 
     Args:
         context: The context in the files; empty for the current one. A pod's own account has none.
@@ -56,24 +92,49 @@ def usual_kubeconfig(context: str = "") -> "Context | None":
     Raises:
         ConfigError: none of them exists.
     """
+    found = _usual(context)
+    if found:
+        return found.where
+    from webhook.words.errors import ConfigError, shorten
+
+    if _named_files():
+        said = f"$KUBECONFIG names {shorten(os.environ['KUBECONFIG'])}, of which nothing exists"
+    else:
+        said = f"$KUBECONFIG is not set, and ~/.kube/config ({_file_at_home()}) does not exist"
+    raise ConfigError(f"no kubeconfig: {said}. Give --kubeconfig FILE")
+
+
+def _usual(context: str) -> UsedCluster | None:
     from webhook.cluster.api.contexts import Context
     from webhook.cluster.api.kubeconfig_files import exists
 
-    named = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    if any(map(exists, named)):
-        return Context(tuple(dict.fromkeys(filter(exists, named))), context)
-    if not named and not context and "KUBERNETES_SERVICE_HOST" in os.environ:
-        return None
-    usual = Path(os.environ.get("HOME", "/")) / ".kube" / "config"
-    if not named and exists(usual):
-        return Context((usual,), context)
-    from webhook.words.errors import ConfigError, shorten
+    named = _named_files()
+    files = tuple(dict.fromkeys(filter(exists, named or [_file_at_home()])))
+    if files:
+        return UsedCluster(Context(files, context))
+    from webhook.cluster.api.service_account import HOST
 
-    if named:
-        said = f"$KUBECONFIG names {shorten(os.environ['KUBECONFIG'])}, of which nothing exists"
-    else:
-        said = f"$KUBECONFIG is not set, and ~/.kube/config ({usual}) does not exist"
-    raise ConfigError(f"no kubeconfig: {said}. Give --kubeconfig FILE")
+    return UsedCluster(None) if HOST in os.environ and not named and not context else None
+
+
+def _named_files() -> list[Path]:
+    return [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+
+
+def _file_at_home() -> Path:
+    return Path(os.environ.get("HOME", "/")) / ".kube" / "config"
+
+
+def _name(cluster: UsedCluster) -> str:
+    """Return a name for people; empty if there is nothing to connect to, as after ``kind delete cluster``."""
+    if cluster.where is None:
+        from webhook.cluster.api.service_account import DIRECTORY
+
+        return "this pod's service account" if (DIRECTORY / "token").exists() else ""
+    from webhook.cluster.api.kubeconfig_files import current_context
+
+    context = current_context(cluster.where)
+    return context and f"context {context} ({cluster.where.source})"
 
 
 def namespace_of_context(cluster: "Context | Path | None") -> str:

@@ -1,7 +1,8 @@
 """``gpu-topology``: the list of commands, exit codes, and the display of errors.
 
-Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage. Code 2 is also that of analyze and
-status if nothing can be read, and of verify and acceptance if nothing can be measured or tried.
+Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage, or a named namespace that is not there.
+Code 2 is also that of analyze and status if nothing can be read, and of verify and acceptance if nothing can be
+measured or tried.
 """
 
 import errno
@@ -27,6 +28,7 @@ from webhook.cli import (
     explain,
     inject,
     message,
+    namespace,
     page,
     place,
     remap,
@@ -37,9 +39,9 @@ from webhook.cli import (
 )
 from webhook.cli.complaint import complain
 from webhook.cli.topology import topology
-from webhook.words.errors import GpuTopologyError
+from webhook.words.errors import GpuTopologyError, NoNamespace
 
-REFUSED = 1
+REFUSED, UNREADABLE = 1, 2
 # The system's errors for output that cannot be written: write(2).
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EAGAIN)
 
@@ -75,6 +77,7 @@ app.command(rich_help_panel=_LOOK)(status.status)
 app.command(rich_help_panel=_LOOK)(page.page)
 app.command(rich_help_panel=_LOOK)(message.message)
 app.add_typer(state.state, rich_help_panel=_LOOK)
+app.command(rich_help_panel=_BEFORE)(namespace.namespace)
 app.command(rich_help_panel=_BEFORE)(inject.inject)
 app.command(rich_help_panel=_BEFORE)(bind.bind)
 app.command(rich_help_panel=_BEFORE)(claim.claim)
@@ -139,6 +142,9 @@ def main(name: str | None = None) -> None:
 def _run(name: str | None) -> None:
     try:
         app(prog_name=name)
+    except NoNamespace as error:
+        complain(f"gpu-topology: {error}")
+        sys.exit(UNREADABLE)
     except (GpuTopologyError, CertsError) as error:
         _fail(str(error))
 

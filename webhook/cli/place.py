@@ -1,10 +1,12 @@
 """``gpu-topology place``: the planner, and the release of pods from it."""
 
+import enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.cli.columns import WideOption
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, wanted_cluster
 from webhook.words import names
@@ -13,6 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.programs.planner.release import Released
+
+
+class Format(enum.StrEnum):
+    """The form of the output."""
+
+    TEXT = "text"
+    JSON = "json"
+
 
 place = typer.Typer(
     name="place", invoke_without_command=True, help="Choose the cards of waiting pods before HAMi does."
@@ -97,7 +107,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
 
 
 @place.command()
-def release(
+def release(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     everything: Annotated[
         bool, typer.Option("--all", help="All pods; required, so that nobody does it by mistake.")
     ] = False,
@@ -112,6 +122,8 @@ def release(
     ] = "",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
+    output: Annotated[Format, typer.Option("--output", "-o", help="text or json.")] = Format.TEXT,
+    wide: WideOption = False,
 ) -> None:
     """Open the gate of every waiting pod, and remove the planner's pins from pods without a node.
 
@@ -149,27 +161,43 @@ def release(
         finally:
             await session.close()
 
-    _print(asyncio.run(release_all()))
+    _print(asyncio.run(release_all()), output, wide=wide)
 
 
-def _print(found: "Sequence[Released]") -> None:
+def _print(found: "Sequence[Released]", output: Format, *, wide: bool) -> None:
     """Print the results, and end with exit code 1 if a pod was not released."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from webhook.words.printable import printable
-
-    if not found:
+    if output is Format.JSON:
+        typer.echo(_as_json(found))
+    elif found:
+        _print_table(found, wide=wide)
+    else:
         typer.echo("no pod waits for its cards or is pinned to some")
-        return
-    table = Table(box=None, pad_edge=False)
-    for heading in ("NAMESPACE", "POD", "DONE"):
-        table.add_column(heading, overflow="fold")
-    for one in found:
-        table.add_row(printable(one.namespace), printable(one.name), "no" if one.problem else one.step)
-    Console(highlight=False, markup=False).print(table)
     failed = [one for one in found if one.problem]
     for one in failed:
         complain(f"gpu-topology: pod {one.namespace}/{one.name}: {one.problem}")
     if failed:
         raise typer.Exit(1)
+
+
+def _as_json(found: "Sequence[Released]") -> str:
+    import json
+
+    pods = [
+        {"namespace": one.namespace, "name": one.name, "done": "" if one.problem else one.step, "problem": one.problem}
+        for one in found
+    ]
+    return json.dumps({"pods": pods}, indent=2)
+
+
+def _print_table(found: "Sequence[Released]", *, wide: bool) -> None:
+    from rich.table import Table
+
+    from webhook.cli.columns import print_parts, table_console
+    from webhook.words.printable import printable
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("NAMESPACE", "POD", "DONE"):
+        table.add_column(heading, overflow="fold")
+    for one in found:
+        table.add_row(printable(one.namespace), printable(one.name), "no" if one.problem else one.step)
+    print_parts(table_console(wide=wide), [table])

@@ -11,7 +11,7 @@ from webhook.cluster.files.manifests import ManifestFile
 from webhook.cluster.snapshot.documents import ReadSnapshot
 from webhook.cluster.snapshot.model import Setting, read_snapshot
 from webhook.decisions.configuration import AdmitPolicy, CertificateSettings
-from webhook.words.errors import GpuTopologyError
+from webhook.words.errors import NoNamespace
 
 
 def setting_of(config: Path | None, policy: AdmitPolicy | None = None) -> Setting:
@@ -97,6 +97,6 @@ def from_files(  # noqa: PLR0913 - the inputs, and how they are read
     )
     snapshot = read_snapshot(found.documents.others, found.documents.pods, setting)
     if namespace is not None and namespace not in {*snapshot.namespaces, *(pod.namespace for pod in snapshot.pods)}:
-        raise GpuTopologyError(f"there is no namespace {namespace} in these files")
+        raise NoNamespace(namespace, "these files")
     given, others, templates = tuple(found.given), tuple(found.others), tuple(found.templates)
     return ReadSnapshot(snapshot, found.documents, found.sources, given, others, templates)

@@ -8,6 +8,7 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
+from webhook.cli.text_format import form_option
 
 if TYPE_CHECKING:
     from webhook.hardware.measurement.messages import LookAtMachine
@@ -17,12 +18,10 @@ if TYPE_CHECKING:
 WORSE, NOTHING = 1, 2
 """The exit codes for a result below expectation, and for no measurement."""
 _MIB = 1024 * 1024
-_MEETING_STEPS = 8
-"""The number of steps that the other pod may take before its next message."""
-
 
 _OF_REPORTS = ("file", "against", "save", "output")
-_OF_MEASUREMENTS = ("gpus", "all_reduce", "size", "samples")
+_OF_METHODS = ("all_reduce", "size", "samples")
+_OF_MEASUREMENTS = ("gpus", *_OF_METHODS)
 _OF_MACHINES = ("force", "step_seconds", "node", "root")
 _OF_PUBLISHING = ("publish", "namespace", "kubeconfig", "context")
 """The names of options, by their purpose."""
@@ -31,7 +30,7 @@ _OF_PUBLISHING = ("publish", "namespace", "kubeconfig", "context")
 class Output(enum.StrEnum):
     """The form of the output."""
 
-    TABLE = "table"
+    TEXT = "text"
     JSON = "json"
     SVG = "svg"
 
@@ -45,10 +44,14 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
         Path | None, typer.Option(metavar="REPORT", help="An earlier report: what became slower since.")
     ] = None,
     save: Annotated[Path | None, typer.Option(metavar="REPORT", help="Write the report there too, as JSON.")] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="table, json (BandwidthReport) or svg.")] = (
-        Output.TABLE
-    ),
-    gpus: Annotated[str | None, typer.Option(metavar="INDICES", help="GPUs to measure, such as 0,3; else all.")] = None,
+    output: Annotated[
+        Output,
+        form_option(Output, "text, json (BandwidthReport) or svg."),
+    ] = Output.TEXT,
+    gpus: Annotated[
+        str | None,
+        typer.Option(metavar="INDICES", help="GPUs to measure, such as 0,3; else all. Between two pods: of this side."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Use GPUs too that other processes use.")] = False,
     all_reduce: Annotated[bool, typer.Option(help="Measure an all-reduce too, with the NCCL that is here.")] = True,
     size: Annotated[int, typer.Option(min=1, max=8192, metavar="MIB", help="Of one copy.")] = 256,
@@ -59,10 +62,11 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     ] = None,
     root: Annotated[Path, typer.Option(metavar="DIR", help="Where the host's /sys and /proc are.")] = Path("/"),
     listen: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Offer memory to another pod: HOST:PORT or a UNIX socket.")
+        str | None, typer.Option(metavar="ADDRESS", help="Offer GPU memory to another pod: HOST:PORT or a UNIX socket.")
     ] = None,
     peer: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Use the memory of the pod that listens there.")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Measure how fast the memory of the pod that listens there can be used."),
     ] = None,
     publish: Annotated[
         str | None, typer.Option(metavar="POD", help="Write what the report says of the GPUs of this pod onto it.")
@@ -84,10 +88,11 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     from webhook.programs.verify.run import Wanted
 
     if listen or peer:
-        useless = (*_OF_REPORTS, *_OF_MEASUREMENTS, *_OF_PUBLISHING)
-        _refuse_given(called, useless, "--listen and --peer measure no bandwidth")
+        useless = ("file", "against", *_OF_METHODS, *_OF_PUBLISHING)
+        _refuse_given(called, useless, "--listen and --peer measure one pair of GPUs in one way")
         look = LookAtMachine(node=node or _name_of_machine(), root=str(root))
-        _meet(listen, peer, look, step_seconds, force=force)
+        indices = parse_indices(gpus)
+        _try_with_peer(listen, peer, look, step_seconds, gpus=indices, force=force, save=save, output=output)
         return
     if not publish:
         _refuse_given(called, _OF_PUBLISHING, "it says where --publish finds the pod")
@@ -124,31 +129,28 @@ def _refuse_given(called: typer.Context, options: tuple[str, ...], why: str) -> 
             raise typer.BadParameter(f"it has no effect here: {why}", param_hint=max(parameter.opts, key=len))
 
 
-def _meet(listen: str | None, peer: str | None, look: "LookAtMachine", seconds: float, *, force: bool) -> None:
-    """Print a PeerReport, and end with exit code 1 if no kind of handle works."""
-    from datetime import UTC, datetime
+def _try_with_peer(  # noqa: PLR0913 - one argument for each option that counts between two pods
+    listen: str | None,
+    peer: str | None,
+    look: "LookAtMachine",
+    seconds: float,
+    *,
+    gpus: list[int],
+    force: bool,
+    save: Path | None,
+    output: Output,
+) -> None:
+    """Print a PeerReport, and end with exit code 1 if the verdict is not as expected."""
+    from webhook.cli.peer_trial import meet, print_report, save_report
+    from webhook.programs.verify.peer.words import Conclusion
 
-    from webhook.hardware.measurement.messages import Method
-    from webhook.programs.verify.peer.channel import connected, listening
-    from webhook.programs.verify.peer.exchange import Side, free_cards, offer_all, take_all, visible_cards
-    from webhook.programs.verify.peer.words import PeerReport, PeerVerdict, format_peer_report
-
-    if listen and peer:
-        raise typer.BadParameter("one pod listens and the other is its peer", param_hint="--peer")
-    cards = visible_cards(seconds)
-    side = Side(cards=cards if force else free_cards(cards, look, seconds), seconds=seconds, method=Method())
-    if listen:
-        with listening(listen, _MEETING_STEPS * seconds) as channel:
-            met = offer_all(side, channel)
-    else:
-        with connected(peer or "", _MEETING_STEPS * seconds) as channel:
-            met = take_all(side, channel)
-    time = datetime.now(UTC).isoformat(timespec="seconds")
-    report = PeerReport(
-        node=look.node, time=time, card=met.card or None, same_cards=met.visible, outcomes=list(met.outcomes)
-    )
-    typer.echo(format_peer_report(report), nl=False)
-    if not any(outcome.verdict is PeerVerdict.WORKS for outcome in met.outcomes):
+    if output is Output.SVG:
+        raise typer.BadParameter("expected table or json between two pods, found svg", param_hint="--output")
+    report, topology = meet(listen, peer, look, seconds, gpus=gpus, force=force)
+    if save:
+        save_report(report, save)
+    print_report(report, topology, as_json=output is Output.JSON)
+    if report.verdict is not Conclusion.AS_EXPECTED:
         raise typer.Exit(WORSE)
 
 

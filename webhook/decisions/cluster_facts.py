@@ -28,6 +28,9 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Extended resources that DeviceClasses serve: pods that request them get their devices by resource claims."""
     has_hami_dra: bool = False
     """There is a DeviceClass of HAMi's DRA driver."""
+    lacks_hami: bool = False
+    """It is known that HAMi serves no GPUs: there is no scheduler of its and no DeviceClass of its driver, and it has
+    annotated no node, though nodes offer GPUs of a plain device plugin."""
     has_planner: bool = False
     """A planner is alive that takes the scheduling gate off pods again: its Lease is fresh."""
 
@@ -40,12 +43,17 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
             kubernetes=configured.kubernetes or self.kubernetes,
             claimed=self.claimed if configured.claimed is None else configured.claimed,
             has_hami_dra=configured.has_hami_dra or self.has_hami_dra,
+            lacks_hami=self.lacks_hami and configured.hami is None and configured.claimed is None,
             has_planner=configured.has_planner or self.has_planner,
         )
 
     def is_claimed(self, resource: str) -> bool:
         """Returns whether pods that request this extended resource are known to get resource claims."""
         return self.claimed is not None and resource in self.claimed
+
+    def is_plain(self, resource: str) -> bool:
+        """Returns whether a plain device plugin is known to serve a resource of HAMi's, and nothing else does."""
+        return self.lacks_hami and self.hami is None and not self.has_hami_dra and not self.is_claimed(resource)
 
     def is_preloaded(self, resource: str) -> bool:
         """Returns whether HAMi's DRA driver serves a resource: the driver preloads HAMi's library into every container.

@@ -111,6 +111,18 @@ def hami_version(answer: bytes) -> Version:
     raise FormatError(source, expected=f"one Deployment with the label {label}", found=several or "none", fix=OVERRULE)
 
 
+def has_no_scheduler(answer: bytes) -> bool:
+    """Returns whether there is certainly no scheduler of HAMi.
+
+    Args:
+        answer: A ``DeploymentList`` of HAMi's schedulers, or something else, which says nothing.
+    """
+    try:
+        return _decode(answer, _DEPLOYMENTS, "schedulers of HAMi", "Deployments").items == []
+    except FormatError:
+        return False
+
+
 def scheduler_accounts(answer: bytes) -> frozenset[str]:
     """Returns the user names with which HAMi's schedulers create Bindings.
 

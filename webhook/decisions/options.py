@@ -11,7 +11,18 @@ import msgspec
 
 from webhook.objects.pod import Namespace, Pod
 from webhook.words import names
-from webhook.words.choices import Carrier, Colocate, NodePolicy, Nvls, OnViolation, P2pLevel, Place, Policy, Profile
+from webhook.words.choices import (
+    Carrier,
+    Colocate,
+    NodePolicy,
+    Nvls,
+    OnViolation,
+    P2pLevel,
+    Peers,
+    Place,
+    Policy,
+    Profile,
+)
 from webhook.words.errors import FormatError
 from webhook.words.quantity import parse_quantity
 
@@ -46,6 +57,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     containers: tuple[str, ...] | None = None
     group: str | None = None
     colocate: Colocate = Colocate.REQUIRED
+    peers: Peers = Peers.AUTO
     place: Place = Place.AUTO
     place_wait: float = 0.0
     """Seconds for which a pod that only warns waits for better cards than those that are free."""
@@ -158,6 +170,7 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "containers": (_container_names, 'container names such as "prefill,decode"'),
     "group": (_label_value, "a label value of at most 63 letters, digits, '-', '_' and '.'"),
     "colocate": (Colocate, _one_of(Colocate)),
+    "peers": (Peers, _one_of(Peers)),
     "place": (Place, _one_of(Place)),
     "place-wait": (_seconds, 'a duration such as "30s" or "1h30m"'),
     "group-size": (_count, 'a whole number from 1 to 9999, such as "4"'),
@@ -168,6 +181,10 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "expect-nvlink": (_boolean, _BOOLEAN),
 }
 OPTION_NAMES = tuple(_PARSERS)
+EXPECTED_VALUES = {name: expected for name, (_, expected) in _PARSERS.items()}
+"""The values of each option, in words."""
+SWITCHES = frozenset(name for name, (parse, _) in _PARSERS.items() if parse is _boolean)
+"""The options that are true or false."""
 _LONGEST_NAME = max(map(len, OPTION_NAMES))
 
 

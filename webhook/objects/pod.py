@@ -229,14 +229,16 @@ class Container(Fields, gc=True, dict=True):
         """The words of ``command``."""
         return _decode(self.command_json, _WORDS, f"command of container {self.name}") or []
 
+    @property
+    def arguments(self) -> list[str]:
+        """The words of ``args``."""
+        return _decode(self.args_json, _WORDS, f"args of container {self.name}") or []
+
     @cached_property
     def commands(self) -> list[str]:
         """The words of all commands of the container: ``command``, ``args``, probes and lifecycle hooks."""
         place = f"of container {self.name}"
-        words = [
-            *self.command,
-            *(_decode(self.args_json, _WORDS, f"args {place}") or ()),
-        ]
+        words = [*self.command, *self.arguments]
         lifecycle = _decode(self.lifecycle_json, _LIFECYCLE, f"lifecycle {place}") or _Lifecycle()
         handlers = [
             _decode(self.liveness_json, _PROBE, f"livenessProbe {place}"),

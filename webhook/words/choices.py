@@ -69,6 +69,15 @@ class Colocate(enum.StrEnum):
     PREFERRED = "preferred"
 
 
+class Peers(enum.StrEnum):
+    """The use of signs that a pod exchanges GPU memory with peers."""
+
+    AUTO = "auto"
+    """The signs are told."""
+    NONE = "none"
+    """The pod has no peers, whatever the signs say."""
+
+
 class Place(enum.StrEnum):
     """The switch of a pod for the choice of its cards by the planner."""
 
@@ -94,6 +103,16 @@ class Placement(enum.StrEnum):
     """The gate is removed, and HAMi may choose from the planner's cards only."""
     RELEASED = "released"
     """The gate is removed, and HAMi chooses as it would without the planner."""
+
+
+class Level(enum.StrEnum):
+    """The farthest connection that a pair of GPUs may have, nearest first, in the words of ``nvidia-smi topo -m``."""
+
+    NVLINK = "NVLink"
+    PIX = "PIX"
+    PXB = "PXB"
+    PHB = "PHB"
+    """Through the CPU, but not between sockets."""
 
 
 class NodePolicy(enum.StrEnum):

@@ -9,6 +9,18 @@ class GpuTopologyError(Exception):
     """The root of every error that this project raises on purpose; its text is meant for the user."""
 
 
+class NoNamespace(GpuTopologyError):
+    """A namespace that was named does not exist.
+
+    Args:
+        name: The name of the namespace.
+        where: The place where it was looked for.
+    """
+
+    def __init__(self, name: str, where: str = "this cluster") -> None:
+        super().__init__(f"there is no namespace {name} in {where}")
+
+
 class FormatError(GpuTopologyError):
     """A written value does not parse.
 

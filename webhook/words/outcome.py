@@ -44,6 +44,7 @@ class Reason(enum.StrEnum):
     RESOURCE_CLAIMS = "resource-claims"
     PARTS_OF_CLAIM = "parts-of-claim"
     NO_CONTAINER_SELECTED = "no-container-selected"
+    PLAIN_DEVICE_PLUGIN = "plain-device-plugin"
 
     INJECTED = "injected"
     ALREADY_INJECTED = "already-injected"
@@ -66,6 +67,7 @@ class Reason(enum.StrEnum):
     CARRIER_UNAVAILABLE = "carrier-unavailable"
     HAMI_DRA_DRIVER = "hami-dra-driver"
     OVER_LIMIT = "over-limit"
+    REQUIREMENT_NOT_KEPT = "requirement-not-kept"
 
 
 ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
@@ -82,6 +84,7 @@ ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
         Reason.RESOURCE_CLAIMS: opting.RESOURCE_CLAIMS,
         Reason.PARTS_OF_CLAIM: claims.PARTS_OF_CLAIM,
         Reason.NO_CONTAINER_SELECTED: opting.NO_CONTAINER_SELECTED,
+        Reason.PLAIN_DEVICE_PLUGIN: opting.PLAIN_DEVICE_PLUGIN,
         Reason.INJECTED: opting.INJECTED,
         Reason.ALREADY_INJECTED: opting.ALREADY_INJECTED,
         Reason.OBSERVED: opting.OBSERVED,
@@ -101,6 +104,7 @@ ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
         Reason.CARRIER_UNAVAILABLE: installation.CARRIER_UNAVAILABLE,
         Reason.HAMI_DRA_DRIVER: cards.HAMI_DRA_DRIVER,
         Reason.OVER_LIMIT: opting.OVER_LIMIT,
+        Reason.REQUIREMENT_NOT_KEPT: opting.REQUIREMENT_WOULD_NOT_BE_KEPT,
     }
 )
 """The entry of the catalogue for each reason: its sentence and its advice."""

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.decisions.place.cluster import BEGIN, Object, PlacedCluster, named
-from tests.hardware.topology.machines import a100_pcie_bridged, h20
+from tests.hardware.topology.machines import a100_pcie_bridged, bent, h20, hgx_h100, l40s
+from webhook.hardware.topology.model import NodeTopology
 
 
 def bridged(**settings: object) -> PlacedCluster:
@@ -451,6 +452,37 @@ def test_a_group_over_several_nodes_takes_those_that_are_near_each_other() -> No
         cluster.create(name, 8, options=spread, labels=LABEL)
     cluster.round()
     assert {card[0] for name in ("one", "two") for card in cluster.cards(name)} == {"a", "c"}
+
+
+def nodes_of_group(*nodes: NodeTopology) -> set[str]:
+    """The nodes on which a group of two pods with eight cards each is placed."""
+    cluster = PlacedCluster(*nodes)
+    for name in ("one", "two"):
+        cluster.create(name, 8, options={**GROUP, "colocate": "preferred"}, labels=LABEL)
+    cluster.round()
+    return {card.split(":")[0] for name in ("one", "two") for card in cluster.cards(name)}
+
+
+def test_a_group_over_several_nodes_gets_cards_of_one_model_where_their_links_are_as_good() -> None:
+    """H20 and H100 have equally fast NVSwitches; without models the first two names would be taken."""
+    nodes = [named(replace(hgx_h100(), nics=()), name) for name in ("b", "d")]
+    assert nodes_of_group(named(h20(), "a"), *nodes) == {"b", "d"}
+    assert nodes_of_group(named(h20(), "a"), nodes[0], named(h20(), "c")) == {"a", "c"}
+
+
+def test_a_group_mixes_models_rather_than_wait_or_take_worse_links() -> None:
+    fast = [named(h20(), "c"), named(replace(hgx_h100(), nics=()), "d")]
+    assert nodes_of_group(*fast) == {"c", "d"}
+    assert nodes_of_group(named(l40s(), "a"), named(l40s(), "b"), *fast) == {"c", "d"}
+
+
+def test_models_are_told_apart_though_the_name_of_one_contains_that_of_the_other() -> None:
+    longer = hgx_h100()
+    for index in range(8):
+        longer = bent(longer, index, name="NVIDIA H20-3e")
+    longer = replace(longer, nics=())
+    assert nodes_of_group(named(h20(), "a"), named(longer, "b"), named(h20(), "c")) == {"a", "c"}
+    assert nodes_of_group(named(h20(), "a"), named(longer, "b"), named(longer, "c")) == {"b", "c"}
 
 
 def test_a_pod_of_a_group_goes_where_the_others_are() -> None:

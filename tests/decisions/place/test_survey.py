@@ -202,7 +202,7 @@ def test_in_words_it_is_a_table() -> None:
     assert (
         text
         == """\
-A job of 2 GPUs gets GPU0 and GPU1 of node pairs.
+A job of 2 GPUs gets GPU0 and GPU1 of node pairs (NVIDIA A100 80GB PCIe).
 NVLink: every pair has NVLinks of its own.
   weakest pair 240.0 GB/s (GPU0-GPU1, NV12)
   mean         240.0 GB/s

@@ -130,6 +130,59 @@ def test_nodes_of_a_worse_class_are_taken_where_the_better_ones_do_not_suffice()
     assert [sizes(planned(nodes, 12, policy=policy)) for policy in NodePolicy] == [{"a": 4, "b": 8}] * 3
 
 
+UNLIKE = [
+    node("a-v100", replace(dgx1_v100(), nics=())),
+    node("b-l40s", l40s()),
+    node("c-h100", replace(hgx_h100(), nics=())),
+    node("d-h100", replace(hgx_h100(), nics=())),
+]
+"""Idle nodes without NICs, so that the network limits every ring over several of them to the same bandwidth."""
+
+
+@pytest.mark.parametrize("policy", list(NodePolicy))
+def test_of_rings_that_the_network_makes_equal_the_links_decide_before_the_names(policy: NodePolicy) -> None:
+    found = planned(UNLIKE, 16, policy=policy)
+    assert sizes(found) == {"c-h100": 8, "d-h100": 8}
+    assert found.models == ("NVIDIA H100 80GB HBM3",)
+
+
+def test_worse_links_are_taken_where_a_faster_ring_needs_them() -> None:
+    """The nodes with NVSwitches have no NICs, so a ring over them has 1.25 GB/s; the others have 48."""
+    nodes = [node(name, dgx1_v100()) for name in "ab"] + UNLIKE[2:]
+    assert sizes(planned(nodes, 16)) == {"a": 8, "b": 8}
+
+
+@pytest.mark.parametrize("policy", list(NodePolicy))
+def test_the_same_links_are_better_of_one_model(policy: NodePolicy) -> None:
+    """H20 and H100 have equally fast NVSwitches."""
+    nodes = [node("a", h20()), node("b", hgx_h100()), node("c", h20()), node("d", hgx_h100(), 0)]
+    found = planned(nodes, 16, policy=policy, network_bandwidth=25)
+    assert sizes(found) == {"a": 8, "c": 8}
+    assert found.models == ("NVIDIA H20",)
+    found = planned(nodes, 9, policy=BEST_FIT, network_bandwidth=25, max_nodes=2)
+    assert found.models == ("NVIDIA H100 80GB HBM3",)
+
+
+@pytest.mark.parametrize("policy", list(NodePolicy))
+def test_models_are_mixed_rather_than_links_worse(policy: NodePolicy) -> None:
+    nodes = [node("a", dgx1_v100()), node("b", dgx1_v100()), node("c", h20()), node("d", hgx_h100())]
+    found = planned(nodes, 16, policy=policy, network_bandwidth=25)
+    assert sizes(found) == {"c": 8, "d": 8}
+    assert found.models == ("NVIDIA H100 80GB HBM3", "NVIDIA H20")
+
+
+def test_a_node_with_two_models_gives_those_of_one() -> None:
+    mixed = hgx_h100()
+    for index in (0, 2, 4):
+        mixed = bent(mixed, index, name="NVIDIA H200")
+    (share,) = planned([node("a", mixed)], 3).shares
+    assert (share.choice.gpus, share.models) == ((0, 2, 4), ("NVIDIA H200",))
+    (share,) = planned([node("a", mixed)], 4).shares
+    assert share.models == ("NVIDIA H100 80GB HBM3",)
+    (share,) = planned([node("a", mixed)], 6).shares
+    assert share.models == ("NVIDIA H100 80GB HBM3", "NVIDIA H200")
+
+
 def test_one_gpu_is_taken_from_the_node_that_has_least_to_spare() -> None:
     assert sizes(planned([FOUR_ON_PCIE, NVSWITCHED], 1)) == {"a": 1}
 

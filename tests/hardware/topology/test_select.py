@@ -32,6 +32,7 @@ from webhook.hardware.topology.selection.pair_table import PairTable
 from webhook.hardware.topology.selection.request import Constraint, Constraints, Policy, Request, Weights
 from webhook.hardware.topology.selection.score import Scale
 from webhook.hardware.topology.sets import assess
+from webhook.words.choices import Level
 from webhook.words.errors import FormatError
 
 POLICIES = list(Policy)
@@ -375,6 +376,30 @@ def test_nvlink_through_a_third_gpu_gives_bandwidth_but_is_no_link_of_its_own() 
     assert [given_up.constraint for given_up in choice.unmet] == [Constraint.REQUIRE_NVLINK]
 
 
+def test_a_level_is_met_by_the_nearest_gpus() -> None:
+    """Of an L40S machine two GPUs share a switch and four a socket."""
+    assert chosen(l40s(), 2, [0], constraints=Constraints(min_level=Level.PIX)).gpus == (2, 3)
+    assert not chosen(l40s(), 4, constraints=Constraints(min_level=Level.PHB)).unmet
+    assert chosen(a100_pcie_bridged(), 2, [0], constraints=Constraints(min_level=Level.NVLINK)).gpus == (2, 3)
+
+
+def test_a_level_that_cannot_be_met_is_told_by_a_pair_that_is_farther() -> None:
+    choice = chosen(l40s(), 5, constraints=Constraints(min_level=Level.PHB))
+    assert unmet(choice) == {
+        Constraint.MIN_LEVEL: (
+            "no 5 free GPUs with PHB or nearer between every pair: of those chosen, GPU0 and GPU4 have SYS"
+        ),
+    }
+    choice = chosen(dgx1_v100(), 8, constraints=Constraints(min_level=Level.NVLINK, same_numa=True))
+    assert list(unmet(choice)) == [Constraint.MIN_LEVEL, Constraint.SAME_NUMA]
+
+
+def test_the_level_is_kept_rather_than_the_bandwidth() -> None:
+    asked = Constraints(min_level=Level.PHB, min_bandwidth=1000)
+    choice = chosen(l40s(), 2, constraints=asked)
+    assert list(unmet(choice)) == [Constraint.MIN_BANDWIDTH]
+
+
 def test_an_unknown_numa_node_is_not_taken_for_the_same() -> None:
     choice = chosen(hidden_switches(), 2, constraints=Constraints(same_numa=True))
     assert unmet(choice) == {Constraint.SAME_NUMA: "no 2 free GPUs on one NUMA node: the node of 8 is not known"}
@@ -582,12 +607,25 @@ def worth(topology: NodeTopology, gpus: Sequence[int], connections: Connections)
     )
 
 
+NEAR: dict[Level | None, set[PathType]] = {
+    Level.NVLINK: {PathType.NVL},
+    Level.PIX: {PathType.NVL, PathType.C2C, PathType.PIX},
+    Level.PXB: {PathType.NVL, PathType.C2C, PathType.PIX, PathType.PXB},
+    Level.PHB: {PathType.NVL, PathType.C2C, PathType.PIX, PathType.PXB, PathType.PHB},
+    None: set(PathType),
+}
+"""The direct connections that are no farther than a level, in NCCL's order."""
+
+
 def meets(topology: NodeTopology, gpus: Sequence[int], connections: Connections, asked: Constraints) -> set[Constraint]:
     """The constraints that a set meets of those asked, by their definition."""
     judged = assess(topology, gpus, connections)
     nodes = numa_nodes(topology, gpus)
     met = {
         Constraint.REQUIRE_NVLINK: judged.every_pair_has_nvlink,
+        Constraint.MIN_LEVEL: all(
+            connections.direct(one, other).type in NEAR[asked.min_level] for one, other in combinations(gpus, 2)
+        ),
         Constraint.MIN_BANDWIDTH: judged.bandwidth >= asked.min_bandwidth,
         Constraint.SAME_NUMA: len(nodes) == 1 and None not in nodes,
     }
@@ -597,6 +635,7 @@ def meets(topology: NodeTopology, gpus: Sequence[int], connections: Connections,
 asked_by_chance = st.builds(
     Constraints,
     require_nvlink=st.booleans(),
+    min_level=st.sampled_from([None, None, *Level]),
     min_bandwidth=st.sampled_from([0.0, 12.0, 20.0, 41.2, 100.0]),
     same_numa=st.booleans(),
 )
@@ -640,7 +679,7 @@ def test_constraints_are_given_up_in_their_order_and_as_few_as_possible(
         meets(topology, gpus, connections, request.constraints)
         for gpus in combinations(free_gpus(topology, request), request.count)
     ]
-    # NVLink counts more than bandwidth and NUMA node together, bandwidth more than the NUMA node.
+    # Each constraint counts more than all those behind it together.
     assert [one in met for one in asked] == max([one in other for one in asked] for other in possible)
 
 

@@ -87,6 +87,12 @@ def worse_cards(cluster: Cluster) -> None:
     cluster.add(running("unlucky", "cubes", 0, 5))
 
 
+def exchange_without_peers(cluster: Cluster) -> None:
+    sglang = "sglang serve --disaggregation-mode prefill --disaggregation-transfer-backend nixl"
+    cluster.add_node(h20("serving"))
+    cluster.add(running("prefill", "serving", 0, 1, command=["bash", "-c", sglang]))
+
+
 def p2p_off(cluster: Cluster) -> None:
     found = running("copied", "extra", 0, 1, env=[{"name": "NCCL_P2P_DISABLE", "value": "1"}])
     cluster.add_node(h20("extra"))
@@ -279,6 +285,7 @@ FAULTS = (
     Fault("template gone", claim_faults.template_gone, _pod("team-a/formless", "GT292")),
     Fault("claim of another pod", claim_faults.of_another_pod, _pod("team-a/robbed", "GT266")),
     Fault("claim that is not reserved", claim_faults.not_reserved, _pod("team-a/displaced", "GT265")),
+    Fault("exchange without peers", exchange_without_peers, _pod("team-a/prefill", "GT570")),
     Fault("unreadable namespace", _by_hand("namespace-unreadable"), frozenset({("GT191", "Namespace typo")})),
     Fault("namespace not allowed", _by_hand("namespace-not-allowed"), frozenset({("GT190", "Namespace serving")})),
     Fault(

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from tests.hardware.topology.machines import dgx1_v100, h20, l40s
+from tests.hardware.topology.machines import bent, dgx1_v100, h20, l40s
 from webhook.hardware.topology.planning.plan import Plan, PlanRequest, plan
 from webhook.hardware.topology.selection.choice import Choice, select
 from webhook.hardware.topology.selection.request import Constraints, NodeFree, Request
 from webhook.insight.drawings.choices import chosen_text, plan_text
 from webhook.words.listing import ranges
+
+MODEL = ("Tesla V100-SXM2-32GB",)
 
 
 def chosen(request: Request) -> Choice:
@@ -19,7 +21,7 @@ def chosen(request: Request) -> Choice:
 
 
 def lines(choice: Choice, request: Request) -> list[str]:
-    return chosen_text("node-1", choice, request.constraints).plain.splitlines()
+    return chosen_text("node-1", MODEL, choice, request.constraints).plain.splitlines()
 
 
 def planned(*nodes: NodeFree, request: PlanRequest) -> str:
@@ -32,7 +34,7 @@ def test_the_choice_is_a_sentence() -> None:
     request = Request(count=2, busy=frozenset({0, 1, 2, 4, 7}))
     found = lines(chosen(request), request)
     assert found[:2] == [
-        "A job of 2 GPUs gets GPU5 and GPU6 of node node-1.",
+        "A job of 2 GPUs gets GPU5 and GPU6 of node node-1 (Tesla V100-SXM2-32GB).",
         "NVLink: every pair has NVLinks of its own.",
     ]
 
@@ -74,7 +76,7 @@ def test_no_score_is_reckoned_before_the_reader() -> None:
 
 def test_a_job_on_one_node_needs_no_network() -> None:
     text = planned(NodeFree(h20()), NodeFree(l40s()), request=PlanRequest(count=3))
-    assert text.startswith("A job of 3 GPUs gets GPU0, GPU1 and GPU2 of node h20-node-1.\nNVSwitch: ")
+    assert text.startswith("A job of 3 GPUs gets GPU0, GPU1 and GPU2 of node h20-node-1 (NVIDIA H20).\nNVSwitch: ")
     assert "network" not in text
 
 
@@ -91,13 +93,32 @@ def test_a_job_over_several_nodes_is_a_table_with_the_way_through_each() -> None
         ring,
     ]
     assert table.splitlines() == [
-        "node        GPUs  links     weakest pair  ring        network   NUMA",
-        "h20-node-1  0-7   NVSwitch  370.8 GB/s    370.8 GB/s  120 GB/s  0, 1",
-        "h20-node-2  0-7   NVSwitch  370.8 GB/s    370.8 GB/s  120 GB/s  0, 1",
+        "node        GPUs  model       links     weakest pair  ring        network   NUMA",
+        "h20-node-1  0-7   NVIDIA H20  NVSwitch  370.8 GB/s    370.8 GB/s  120 GB/s  0, 1",
+        "h20-node-2  0-7   NVIDIA H20  NVSwitch  370.8 GB/s    370.8 GB/s  120 GB/s  0, 1",
     ]
     for node, way in zip(("h20-node-1", "h20-node-2"), ways.splitlines(), strict=True):
         assert way.startswith(f"The ring passes node {node} in the order ")
     assert all(", in through ibp" in way and " and out through ibp" in way for way in ways.splitlines())
+
+
+def test_models_that_are_mixed_are_warned_of() -> None:
+    text = planned(NodeFree(h20()), NodeFree(dgx1_v100()), request=PlanRequest(count=16))
+    said = "Mixed models: NVIDIA H20 and Tesla V100-SXM2-32GB. A job that works in step is as slow as its slowest GPU."
+    assert said in text.splitlines()
+    twin = replace(h20(), node="h20-node-2")
+    assert "Mixed" not in planned(NodeFree(h20()), NodeFree(twin), request=PlanRequest(count=16))
+
+
+def test_models_that_are_mixed_on_one_node_are_warned_of_and_unknown_ones_are_not() -> None:
+    mixed = bent(h20(), 3, name="NVIDIA H800")
+    text = planned(NodeFree(mixed), request=PlanRequest(count=8))
+    assert "of node h20-node-1 (NVIDIA H20 and NVIDIA H800)." in text
+    assert "Mixed models: NVIDIA H20 and NVIDIA H800." in text
+    unknown = bent(h20(), 3, name="")
+    text = planned(NodeFree(unknown), request=PlanRequest(count=8))
+    assert "of node h20-node-1 (NVIDIA H20)." in text
+    assert "Mixed" not in text
 
 
 def test_what_holds_the_ring_back_is_named() -> None:
@@ -123,7 +144,7 @@ def test_constraints_and_losses_of_several_nodes_are_said_of_each() -> None:
 def test_a_single_gpu_has_no_ring_to_promise() -> None:
     text = planned(NodeFree(h20()), request=PlanRequest(count=1))
     assert text.splitlines()[:2] == [
-        "A job of 1 GPU gets GPU0 of node h20-node-1.",
+        "A job of 1 GPU gets GPU0 of node h20-node-1 (NVIDIA H20).",
         "single: one GPU, nothing to link.",
     ]
     assert "ring" not in text

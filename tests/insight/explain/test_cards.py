@@ -289,6 +289,7 @@ def test_a_privileged_container_has_more_than_its_own_gpus(cluster: ClusterFacts
     report = told(injected(pod(container(**PRIVILEGED)), cluster=cluster), cluster=cluster)
     found = finding(report, "own-gpus")
     assert (found.verdict, found.code, found.stops) == ("fails", "GT227", False)
+    assert "gpu.topology/profile: node-peers and a gpu.topology/group in place of privileges" in found.remedy
     helper = container("helper", None, **PRIVILEGED)
     report = told(injected(pod(container(), helper), cluster=cluster), cluster=cluster)
     assert finding(report, "own-gpus").verdict == "holds"

@@ -453,3 +453,30 @@ def test_with_the_labels_or_once_it_exists_its_conditions_are_judged() -> None:
     assert said(existing, "prepared")[0] == "fails"
     assert said(existing, "shared-memory")[0] == "fails"
     assert existing.reach == "some"
+
+
+SLICES = container(resources={"limits": {"nvidia.com/gpu": 2, "nvidia.com/gpumem": 3000}})
+REQUIRING, DENYING = {"gpu.topology/require-nvlink": "true"}, {"gpu.topology/on-violation": "deny"}
+NOT_KEPT = "gpu.topology/require-nvlink is not kept: the pod asks for a vGPU slice and not for whole cards"
+
+
+@pytest.mark.parametrize("namespace", [TEAM_A, Namespace("team-a", known=False)])
+def test_a_requirement_of_a_pod_that_is_left_alone_is_a_hint(namespace: Namespace) -> None:
+    found = finding(told(pod(SLICES, annotations=REQUIRING), namespace), "keys")
+    assert (found.verdict, found.code, found.evidence) == ("hint", "GT176", NOT_KEPT)
+    assert found.remedy.startswith("Leave the option out. To have it kept: Set gpu.topology/inject")
+
+
+@pytest.mark.parametrize("manifest", [pod(SLICES), injected(pod(annotations=REQUIRING))])
+def test_no_hint_where_nothing_is_required_or_the_pod_is_prepared(manifest: Manifest) -> None:
+    assert "keys" not in [found.condition for found in told(manifest).findings]
+
+
+def test_a_new_pod_that_denies_what_is_not_kept_would_be_refused() -> None:
+    manifest = pod(SLICES, annotations=REQUIRING | DENYING)
+    found = finding(told(manifest), "prepared")
+    assert (found.verdict, found.code) == ("fails", "GT158")
+    assert found.evidence.startswith("the webhook would refuse the pod: GT179: pod team-a/train requires")
+    assert found.remedy.startswith("Leave the requirement out, or set gpu.topology/on-violation: warn")
+    manifest["metadata"]["uid"] = "uid-1"
+    assert finding(told(manifest), "keys").code == "GT179"

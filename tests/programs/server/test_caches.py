@@ -266,6 +266,55 @@ def test_elsewhere_a_pod_gets_all_cores(
     assert "cores" in resources(server)
 
 
+NO_SCHEDULER: dict[str, Any] = {"items": []}
+EIGHT = {"allocatable": {"nvidia.com/gpu": "8"}}
+
+
+def left_alone(server: RunningServer) -> list[str] | None:
+    """The warnings of a pod that gets no patch; ``None`` if it gets one."""
+    response = ask(server).json()["response"]
+    return None if "patch" in response else response.get("warnings", [])
+
+
+def test_where_a_plain_device_plugin_serves_the_gpus_pods_are_left_alone_until_hami_is_seen(
+    start_server: StartServer, cluster: Cluster
+) -> None:
+    cluster.api.others |= {"/apis/apps/v1/deployments": NO_SCHEDULER, CLASSES: {"items": []}}
+    cluster.api.put(NODES, "n1", status=EIGHT)
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
+    assert left_alone(server) == ["GT181: no HAMi, Volcano or Koordinator serves the GPUs of this cluster"]
+    annotated = {"annotations": {"hami.io/node-nvidia-register": "[]"}}
+    cluster.do(lambda: cluster.api.put(NODES, "n2", metadata=annotated, status=EIGHT))
+    until(lambda: left_alone(server) is None, "a node of HAMi")
+    cluster.do(lambda: cluster.api.delete(NODES, "n2"))
+    until(lambda: left_alone(server) is not None, "the node is gone")
+    cluster.do(lambda: cluster.api.put(NODES, "n1", status={"allocatable": {"nvidia.com/gpu": "0"}}))
+    until(lambda: left_alone(server) is None, "no node offers GPUs")
+
+
+@pytest.mark.parametrize(
+    ("deployments", "classes", "refused"),
+    [
+        ({"items": [deployment("projecthami/hami:v2.9.0")]}, {"items": []}, "none"),
+        ({"items": [deployment("projecthami/hami:latest")]}, {"items": []}, "none"),
+        (NO_SCHEDULER, {"items": [{"metadata": {"name": "hami-core-gpu.project-hami.io"}, "spec": {}}]}, "none"),
+        (NO_SCHEDULER, {"items": []}, "deployments"),
+        (NO_SCHEDULER, {"items": []}, "deviceclasses"),
+        ({}, {"items": []}, "none"),
+    ],
+    ids=["a scheduler", "of unknown version", "HAMi's DRA driver", "unread", "classes unread", "no list"],
+)
+def test_where_hami_may_be_there_they_are_injected(
+    start_server: StartServer, cluster: Cluster, deployments: Any, classes: Any, refused: str
+) -> None:
+    cluster.api.others |= {"/apis/apps/v1/deployments": deployments, CLASSES: classes}
+    cluster.api.refuse = lambda target: 403 if f"/{refused}" in target else 0
+    cluster.api.put(NODES, "n1", status=EIGHT)
+    server = start_server(*options(cluster), state=Path("kubernetes"), config=CONFIG)
+    found = left_alone(server)
+    assert found is None or not [warning for warning in found if warning.startswith("GT181")]
+
+
 def lead(cluster: Cluster) -> None:
     """A planner renews its Lease now, for five minutes."""
     spec = {"holderIdentity": "p", "leaseDurationSeconds": 300, "renewTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}

@@ -116,7 +116,7 @@ def test_only_the_gpus_that_are_asked_for_are_measured(bench_of: BenchOf, play_b
     ("arguments", "option"),
     [
         (("--listen", "127.0.0.1:1", "--size", "64"), "--size"),
-        (("--peer", "127.0.0.1:1", "-o", "json"), "--output"),
+        (("--peer", "127.0.0.1:1", "--against", "report.json"), "--against"),
         (("--peer", "127.0.0.1:1", "--no-all-reduce"), "--all-reduce"),
         (("--listen", "127.0.0.1:1", "--publish", "train"), "--publish"),
         (("-f", "report.json", "--gpus", "0,1"), "--gpus"),
@@ -129,6 +129,12 @@ def test_an_option_that_would_change_nothing_is_refused(arguments: tuple[str, ..
     done = verify(*arguments)
     assert done.code == 2
     assert f"Invalid value for {option}: it has no effect here" in " ".join(done.err.replace("│", " ").split())
+
+
+def test_between_two_pods_there_is_no_drawing_in_svg() -> None:
+    done = verify("--peer", "127.0.0.1:1", "-o", "svg")
+    assert done.code == 2
+    assert "expected table or json between two pods, found svg" in " ".join(done.err.replace("│", " ").split())
 
 
 def test_options_that_a_variable_gives_are_refused_nowhere(

@@ -7,8 +7,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
 
 import msgspec
 import pytest
@@ -16,13 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.command import ROOT
+from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench
 from tests.nvml import machines
 from tests.programs.verify.test_run import BenchOf, h100, two
 from webhook.hardware.measurement.messages import HandleKind
 from webhook.programs.verify.peer.channel import Channel, PeerLost
 from webhook.programs.verify.peer.exchange import check_handle
-from webhook.programs.verify.peer.words import MAX_LINE, Hello, Trial
+from webhook.programs.verify.peer.words import MAX_LINE, Done, Hello, Trial
 from webhook.words.errors import FormatError
 
 
@@ -35,14 +38,26 @@ def meet(
     address: str, ready: Path | None = None, before: Sequence[str] = (), *, force: bool = False
 ) -> tuple[dict[str, tuple[str, int | None]], ...]:
     """Verdict and error of each trial, as both sides tell it."""
-    more = ["--force"] if force else []
-    listener = start("--listen", address, *more, before=before)
+    more = ["-o", "json", *(["--force"] if force else [])]
+    return tuple(trials(text) for text in both(address, ready, before, listener=more, peer=more))
+
+
+def both(
+    address: str,
+    ready: Path | None = None,
+    before: Sequence[str] = (),
+    *,
+    listener: Sequence[str] = (),
+    peer: Sequence[str] = (),
+) -> tuple[bytes, bytes]:
+    """What both sides print: the one that listens, then its peer."""
+    waiting = start("--listen", address, *listener, before=before)
     while ready is not None and not ready.exists():
-        assert listener.poll() is None, listener.communicate()
-    said, complained = start("--peer", address, *more, before=before).communicate(timeout=60)
-    others, trouble = listener.communicate(timeout=60)
+        assert waiting.poll() is None, waiting.communicate()
+    said, complained = start("--peer", address, *peer, before=before).communicate(timeout=60)
+    others, trouble = waiting.communicate(timeout=60)
     assert b"Traceback" not in complained + trouble, complained + trouble
-    return tuple(trials(text) for text in (others, said))
+    return others, said
 
 
 def trials(text: bytes) -> dict[str, tuple[str, int | None]]:
@@ -117,7 +132,7 @@ def test_an_address_that_cannot_be_had_is_an_error(
 def test_of_two_pods_either_may_start_first(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
     play_bench(h100(bench_of))
     address = str(tmp_path / "socket")
-    peer = start("--peer", address)
+    peer = start("--peer", address, "-o", "json")
     time.sleep(3)  # it looks for the other meanwhile
     assert peer.poll() is None
     listener = start("--listen", address)
@@ -144,12 +159,87 @@ def test_of_cards_that_are_used_in_part_the_free_one_is_offered(
     machine = two(machines.hgx_h100())
     play_bench(h100(bench_of).on(machine.with_card(0, lines=("processes 1",))))
     address = tmp_path / "socket"
-    listener = start("--listen", str(address))
-    while not address.exists():
-        assert listener.poll() is None, listener.communicate()
-    start("--peer", str(address)).communicate(timeout=60)
-    said, _ = listener.communicate(timeout=60)
-    assert msgspec.json.decode(said)["card"] == machine.cards[1].uuid
+    said, _ = both(str(address), address, listener=["-o", "json"])
+    report = msgspec.json.decode(said)
+    assert report["card"] == machine.cards[1].uuid
+    assert report["offeredCardVisible"] is True
+
+
+def test_both_sides_print_table_bars_and_verdict(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
+    play_bench(h100(bench_of))
+    address = tmp_path / "socket"
+    options = ["--node", "gpu-1"]
+    offered, taken = both(str(address), address, listener=options, peer=options)
+    assert offered == taken
+    # Whether a process gets the PID of another one is left to chance.
+    assert [line for line in taken.decode().splitlines() if "  equal  " not in line] == [
+        "Node gpu-1: GPU1 of the pod that listens ==NV18==> GPU0 of its peer",
+        "",
+        "handle    PIDs       result                                            GB/s   of expected  verdict",
+        "cuda-ipc  different  works                                             365.7  99%          as-expected",
+        "posix-fd  different  works                                             365.7  99%          as-expected",
+        "fabric    different  refused: cuMemCreate returned 801: not supported",
+        "",
+        "expected  ######################################## 370.8 GB/s",
+        "cuda-ipc  #######################################  365.7 GB/s",
+        "posix-fd  #######################################  365.7 GB/s",
+        "",
+        "Verdict: as-expected. The pods reach 365.7 GB/s (cuda-ipc), 99% of what NV18 should carry.",
+    ]
+
+
+def test_pods_that_are_slower_than_their_link_end_with_1(
+    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+) -> None:
+    """The rate of seed 001: 365 MB/s where NVLink should carry 370.8 GB/s."""
+    play_bench(h100(bench_of).with_ways(0, 1, Way(gbps=0.365)))
+    address = str(tmp_path / "socket")
+    listener = start("--listen", address)
+    peer = start("--peer", address, "--save", str(tmp_path / "report.json"))
+    said, _ = peer.communicate(timeout=60)
+    listener.communicate(timeout=60)
+    assert (listener.returncode, peer.returncode) == (1, 1)
+    assert said.decode().splitlines()[-1] == (
+        "Verdict: slower. The pods reach 0.4 GB/s (cuda-ipc), 0% of the 370.8 GB/s that NV18 should carry. Measure the "
+        "same GPUs in one container with gpu-topology verify --gpus: if they are slow there too, the links are the "
+        "cause and not the pods."
+    )
+    saved = msgspec.json.decode((tmp_path / "report.json").read_bytes())
+    assert saved["verdict"] == "slower"
+    first = saved["outcomes"][0]
+    assert (first["link"], first["expectedGBps"], first["speed"]) == ("NV18", 370.8, "slower")
+    assert first["measuredGBps"] == pytest.approx(0.365, rel=0.01)
+
+
+def test_each_side_uses_the_gpus_that_it_is_told(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
+    """GPU0 and GPU3 of a DGX-1 have two NVLinks, GPU0 and GPU5 have none."""
+    play_bench(bench_of(machines.dgx1_v100()))
+    for number, link in ((3, "NV2"), (5, "SYS")):
+        address = tmp_path / f"socket-{number}"
+        printed = both(str(address), address, listener=["--gpus", "0"], peer=["--gpus", str(number), "--node", "n"])
+        first = f"Node n: GPU0 of the pod that listens =={link}==> GPU{number} of its peer"
+        assert printed[1].decode().splitlines()[0] == first
+
+
+def test_a_gpu_that_is_not_there_is_told(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    play_bench(h100(bench_of))
+    process = start("--peer", "/no/such/socket", "--gpus", "1,7")
+    said, complained = process.communicate(timeout=60)
+    assert (process.returncode, said) == (1, b"")
+    expected = "expected GPUs that CUDA sees here, which are GPU0 and GPU1; found GPU7"
+    assert complained.decode() == f"gpu-topology: --gpus: {expected}\n"
+
+
+def test_on_one_gpu_no_link_is_measured(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
+    play_bench(h100(bench_of))
+    address = tmp_path / "socket"
+    one = ["--gpus", "0"]
+    _, taken = both(str(address), address, listener=one, peer=one)
+    assert (
+        taken.decode()
+        .splitlines()[-1]
+        .endswith("Both used the same GPU, so no link was measured. Name another one with --gpus on one side.")
+    )
 
 
 def test_cards_that_others_use_are_used_if_that_is_forced(
@@ -173,8 +263,7 @@ def test_a_file_that_is_there_already_stays(bench_of: BenchOf, play_bench: PlayB
 @pytest.fixture
 def ends() -> Iterator[tuple[Channel, socket.socket]]:
     ours, theirs = socket.socketpair()
-    ours.settimeout(0.2)
-    channel = Channel(ours)
+    channel = Channel(ours, 0.2)
     yield channel, theirs
     channel.close()
     theirs.close()
@@ -221,8 +310,67 @@ def test_a_handle_that_is_none_of_its_kind_is_refused(kind: str, handle: str, ex
 
 
 def test_a_peer_that_is_silent_is_not_waited_for(ends: tuple[Channel, socket.socket]) -> None:
-    with pytest.raises(PeerLost, match="the other pod says nothing: timed out"):
+    with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
         ends[0].hear()
+
+
+def dripping(connection: socket.socket, data: bytes, ended: Event) -> Thread:
+    """Sends one byte after the other, each well within the limit of the conversation."""
+
+    def drip() -> None:
+        with suppress(OSError):
+            for byte in data:
+                connection.sendall(bytes([byte]))
+                if ended.wait(0.01):
+                    return
+
+    thread = Thread(target=drip)
+    thread.start()
+    return thread
+
+
+def without_end(act: Callable[[], object]) -> None:
+    while True:
+        act()
+
+
+def test_the_limit_is_that_of_the_whole_conversation(ends: tuple[Channel, socket.socket]) -> None:
+    """Every byte comes within the limit. A limit of each read would hear all of them, and then find no word."""
+    channel, theirs = ends
+    ended = Event()
+    thread = dripping(theirs, b" " * 1000, ended)
+    with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
+        channel.hear()
+    ended.set()
+    thread.join()
+
+
+def test_words_count_towards_the_limit_and_nothing_is_told_after_it(ends: tuple[Channel, socket.socket]) -> None:
+    channel, theirs = ends
+    ended = Event()
+    thread = dripping(theirs, b'{"say":"Done"}\n' * 1000, ended)
+    with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
+        without_end(channel.hear)
+    with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
+        channel.tell(Done())
+    ended.set()
+    thread.join()
+
+
+def test_a_peer_that_reads_nothing_is_not_waited_for(ends: tuple[Channel, socket.socket]) -> None:
+    hello = Hello(protocol=1, pid=7, cards=["GPU-1"] * 64)
+    with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
+        without_end(lambda: ends[0].tell(hello))
+
+
+def test_a_slow_word_within_the_limit_is_heard() -> None:
+    ours, far = socket.socketpair()
+    channel = Channel(ours, 60)
+    thread = dripping(far, b'{"say":"Done"}\n', Event())
+    assert channel.hear() == Done()
+    thread.join()
+    channel.close()
+    far.close()
 
 
 def test_a_peer_that_ends_is_lost(ends: tuple[Channel, socket.socket]) -> None:
@@ -250,7 +398,7 @@ def test_of_many_files_one_is_kept_and_none_is_left_open(ends: tuple[Channel, so
 @given(st.binary(max_size=300).filter(lambda data: b"\n" not in data))
 def test_whatever_a_peer_says_is_a_word_or_an_error_of_ours(data: bytes) -> None:
     ours, theirs = socket.socketpair()
-    channel = Channel(ours)
+    channel = Channel(ours, 60)
     with theirs:
         theirs.sendall(data + b"\n")
         with pytest.raises(FormatError, match="the other pod: expected a word of the protocol"):
@@ -261,7 +409,7 @@ def test_whatever_a_peer_says_is_a_word_or_an_error_of_ours(data: bytes) -> None
 def test_a_word_arrives_as_it_was_told(ends: tuple[Channel, socket.socket]) -> None:
     channel, theirs = ends
     hello = Hello(protocol=1, pid=7, cards=["GPU-1"])
-    Channel(theirs).tell(hello)
+    Channel(theirs, 60).tell(hello)
     assert channel.hear() == hello
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from webhook.cli.columns import WideOption
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import (
     ContextOption,
@@ -22,6 +23,7 @@ from webhook.cli.scope_options import (
     StateOption,
     refuse_both,
 )
+from webhook.cli.text_format import form_option
 from webhook.cli.topology.output import UNMET
 from webhook.insight.analyze.diagnosis import Severity
 from webhook.words.errors import GpuTopologyError
@@ -39,7 +41,7 @@ UNREADABLE = 2
 class Format(enum.StrEnum):
     """The form of the output."""
 
-    TABLE = "table"
+    TEXT = "text"
     JSON = "json"
     SARIF = "sarif"
 
@@ -53,7 +55,8 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
-    output: Annotated[Format, typer.Option("--output", "-o", help="table, json or sarif.")] = Format.TABLE,
+    output: Annotated[Format, form_option(Format, "text, json or sarif.")] = Format.TEXT,
+    wide: WideOption = False,
     fail_on: Annotated[
         Severity,
         typer.Option(
@@ -83,8 +86,8 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     except GpuTopologyError as error:
         complain(f"gpu-topology: {error}")
         raise typer.Exit(UNREADABLE) from None
-    if output is Format.TABLE:
-        print_table(judged, read.snapshot, namespace=wanted)
+    if output is Format.TEXT:
+        print_table(judged, read.snapshot, namespace=wanted, wide=wide)
     else:
         typer.echo(as_json(judged) if output is Format.JSON else as_sarif(judged.findings, read.sources), nl=False)
     if any(each.severity.rank <= fail_on.rank for each in judged.findings if each.severity is not Severity.HINT):

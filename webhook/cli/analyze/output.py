@@ -48,14 +48,15 @@ def _document(row: Row) -> dict[str, Any]:
     }
 
 
-def print_table(judged: Analysis, snapshot: Snapshot, *, namespace: str | None) -> None:
+def print_table(judged: Analysis, snapshot: Snapshot, *, namespace: str | None, wide: bool = False) -> None:
     """Print a row for findings that are reported together, and their numbers. Control characters are escaped."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from webhook.cli.columns import print_parts, table_console
+
     found = judged.findings
-    console = Console(highlight=False, markup=False)
+    console = table_console(wide=wide)
     if found:
         table = Table(box=None, pad_edge=False, show_edge=False)
         table.add_column("LEVEL")
@@ -66,8 +67,7 @@ def print_table(judged: Analysis, snapshot: Snapshot, *, namespace: str | None) 
             first = row.first
             level = Text(first.severity, style=_STYLES[first.severity])
             table.add_row(level, first.code, Text(printable(row.title)), Text(_told(row)))
-        console.print(table)
-        console.print()
+        print_parts(console, [table, Text()])
     console.print(_summary(judged, snapshot, namespace), soft_wrap=True)
 
 

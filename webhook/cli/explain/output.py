@@ -87,23 +87,32 @@ def report_lines(report: Report, *, is_verbose: bool = True) -> Iterator[Line]:
     every = [each for _, findings in groups for each in findings]
     failing = [(place, finding) for place, finding in every if finding.fails]
     yield _verdict(report)
+    if not is_verbose:
+        yield from _without_those_that_hold(report, every)
+        return
     if failing:
         yield from _section(
             f"{len(failing)} of {len(every)} conditions {'fails' if len(failing) == 1 else 'fail'}", failing
         )
-    if not is_verbose:
-        open_ones = [(place, finding) for place, finding in every if finding.verdict in _SHOWN]
-        yield from _section("Not known, or remarkable", open_ones) if open_ones else ()
-        rest = len(every) - len(failing) - len(open_ones)
-        yield EMPTY
-        yield line(f"{counted(rest, 'other condition')}: gpu-topology explain --verbose shows all", "dim")
-        return
     for title, findings in groups:
         others = [(place, finding) for place, finding in findings if not finding.fails]
         if others:
             yield from _section(title, others)
     yield EMPTY
     yield line(printable(report.conclusion), "bold")
+
+
+def _without_those_that_hold(report: Report, every: Sequence[tuple[int, Finding]]) -> Iterator[Line]:
+    """Yield what fails or is not known besides what the verdict tells, and the number of the other conditions."""
+    judgement = report.judgement
+    others = [each for each in every if (each[1].code, each[1].evidence) != (judgement.code, judgement.reason)]
+    failing = [each for each in others if each[1].fails]
+    open_ones = [each for each in others if each[1].verdict in _SHOWN]
+    yield from _section("What fails besides" if len(others) < len(every) else "What fails", failing) if failing else ()
+    yield from _section("Not known, or remarkable", open_ones) if open_ones else ()
+    rest = len(others) - len(failing) - len(open_ones)
+    yield EMPTY
+    yield line(f"{counted(rest, 'other condition')}: gpu-topology explain --verbose shows all", "dim")
 
 
 def _verdict(report: Report) -> Line:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from webhook.cli.columns import WideOption, print_parts, table_console
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import (
     ContextOption,
@@ -28,15 +29,13 @@ from webhook.words.errors import GpuTopologyError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from webhook.cli.status.read import Source
     from webhook.cluster.api.contexts import Context
     from webhook.insight.overview.model import Overview
 
 UNREADABLE = 2
-_COLUMNS = 160
-"""The width of a file or a pipe, unless COLUMNS says otherwise."""
 
 
 class Format(enum.StrEnum):
@@ -58,6 +57,7 @@ def status(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
     output: Annotated[Format, typer.Option("--output", "-o", help="text or json.")] = Format.TEXT,
     every: Annotated[bool, typer.Option("--all", help="Also nodes and pods that lose nothing, where many do.")] = False,
+    wide: WideOption = False,
     watch: Annotated[
         bool,
         typer.Option(
@@ -80,6 +80,8 @@ def status(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
         refuse_cluster(kubeconfig, context, "give either a state directory or a cluster")
     if watch and (not is_cluster or output is Format.JSON):
         raise typer.BadParameter("it needs a cluster, and no other output than text", param_hint="--watch")
+    if watch and wide:
+        raise typer.BadParameter("it draws within the terminal", param_hint="--watch")
     try:
         cluster = wanted_cluster(kubeconfig, context) if is_cluster else None
         wanted = _namespace(cluster, namespace, everywhere=all_namespaces) if is_cluster else namespace
@@ -93,7 +95,7 @@ def status(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
             state=state,
             config=config,
         )
-        _show(source, output, every=every or bool(nodes), watch=watch)
+        _show(source, output, every=every or bool(nodes), wide=wide, watch=watch)
     except GpuTopologyError as error:
         complain(f"gpu-topology: {error}")
         raise typer.Exit(UNREADABLE) from None
@@ -104,7 +106,7 @@ def _namespace(cluster: "Context | None", namespace: str | None, *, everywhere: 
     return None if everywhere else namespace or namespace_of_context(cluster)
 
 
-def _show(source: "Source", output: Format, *, every: bool, watch: bool) -> None:
+def _show(source: "Source", output: Format, *, every: bool, wide: bool, watch: bool) -> None:
     from webhook.cli.status.picture import picture
 
     if output is Format.JSON:
@@ -116,38 +118,11 @@ def _show(source: "Source", output: Format, *, every: bool, watch: bool) -> None
     def draw(found: "Overview", width: int) -> "Sequence[RenderableType]":
         return picture(found, width=width, every=every)
 
-    console = _console()
+    console = table_console(wide=wide)
     if not watch:
-        _print(console, draw(source.read(), console.width))
+        print_parts(console, draw(source.read(), console.width))
         return
     from webhook.cli.status.watch import watch_file, watch_terminal
 
     with suppress(KeyboardInterrupt):
         (watch_terminal if console.is_terminal else watch_file)(console, source.read, draw)
-
-
-def _print(console: "Console", parts: "Sequence[RenderableType]") -> None:
-    """Print the parts; elsewhere than on a terminal without blanks at the ends of lines."""
-    if console.is_terminal:
-        for part in parts:
-            console.print(part)
-        return
-    with console.capture() as capture:
-        for part in parts:
-            console.print(part)
-    typer.echo("\n".join(line.rstrip() for line in capture.get().split("\n")), nl=False)
-
-
-def _console() -> "Console":
-    """Return standard output: in colours and as wide as the terminal, or plain and wide."""
-    import os
-
-    from rich.console import Console
-
-    from webhook.cli.topology.colours import terminal
-
-    found = terminal()
-    if found is None:
-        columns = os.environ.get("COLUMNS", "")
-        return Console(highlight=False, markup=False, width=int(columns) if columns.isdigit() else _COLUMNS)
-    return Console(highlight=False, markup=False, color_system="auto" if found.color_system else None)

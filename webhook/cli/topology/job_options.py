@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from webhook.words.choices import Level
+
 _DIGITS = 6
 
 
@@ -15,6 +17,7 @@ def _count(text: str) -> int:
 
 Gpus = Annotated[int, typer.Option(parser=_count, metavar="COUNT", help="How many GPUs the job needs.")]
 RequireNvlink = Annotated[bool, typer.Option("--require-nvlink", help="NVLink between every pair.")]
+MinLevel = Annotated[Level | None, typer.Option(case_sensitive=False, help="The farthest that any two may be apart.")]
 MinBandwidth = Annotated[float, typer.Option(metavar="GB/S", help="GB/s per direction of the weakest pair.")]
 
 

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from webhook.cli.complaint import complain
-from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
-from webhook.cli.topology.job_options import Gpus, MinBandwidth, RequireNvlink, check_bandwidth
+from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, OfflineOption, cluster_if_any
+from webhook.cli.topology.job_options import Gpus, MinBandwidth, MinLevel, RequireNvlink, check_bandwidth
 from webhook.cli.topology.notes import print_notes
 from webhook.cli.topology.output import UNMET, Output
-from webhook.cli.topology.source import File, Node, State, check_source, one_source, read_nodes, read_source
+from webhook.cli.topology.score_weights import WeightsOption, parse_weights
+from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
 from webhook.words.choices import NodePolicy
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from webhook.cluster.api.contexts import Context
+    from webhook.cluster.api.contexts import Where
     from webhook.hardware.topology.model import NodeTopology
     from webhook.hardware.topology.planning.plan import PlanRequest
     from webhook.hardware.topology.selection.choice import Choice
@@ -42,6 +43,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     state: State = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
+    offline: OfflineOption = False,
     node: Node = None,
     busy: Annotated[
         list[str] | None,
@@ -51,8 +53,10 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     ] = None,
     policy: Annotated[GpuPolicy | None, typer.Option(help="How to choose the GPUs of one node: best-fit.")] = None,
     require_nvlink: RequireNvlink = False,
+    min_level: MinLevel = None,
     same_numa: Annotated[bool, typer.Option("--same-numa", help="The GPUs of a node on one NUMA node.")] = False,
     min_bandwidth: MinBandwidth = 0.0,
+    weights: WeightsOption = None,
     node_policy: Annotated[
         NodePolicy | None,
         typer.Option(help="How to choose nodes, within the best class: best-fit.", rich_help_panel=_SEVERAL),
@@ -69,8 +73,9 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
 ) -> None:
-    """Say which GPUs a job would get: those of one node, of all nodes of a state directory, or of a cluster as it is.
+    """Say which GPUs a job would get: of a cluster as it is, a state directory, or one node.
 
+    Without files it is the cluster, and this machine with --offline or where kubectl would find no cluster.
     Ends with exit code 1 if too few are free, or if a constraint cannot be met; then the nearest choice is printed.
     """
     from webhook.hardware.topology.selection.request import Constraints
@@ -82,11 +87,15 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         "--network-bandwidth": network_bandwidth,
     }
     check_source(file, state)
-    cluster = one_source(kubeconfig, context, file, state)
+    in_files = file is not None or state is not None
+    cluster = cluster_if_any(kubeconfig, context, offline=offline, in_files=in_files)
     check_bandwidth("--min-bandwidth", min_bandwidth, zero=True)
     if network_bandwidth is not None:
         check_bandwidth("--network-bandwidth", network_bandwidth, zero=False)
-    constraints = Constraints(require_nvlink=require_nvlink, min_bandwidth=min_bandwidth, same_numa=same_numa)
+    constraints = Constraints(
+        require_nvlink=require_nvlink, min_level=min_level, min_bandwidth=min_bandwidth, same_numa=same_numa
+    )
+    weighed = parse_weights(weights)
     if cluster is None and (state is None or node is not None):
         _refuse("this is for several nodes: --state without --node", over_nodes)
         from webhook.hardware.topology.selection.request import Policy, Request
@@ -94,7 +103,9 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         topology = read_source(file, state, node)
         held = _busy(busy or [], [topology])[topology.node]
         print_notes([topology])
-        request = Request(count=gpus, policy=Policy(policy or "best-fit"), constraints=constraints, busy=held)
+        request = Request(
+            count=gpus, policy=Policy(policy or "best-fit"), constraints=constraints, busy=held, weights=weighed
+        )
         _plan_on_one(topology, request, output)
         return
     from webhook.hardware.topology.planning import plan as planning
@@ -106,11 +117,13 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         max_nodes=max_nodes,
         min_gpus_per_node=min_gpus_per_node or 1,
         network_bandwidth=network_bandwidth,
+        weights=weighed,
     )
     if cluster is not None:
+        _refuse("in a cluster the planner's own weights count", {"--weights": weights})
         if policy in (GpuPolicy.FIRST_FIT, GpuPolicy.PACK):
             raise typer.BadParameter("in a cluster best-fit and spread choose the GPUs", param_hint="--policy")
-        _plan_in_cluster(cluster, node or "", policy or GpuPolicy.BEST_FIT, asked, busy or [], output)
+        _plan_in_cluster(cluster.where, node or "", policy or GpuPolicy.BEST_FIT, asked, busy or [], output)
     elif state is not None:
         _refuse("on several nodes best-fit chooses the GPUs; see --node-policy", {"--policy": policy})
         topologies = list(read_nodes(state).values())
@@ -159,6 +172,7 @@ def _index(topology: "NodeTopology", word: str) -> int:
 
 def _plan_on_one(topology: "NodeTopology", request: "Request", output: Output) -> None:
     from webhook.cli.topology.plan_document import choice_document
+    from webhook.hardware.topology.planning.quality import models_of
     from webhook.hardware.topology.selection.choice import NoChoice, select
     from webhook.insight.drawings.choices import chosen_text
     from webhook.words.errors import GpuTopologyError
@@ -169,7 +183,10 @@ def _plan_on_one(topology: "NodeTopology", request: "Request", output: Output) -
     if output is Output.JSON:
         _print_document(choice_document(topology, found))
     else:
-        _print_text(chosen_text(topology.node, found, request.constraints))
+        models = sorted(models_of(topology, found.gpus))
+        _print_text(chosen_text(topology.node, models, found, request.constraints))
+        if request.weights:
+            _print_score(found)
     _report_unmet({topology.node: found})
 
 
@@ -193,11 +210,13 @@ def _plan_on_several(
         _print_document(plan_document({topology.node: topology for topology in topologies}, found))
     else:
         _print_text(plan_text(found, request.constraints))
+        for share in found.shares if request.weights else ():
+            _print_score(share.choice, f" of node {share.node}")
     _report_unmet({share.node: share.choice for share in found.shares})
 
 
 def _plan_in_cluster(
-    cluster: "Context", node: str, policy: GpuPolicy, request: "PlanRequest", busy: Sequence[str], output: Output
+    cluster: "Where", node: str, policy: GpuPolicy, request: "PlanRequest", busy: Sequence[str], output: Output
 ) -> None:
     from webhook.cli.topology.plan_document import plan_document
     from webhook.cli.topology.planner_view import read_world
@@ -242,6 +261,13 @@ def _print_text(text: "Text") -> None:
         console.print(text)
     else:
         typer.echo(text.plain)
+
+
+def _print_score(choice: "Choice", of: str = "") -> None:
+    """Print the score of a set, with its terms and their weights."""
+    from webhook.insight.drawings.choices import score_sentence
+
+    typer.echo(score_sentence(choice, of))
 
 
 def _report_unmet(choices: Mapping[str, "Choice"]) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.plan import NodeShare, Plan
+from webhook.hardware.topology.planning.quality import models_of
 from webhook.hardware.topology.selection.choice import Choice
 
 
@@ -16,6 +17,7 @@ def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:
         "node": topology.node,
         "gpus": list(chosen.gpus),
         "uuids": [gpus[index].uuid for index in chosen.gpus],
+        "models": sorted(models_of(topology, chosen.gpus)),
         "link": chosen.link.value,
         "bandwidth": round(chosen.bandwidth, 3),
         "weakestPair": list(chosen.weakest.gpus) if chosen.weakest else [],
@@ -28,6 +30,7 @@ def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:
         "nics": [{"name": nic.name, "path": nic.path.value, "gpus": list(nic.gpus)} for nic in chosen.nics],
         "score": round(choice.score, 4),
         "terms": {name: round(value, 4) for name, value in asdict(choice.terms).items()},
+        "weights": asdict(choice.weights),
         "loss": round(choice.loss, 4),
         "exact": choice.exact,
         "unmet": [{"constraint": unmet.constraint.value, "evidence": unmet.evidence} for unmet in choice.unmet],
@@ -41,6 +44,7 @@ def plan_document(topologies: dict[str, NodeTopology], found: Plan) -> dict[str,
         "ringBandwidth": round(found.ring_bandwidth, 3),
         "allReduce": round(found.all_reduce, 3),
         "met": found.meets_constraints,
+        "models": list(found.models),
         "nodes": [_share_document(topologies[share.node], share) for share in found.shares],
     }
 

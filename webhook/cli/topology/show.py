@@ -1,16 +1,18 @@
 """``gpu-topology topology show``: the matrix of a node, or a picture of it."""
 
 import enum
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from webhook.cli.complaint import complain
-from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
-from webhook.cli.topology.source import File, Node, State, one_source
+from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, OfflineOption, cluster_if_any
+from webhook.cli.topology.source import File, Node, State
 
 if TYPE_CHECKING:
-    from webhook.cluster.api.contexts import Context
+    from webhook.cluster.api.contexts import Where
     from webhook.hardware.topology.model import NodeTopology
     from webhook.hardware.topology.sets import GpuSet
 
@@ -28,6 +30,7 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     state: State = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
+    offline: OfflineOption = False,
     node: Node = None,
     gpus: Annotated[
         str | None, typer.Option(metavar="INDICES", help="A set of GPUs to mark and to judge, such as 0,3.")
@@ -37,7 +40,8 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
 ) -> None:
     """Show how the GPUs of a node are joined: this machine's, a file's, a state directory's, or a cluster's.
 
-    Of a cluster, which --kubeconfig or --context names, it is the node that --node names, as it is now.
+    With --node NAME and without files it is that node of the cluster, as it is now; this machine under that name with
+    --offline, and where kubectl would find no cluster.
     On a terminal in colours and within its width. Elsewhere the words of nvidia-smi topo -m; what is wrong with the
     node goes to stderr.
     Ends with exit code 1 if the node has no GPU.
@@ -50,8 +54,13 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     if output is not Output.TEXT and bandwidth:
         raise typer.BadParameter("only text shows bandwidths", param_hint="--bandwidth")
     indices = parse_indices(gpus)
-    cluster = one_source(kubeconfig, context, file, state)
-    topology = _of_cluster(cluster, node) if cluster else read_source(file, state, node)
+    in_files = file is not None or state is not None
+    cluster = cluster_if_any(kubeconfig, context, offline=offline, in_files=in_files, described=node is None)
+    if cluster:
+        topology = _of_cluster(cluster.where, node)
+    else:
+        with _hint(None if in_files or offline or node else "A node of the cluster is shown with --node NAME"):
+            topology = read_source(file, state, node)
     if not topology.gpus and not topology.lost:
         raise GpuTopologyError(f"node {topology.node}: {topology.problem or 'it has no GPU'}")
     if output is Output.JSON:
@@ -69,7 +78,18 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         _print_text(topology, chosen, bandwidth=bandwidth)
 
 
-def _of_cluster(cluster: "Context", node: str | None) -> "NodeTopology":
+@contextmanager
+def _hint(text: str | None) -> Iterator[None]:
+    """Add the text to an error of the block."""
+    from webhook.words.errors import GpuTopologyError
+
+    try:
+        yield
+    except GpuTopologyError as error:
+        raise (GpuTopologyError(f"{error}. {text}") if text else error) from None
+
+
+def _of_cluster(cluster: "Where", node: str | None) -> "NodeTopology":
     if node is None:
         raise typer.BadParameter("expected the name of a node of the cluster", param_hint="--node")
     from webhook.cli.topology.cluster_node import node_of_cluster

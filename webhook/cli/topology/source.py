@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from webhook.cli.candidates import nodes
-from webhook.cli.kubeconfig import named_cluster, refuse_cluster
 from webhook.cluster.files.manifests import STANDARD_INPUT
 
 if TYPE_CHECKING:
-    from webhook.cluster.api.contexts import Context
     from webhook.decisions.resolve.node import Sources
     from webhook.hardware.topology.model import NodeTopology
 
@@ -69,17 +67,6 @@ def check_source(file: str | None, state: Path | None) -> None:
     """Raises BadParameter if both a file and a state directory are given."""
     if file is not None and state is not None:
         raise typer.BadParameter("give either --file or --state", param_hint="--file")
-
-
-def one_source(kubeconfig: Path | None, context: str, file: str | None, state: Path | None) -> "Context | None":
-    """Return the cluster, if one is named.
-
-    Raises:
-        BadParameter: files are named too.
-    """
-    if file is not None or state is not None:
-        refuse_cluster(kubeconfig, context, "give either a cluster or files")
-    return named_cluster(kubeconfig, context)
 
 
 def read_text(file: str, node: str | None) -> "NodeTopology":

@@ -53,6 +53,16 @@ def read_context(context: Context) -> Object:
     return {"apiVersion": "v1", "kind": "Config", "current-context": name} | lists
 
 
+def current_context(context: Context) -> str:
+    """Return the name of the context; empty if none is named and none is current.
+
+    Raises:
+        ConfigError: a file is no kubeconfig.
+        ManifestError: a file cannot be read.
+    """
+    return context.name or _merged(context).current
+
+
 def namespace_of(context: Context) -> str:
     """Return the namespace that the context names, or ``default`` if it names none, as kubectl does.
 

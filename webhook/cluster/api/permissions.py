@@ -131,6 +131,22 @@ WORKLOADS = (
 )
 """The further permissions of ``gpu-topology explain KIND/NAME``, as the user who calls it: one for each kind."""
 
+NAMESPACE = (
+    Permission(Scope.CLUSTER, "", "namespaces", ("get",)),
+    Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
+    Permission(Scope.CLUSTER, "apps", "statefulsets", ("list",)),
+    Permission(Scope.CLUSTER, "apps", "daemonsets", ("list",)),
+    Permission(Scope.CLUSTER, "apps", "replicasets", ("list",)),
+    Permission(Scope.CLUSTER, "batch", "cronjobs", ("list",)),
+    Permission(Scope.CLUSTER, "batch", "jobs", ("list",)),
+)
+"""The further permissions of ``gpu-topology namespace`` beside those of ``analyze``, as the user who calls it. A kind
+that may not be listed is known from its pods alone."""
+
+NAMESPACE_CHANGE = (Permission(Scope.CLUSTER, "", "namespaces", ("patch",)),)
+"""The further permission of ``gpu-topology namespace --apply``. Who has it can give a namespace every permission label,
+so it is for administrators, and no role of the chart has it."""
+
 PUBLISH = (
     Permission(Scope.PODS, "", "pods", ("get", "patch")),
     Permission(Scope.PODS, "events.k8s.io", "events", ("create",)),
@@ -175,7 +191,7 @@ def _one_role(lists: Iterable[tuple[Permission, ...]]) -> tuple[Permission, ...]
     )
 
 
-READER = _one_role((EXPLAIN, WORKLOADS, PAGE, PLAN))
+READER = _one_role((EXPLAIN, WORKLOADS, NAMESPACE, PAGE, PLAN))
 """The ClusterRole ``gpu-topology-reader`` of the chart, which an administrator binds to people. It has all that the
 commands that only look read, except Secrets: without them certificates are not known."""
 

@@ -32,6 +32,7 @@ class _ClusterFile(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     kubernetes_version: str | None = None
     claimed_resources: list[str] | None = None
     hami_dra: bool = False
+    without_hami: bool = False
     planner: bool = False
 
 
@@ -126,6 +127,7 @@ def _read_cluster(path: Path) -> ClusterFacts:
         else None,
         claimed=None if found.claimed_resources is None else frozenset(found.claimed_resources),
         has_hami_dra=found.hami_dra,
+        lacks_hami=found.without_hami,
         has_planner=found.planner,
     )
 

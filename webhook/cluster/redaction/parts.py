@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from webhook.decisions.request.transfer_flags import SWITCHES
 from webhook.words import names
 
 REDACTED = "redacted"
@@ -47,7 +48,7 @@ def only(found: Mapping[str, Any], kind: type, *keys: str) -> dict[str, Any]:
 
 def is_kept_variable(name: str) -> bool:
     """Return whether the value of an environment variable is kept."""
-    return name.startswith(_VARIABLES) or name in _OTHER_VARIABLES
+    return name.startswith(_VARIABLES) or name in _OTHER_VARIABLES or name in SWITCHES
 
 
 def kept_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:

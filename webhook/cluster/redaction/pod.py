@@ -15,6 +15,7 @@ from webhook.cluster.redaction.parts import (
     texts,
 )
 from webhook.decisions.request.command_text import assigned_lists
+from webhook.decisions.request.transfer_flags import spelled
 from webhook.objects.pod import Container, MalformedPod
 from webhook.words import names
 from webhook.words.printable import fitted
@@ -139,17 +140,17 @@ def _program(container: Mapping[str, Any]) -> Object | None:
 
 
 def _command(container: Mapping[str, Any]) -> Object:
-    """Keep of a container's commands only the GPU lists that they set."""
+    """Keep of a container's commands only the GPU lists that they set, and the signs that it has peers."""
     raw = {key: container[key] for key in _COMMAND_FIELDS if key in container}
-    if not raw:
-        return {}
-    return {"command": [REDACTED, *(f"{name}=0" for name in _assigned(raw))]}
+    found = list(_kept_words(raw, container.get("env"))) if raw or container.get("env") else []
+    return {"command": [REDACTED, *found]} if raw or found else {}
 
 
-def _assigned(raw: Object) -> Iterator[str]:
+def _kept_words(raw: Object, env: object) -> Iterator[str]:
     try:
-        decoded = msgspec.json.decode(msgspec.json.encode({"name": "", **raw}), type=Container)
-        yield from assigned_lists(decoded)
+        decoded = msgspec.json.decode(msgspec.json.encode({"name": "", "env": env, **raw}), type=Container)
+        yield from (f"{name}=0" for name in assigned_lists(decoded))
+        yield from spelled(decoded)
     except (msgspec.MsgspecError, MalformedPod, TypeError, RecursionError):
         return
 

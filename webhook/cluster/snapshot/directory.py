@@ -77,6 +77,7 @@ def _facts(read: ReadSnapshot) -> dict[str, Any]:
         "kubernetesVersion": str(facts.kubernetes) if facts.kubernetes else None,
         "claimedResources": None if facts.claimed is None else sorted(facts.claimed),
         "hamiDra": facts.has_hami_dra,
+        "withoutHami": facts.lacks_hami,
         "planner": facts.has_planner,
     }
     return {key: value for key, value in found.items() if value not in (None, False)}

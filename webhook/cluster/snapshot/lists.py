@@ -24,7 +24,7 @@ from webhook.decisions.configuration import CertificateSettings
 from webhook.objects.webhook_registration import CONFIGURATION, service_of
 from webhook.words import names
 from webhook.words.catalogue.rights import READER_MISSING
-from webhook.words.errors import FormatError, GpuTopologyError
+from webhook.words.errors import FormatError, GpuTopologyError, NoNamespace
 from webhook.words.nesting import decode_answer
 
 OF_THE_WEBHOOK = ("Lease", ENDPOINTS, "Secret")
@@ -177,7 +177,7 @@ async def _namespaces(session: Session, namespace: str | None, found: Found) -> 
     try:
         document = await _get(session, f"get namespace {namespace}", f"/api/v1/namespaces/{quote(namespace, safe='')}")
     except NotFound:
-        raise GpuTopologyError(f"there is no namespace {namespace} in this cluster") from None
+        raise NoNamespace(namespace) from None
     except ApiRefused as error:
         found.leave_out("namespaces", error)
         return

@@ -23,7 +23,7 @@ from webhook.cluster.snapshot.installation import (
 )
 from webhook.cluster.snapshot.nodes import AgentLeases, ClusterNode, read_nodes
 from webhook.decisions.cluster_facts import ClusterFacts
-from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.configuration import HAMI_RESOURCES, AdmitPolicy
 from webhook.decisions.detection import claimed_resources, hami_version, scheduler_accounts
 from webhook.decisions.request.assigned_node import node_of
 from webhook.decisions.resolve.node import Sources
@@ -182,16 +182,20 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
     of_agents = AgentLeases(found=leases, are_all="Lease" in read, at=at)
     problems = {each.what: each.problem for each in unread}
     planner = _planner(registrations, leases, setting, read, problems, at)
+    nodes = read_nodes(
+        by_kind.get("Node", ()),
+        by_kind.get("ConfigMap", ()),
+        of_agents,
+        setting.topologies,
+        believes_unowned=setting.scope is Scope.POD,
+    )
+    facts = _facts(schedulers, by_kind.get("DeviceClass"), about.get("kubernetes"), planner, setting.facts, read)
+    if _lacks_hami(schedulers, nodes.values(), facts, read):
+        facts = msgspec.structs.replace(facts, lacks_hami=True)
     return Snapshot(
         pods=_pods(pods),
         namespaces={found.name: found for found in map(_namespace, by_kind.get("Namespace", ()))},
-        nodes=read_nodes(
-            by_kind.get("Node", ()),
-            by_kind.get("ConfigMap", ()),
-            of_agents,
-            setting.topologies,
-            believes_unowned=setting.scope is Scope.POD,
-        ),
+        nodes=nodes,
         registrations=registrations,
         schedulers=schedulers,
         programs=tuple(map(read_program, filter(is_program, [*deployments, *by_kind.get("DaemonSet", ())]))),
@@ -200,7 +204,7 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
         certificates=tuple(map(read_certificates, by_kind.get(CERTIFICATES, ()))),
         claims=read_claims(by_kind, setting.policy.claims, read, problems),
         planner=planner,
-        facts=_facts(schedulers, by_kind.get("DeviceClass"), about.get("kubernetes"), planner, setting.facts, read),
+        facts=facts,
         read=read,
         unread=unread,
         at=at,
@@ -295,8 +299,20 @@ def _facts(
         or (_version(lambda: Version.parse(kubernetes, source=source)) if kubernetes else None),
         claimed=claimed if are_known else otherwise.claimed,
         has_hami_dra=has_hami_dra or otherwise.has_hami_dra,
+        lacks_hami=otherwise.lacks_hami,
         has_planner=planner.is_alive is True or otherwise.has_planner,
     )
+
+
+def _lacks_hami(
+    schedulers: Sequence[Object], nodes: Iterable[ClusterNode], facts: ClusterFacts, read: frozenset[str]
+) -> bool:
+    """Return whether HAMi is known to be nowhere: no scheduler, and GPUs on nodes that it has not annotated."""
+    if schedulers or facts.hami or facts.has_hami_dra or facts.claimed is None or not {"Deployment", "Node"} <= read:
+        return False
+    records = [node.record for node in nodes if node.record]
+    is_offered = any(record.allocatable.get(HAMI_RESOURCES.count, 0) > 0 for record in records)
+    return is_offered and not any(record.registered for record in records)
 
 
 def _version(read: Any) -> Version | None:

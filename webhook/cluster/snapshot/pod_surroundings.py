@@ -14,7 +14,7 @@ import msgspec
 
 from webhook.cluster.api.api_server import ApiServer, connect_objects
 from webhook.cluster.api.contexts import Where
-from webhook.cluster.api.errors import ApiRefused, Denied, NotFound
+from webhook.cluster.api.errors import AnswerTooLong, ApiRefused, ApiServerAway, Denied, NotFound
 from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, VERSION
 from webhook.cluster.redaction.objects import Object, identity
 from webhook.cluster.redaction.parts import part
@@ -58,6 +58,7 @@ class Around:
         self._found, self._kubernetes = Found(), ""
         self._asked: set[tuple[str, ...]] = set()
         self._snapshot: Snapshot | None = None
+        self._has_answered = False
 
     def ask(self, answer: Awaitable[_T]) -> _T:
         """Wait for an answer.
@@ -69,7 +70,13 @@ class Around:
         async def wait() -> _T:
             return await answer
 
-        return self._runner.run(wait())
+        try:
+            found = self._runner.run(wait())
+        except (ApiRefused, AnswerTooLong):
+            self._has_answered = True
+            raise
+        self._has_answered = True
+        return found
 
     def add_pod(self, document: Object) -> KnownPod:
         """Add a pod to the snapshot.
@@ -273,10 +280,16 @@ class Around:
         return found or []
 
     def _attempt(self, what: str, ask: Callable[[], Awaitable[_T]], otherwise: str = "") -> _T | None:
-        """Return the answer; None after a failure, which is noted with the API server's refusal or ``otherwise``."""
+        """Return the answer; None after a failure, which is noted with the API server's refusal or ``otherwise``.
+
+        Raises:
+            ApiServerAway: the API server has not answered a single request. Then everything would be left out.
+        """
         try:
             return self.ask(ask())
         except GpuTopologyError as error:
+            if isinstance(error, ApiServerAway) and not self._has_answered:
+                raise
             said = printable(str(error))
             self.tell(f"gpu-topology: left out: {said}")
             is_refused = isinstance(error, ApiRefused) and not isinstance(error, NotFound)

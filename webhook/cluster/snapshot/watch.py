@@ -39,7 +39,7 @@ from webhook.cluster.snapshot.model import KnownPod, Setting, Snapshot, read_sna
 from webhook.cluster.state.cache import FAILING_SECONDS, Cache, Limit
 from webhook.decisions.configuration import CertificateSettings
 from webhook.objects.webhook_registration import CONFIGURATION
-from webhook.words.errors import FormatError, GpuTopologyError
+from webhook.words.errors import FormatError, GpuTopologyError, NoNamespace
 
 SECONDS = 10.0
 """The time limit of one request."""
@@ -130,7 +130,7 @@ class FollowedCluster:
         if not self._pods.filled:
             raise GpuTopologyError(self._why_no_pods())
         if self._namespace and self._others["Namespace"].filled and not self._others["Namespace"].get(self._namespace):
-            raise GpuTopologyError(f"there is no namespace {self._namespace} in this cluster")
+            raise NoNamespace(self._namespace)
 
     def _why_no_pods(self) -> str:
         problem = self._pods.problem or f"pods: no answer within {_SETTLED_SECONDS:.0f} s"

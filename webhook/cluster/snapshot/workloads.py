@@ -7,7 +7,7 @@ from webhook.cluster.api.api_server import Object
 from webhook.cluster.api.errors import NotFound
 from webhook.cluster.snapshot.pod_reference import POD, Wanted
 from webhook.cluster.snapshot.pod_surroundings import Around
-from webhook.words.errors import FormatError, GpuTopologyError
+from webhook.words.errors import FormatError, GpuTopologyError, NoNamespace
 
 _OPERATORS: Mapping[str, Callable[[str, str], str]] = {
     "In": lambda key, values: f"{key} in ({values})",
@@ -28,18 +28,18 @@ def find_pod(cluster: Around, wanted: Wanted) -> Object:
             return cluster.ask(cluster.api.pod(wanted.namespace, wanted.name))
         return _pod_of_workload(cluster, wanted)
     except NotFound:
-        raise GpuTopologyError(_missing(cluster, wanted)) from None
+        raise _missing(cluster, wanted) from None
 
 
-def _missing(cluster: Around, wanted: Wanted) -> str:
-    """Name the missing object: the pod, or its namespace already."""
+def _missing(cluster: Around, wanted: Wanted) -> GpuTopologyError:
+    """Return an error that names the missing object: the pod, or its namespace already."""
     try:
         cluster.ask(cluster.api.namespace(wanted.namespace))
     except NotFound:
-        return f"there is no namespace {wanted.namespace} in this cluster"
+        return NoNamespace(wanted.namespace)
     except GpuTopologyError:  # without the right to read namespaces, the message names the pod alone
         pass
-    return f"there is no {wanted.kind.word} {wanted.namespace}/{wanted.name} in this cluster"
+    return GpuTopologyError(f"there is no {wanted.kind.word} {wanted.namespace}/{wanted.name} in this cluster")
 
 
 def _pod_of_workload(cluster: Around, wanted: Wanted) -> Object:

@@ -18,8 +18,8 @@ from webhook.cluster.state.nodes import NodeSources
 from webhook.cluster.state.reduction import (
     LEASES,
     NAMESPACE_FORM,
-    NO_TEXTS,
     NODE_FORM,
+    PLAIN,
     PLANNERS,
     TOPOLOGY_FORM,
     Heartbeat,
@@ -73,6 +73,17 @@ class Namespaces(Protocol):
 _NOWHERE = Places()
 
 
+_SIGNS = ((False, False), (False, True), (True, False), (True, True))
+"""Whether a planner is alive, and whether nodes show that HAMi may be nowhere."""
+
+
+def _variants(facts: ClusterFacts) -> Mapping[tuple[bool, bool], ClusterFacts]:
+    """Return the facts by :data:`_SIGNS`."""
+    known = facts if not facts.lacks_hami else msgspec.structs.replace(facts, lacks_hami=False)
+    with_planner = [msgspec.structs.replace(found, has_planner=True) for found in (known, facts)]
+    return dict(zip(_SIGNS, (known, facts, *with_planner), strict=True))
+
+
 class ClusterState:
     """The state of a cluster, as :class:`webhook.cluster.state.State`.
 
@@ -109,14 +120,16 @@ class ClusterState:
         """The running reads of namespaces. Further requests for one of them wait with it."""
         self._ready = False
         self._facts: ClusterFacts | None = None
-        self._facts_with_planner = ClusterFacts(has_planner=True)
+        self._variants = _variants(ClusterFacts())
         self._facts_at: float | None = None
         self.versions_problem = ""
         """The reason why the versions are not known."""
 
         self.keeper = keeper = Keeper(tell=tell, clock=clock)
         self.namespaces: Cache[Namespace] = keeper.keep(kinds.NAMESPACES, NAMESPACE_FORM)
-        self.nodes: Cache[Packed] = keeper.keep(kinds.NODES, NODE_FORM)
+        self._plain = self._annotated = 0
+        """Nodes that offer GPUs without HAMi, and nodes that HAMi has annotated."""
+        self.nodes: Cache[Packed] = keeper.keep(kinds.NODES, NODE_FORM, changed=self._count_node)
         self.topologies: Cache[Packed] = keeper.keep(kinds.config_maps(places.topologies), TOPOLOGY_FORM)
         read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
         form = Form(read_lease, weigh_heartbeat, LEASES)
@@ -170,20 +183,35 @@ class ClusterState:
         return self._ask_once(name, found)
 
     def cluster(self) -> ClusterFacts:
-        """Return the known versions, and whether a planner is alive. The value is identical while nothing changes.
+        """Return the known versions, whether a planner is alive, and whether HAMi is known to be nowhere.
+
+        The value is identical while nothing changes.
 
         Raises:
             StateUnknown: some parts are not known yet.
         """
         if self._facts is None:
             self._require()
-        return self._facts_with_planner if self.has_planner else self._facts or ClusterFacts()
+        return self._variants[self.has_planner, self.has_plain_gpus]
 
     @property
     def has_planner(self) -> bool:
         """True if a planner has renewed its Lease, and the renewal still counts."""
         heartbeat = self.planners.get(names.PLANNER_LEASE)
         return heartbeat is not None and self._sources.age(heartbeat) < heartbeat.lasts
+
+    @property
+    def has_plain_gpus(self) -> bool:
+        """True if Nodes offer GPUs and HAMi is known to have annotated none of them."""
+        if not self.nodes.filled or self.nodes.is_incomplete:
+            return False
+        return self._plain > 0 and self._annotated == 0
+
+    def _count_node(self, _name: str, before: Packed | None, now: Packed | None) -> None:
+        for node, change in ((before, -1), (now, 1)):
+            if node is not None:
+                self._plain += change * (node == PLAIN)
+                self._annotated += change * bool(node.data)
 
     @property
     def planner_silence(self) -> float:
@@ -226,7 +254,7 @@ class ClusterState:
     def detected(self, facts: ClusterFacts) -> None:
         """Take the versions. Equal ones keep the earlier value."""
         if self._facts != facts:
-            self._facts, self._facts_with_planner = facts, msgspec.structs.replace(facts, has_planner=True)
+            self._facts, self._variants = facts, _variants(facts)
         self._facts_at = self._clock()
 
     def report(self) -> StateReport:
@@ -249,8 +277,7 @@ class ClusterState:
         published, heartbeats = self.topologies.values(), self.leases.values()
         fresh = sum(self._sources.is_fresh(heartbeats.get(key), self._max_age) for key in published)
         missing = sum(
-            packed is not NO_TEXTS and config_map_name(name) not in published
-            for name, packed in self.nodes.values().items()
+            bool(packed.data) and config_map_name(name) not in published for name, packed in self.nodes.values().items()
         )
         return TopologyReport(fresh=fresh, old=len(published) - fresh, missing=missing)
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from webhook.cluster.state.cache import Document, Form, Limit
+from webhook.decisions.configuration import HAMI_RESOURCES
 from webhook.hardware.traffic.document import MOST_CHARACTERS as MOST_TRAFFIC_CHARACTERS
 from webhook.objects.lease import is_led, renewed_at
 from webhook.objects.pod import Namespace
@@ -30,6 +31,7 @@ PLANNERS = Limit(objects=1, bytes=4096)
 LONGEST_LEASE = 300.0
 """The most seconds for which one renewal of the planner's Lease counts, whatever the Lease says. Pods wait as long
 for a planner that is gone."""
+_NO_GPUS = (None, 0, "0", "")
 _NAMESPACE_KEYS = (names.POD_SECURITY_ENFORCE,)
 
 
@@ -81,12 +83,21 @@ class _HamiAnnotations(msgspec.Struct):
     score: str | None = msgspec.field(default=None, name=names.HAMI_NODE_SCORE)
 
 
+class _Allocatable(msgspec.Struct):
+    gpus: str | int | None = msgspec.field(default=None, name=HAMI_RESOURCES.count)
+
+
+class _NodeStatus(msgspec.Struct):
+    allocatable: _Allocatable | None = None
+
+
 class _NodeMetadata(msgspec.Struct):
     annotations: _HamiAnnotations | None = None
 
 
 class _Node(msgspec.Struct):
     metadata: _NodeMetadata
+    status: _NodeStatus | None = None
 
 
 class _LeaseSpec(msgspec.Struct, rename="camel"):
@@ -114,6 +125,8 @@ _NODE = msgspec.json.Decoder(_Node)
 _LEASE = msgspec.json.Decoder(_Lease)
 NO_TEXTS = Packed(b"", b"")
 """The texts of a Node that HAMi has not annotated."""
+PLAIN = Packed(b"plain", b"")
+"""The texts of such a Node that offers GPUs all the same: those of a plain device plugin."""
 
 
 def read_namespace(document: Document, name: str, before: Namespace | None) -> Namespace:
@@ -145,15 +158,17 @@ def read_config_map(document: Document, name: str, before: Packed | None) -> Pac
 
 
 def read_node(document: Document, name: str, before: Packed | None) -> Packed:
-    """Read HAMi's annotations; :data:`NO_TEXTS` if there are none.
+    """Read HAMi's annotations; :data:`NO_TEXTS` or :data:`PLAIN` if there are none.
 
     Raises:
         ManifestError: the document is no Node.
         FormatError: an annotation is longer than :data:`MOST_CHARACTERS`.
     """
-    found = _decode(document, _NODE, f"Node {name}").metadata.annotations
+    node = _decode(document, _NODE, f"Node {name}")
+    found = node.metadata.annotations
     if found is None or not found.register:
-        return NO_TEXTS
+        offered = node.status.allocatable if node.status else None
+        return PLAIN if offered and offered.gpus not in _NO_GPUS else NO_TEXTS
     for key, text in ((names.HAMI_NODE_REGISTER, found.register), (names.HAMI_NODE_SCORE, found.score or "")):
         _check_length(f"Node {name}: annotation {key}", text)
     return pack(before, found.register, found.score or "")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Protocol
 
-from webhook.cluster.state.reduction import NO_TEXTS, Packed
+from webhook.cluster.state.reduction import Packed
 from webhook.cluster.state.topology_objects import own_topology
 from webhook.decisions.resolve.node import KnownNode, Origin
 from webhook.hardware.topology.readers.hami import read_hami
@@ -47,7 +47,7 @@ class Parsed:
     def get(self, name: str) -> KnownNode | None:
         """Return the topology of the object of that name; None if there is none, or it cannot be read."""
         packed = self._cache.get(name)
-        if packed is None or packed is NO_TEXTS:
+        if packed is None or not packed.data:
             return None
         with self._lock:
             found = self._kept.get(name)

@@ -1,6 +1,6 @@
 """The decision about one pod: it is skipped, observed, refused or patched."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from webhook import __version__
 from webhook.decisions.admit.allocated_pods import Nodes, unknown_nodes
@@ -16,14 +16,18 @@ from webhook.decisions.admit.subject import Subject
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.request.claims import claim_view
+from webhook.decisions.request.exchange import signs
 from webhook.decisions.request.observe_profile import observed_profile
-from webhook.decisions.request.resources import read_requests
-from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, skip_reason
+from webhook.decisions.request.peer_advice import WITHOUT_PROFILE, exchange_warnings, tells_peers
+from webhook.decisions.request.resources import PodRequests, read_requests
+from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, plain_reason, skip_reason
+from webhook.decisions.request.unkept_options import unkept_by, unkept_options
 from webhook.decisions.stray_keys import stray_keys
 from webhook.objects.claims import ClaimSpec
-from webhook.objects.pod import Namespace, Pod
+from webhook.objects.pod import Namespace, Pod, PodSpec
 from webhook.objects.references import referred_annotations
 from webhook.words import names
+from webhook.words.catalogue.entry import Message
 from webhook.words.catalogue.opting import BAD_OPTION, OUTPUTS_REMOVED, POD_OVER_LIMIT, WOULD_DO, WOULD_REFUSE
 from webhook.words.catalogue.placement import LEFT_ALONE, ONLY_OBSERVED
 from webhook.words.choices import Profile
@@ -65,13 +69,14 @@ def admit(  # noqa: PLR0913 - the pod, and all that is known beside it
         skip = early_skip_reason(pod, namespace)
         if skip:
             return _skip(skip, pod, namespace, policy)
-        claims = claim_view(pod, claim_specs, policy, cluster.overruled_by(policy.versions))
+        facts = cluster.overruled_by(policy.versions)
+        claims = claim_view(pod, claim_specs, policy, facts)
         requests = read_requests(pod, policy.resources, policy.default_count, claims)
-        skip = skip_reason(pod, namespace, requests, policy)
+        skip = skip_reason(pod, namespace, requests, policy) or plain_reason(requests, facts)
         if skip:
             if skip.reason is Reason.RESOURCE_CLAIMS:
                 refuse_promise_of_claims(pod, namespace, policy)
-            return _skip(skip, pod, namespace, policy)
+            return _skip(skip, pod, namespace, policy, _exchanges(skip, pod, namespace, requests, policy))
         found = pod_to_inject(pod, namespace, requests, policy, cluster, nodes)
         if found is None:
             return _skip(Skip(Reason.NO_CONTAINER_SELECTED), pod, namespace, policy)
@@ -84,15 +89,30 @@ def admit(  # noqa: PLR0913 - the pod, and all that is known beside it
         return refusal(Reason.BAD_ANNOTATION, BAD_OPTION.say(problem=error).advice)
 
 
-def _skip(skip: Skip, pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> Outcome:
-    """Returns the outcome for a pod that is not injected.
+def _exchanges(
+    skip: Skip, pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy
+) -> Iterator[Message]:
+    """Yields the warnings about signs that a pod with one whole card in each container has peers."""
+    if skip.reason is Reason.NOT_REQUESTED and tells_peers(pod, namespace, policy.defaults):
+        asking = (container for container in requests.containers if container.request)
+        apps = [container.spec for container in asking if container.path.startswith("/spec/containers/")]
+        found = signs(pod.spec or PodSpec(), apps)
+        yield from exchange_warnings(found, namespace, containers=len(apps), where=WITHOUT_PROFILE)
+
+
+def _skip(skip: Skip, pod: Pod, namespace: Namespace, policy: AdmitPolicy, found: Iterable[Message] = ()) -> Outcome:
+    """Returns the outcome for a pod that is not injected, with warnings of what was ``found`` in it.
 
     In a namespace that has opted in, output annotations of the pod are removed or reset, and a label without our gate
     is removed.
+
+    Raises:
+        Refused: the pod has a requirement that would not be kept, and denies that.
     """
     warnings = [fit(skip.warning)] if skip.warning else []
+    warnings += fit_all(list(map(str, unkept_by(pod, namespace, policy, skip.reason))))
     if skip.reason is Reason.NOT_REQUESTED:
-        warnings += fit_all([str(message) for message in stray_keys(pod)])
+        warnings += fit_all([str(message) for message in (*stray_keys(pod), *found)])
     if not namespace.injection_enabled or not ((outputs := brought_outputs(pod)) or is_touched(pod)):
         return Outcome(kind=Kind.SKIP, reason=skip.reason, warnings=warnings)
     patch = PodPatch(pod, Budget(policy.limits, f"pod {namespace.name}/{pod.display_name}"))
@@ -171,6 +191,9 @@ def _observe(pod: PodToInject) -> Outcome:
     if others:
         disown(others, referred_annotations(pod.pod), patch, pod.policy)
     let_pass(pod.pod, patch, ONLY_OBSERVED.say())
+    unkept = unkept_options(pod.pod, pod.namespace, pod.policy)
+    if unkept:
+        warnings += map(str, unkept.messages(ONLY_OBSERVED.say()))
     warnings += [warning.text for warning in patch.warnings]
     return Outcome(
         kind=Kind.PATCH if patch.operations else Kind.SKIP,

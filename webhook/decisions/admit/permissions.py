@@ -17,6 +17,8 @@ HOST_NAMESPACE_LABELS = {
 # Lists that show no GPU; HAMi's overwriteEnv also gives "none" to containers without a request.
 SHOWS_NOTHING = frozenset({"", "none", "void"})
 
+_INSTEAD = f" (to reach the GPUs of other pods, set {names.PROFILE}: {Profile.NODE_PEERS} instead)"
+
 
 def check_permissions(subject: Subject) -> None:
     """Refuses a pod that needs something that its namespace is not allowed.
@@ -49,4 +51,5 @@ def _needs(subject: Subject) -> Iterator[tuple[str, str]]:
             continue
         # With a list of its own any container of the pod could see the cards of another tenant.
         if own.value_from is not None or (own.value or "") not in SHOWS_NOTHING:
-            yield names.ALLOW_NODE_GPUS, f"container {container.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself"
+            need = f"container {container.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself"
+            yield names.ALLOW_NODE_GPUS, need if subject.profile is Profile.NODE_PEERS else need + _INSTEAD

@@ -12,12 +12,14 @@ from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import resolve_options
 from webhook.decisions.request.observe_profile import profile_if_observed
 from webhook.decisions.request.resources import read_requests
+from webhook.decisions.request.unkept_options import LINK_REQUIREMENTS, unkept_options
 from webhook.decisions.resolve.node import Sources
 from webhook.decisions.resolve.resolve import UnresolvedError
 from webhook.objects.binding import Binding, BindOutcome, BindReason
 from webhook.objects.pod import NAME_LIMIT, Namespace, Pod
 from webhook.words import names
 from webhook.words.catalogue.opting import BAD_POD_OPTION, BINDING_NAMESPACE_NOT_KNOWN_YET, POD_NOT_NAMED
+from webhook.words.choices import Profile
 from webhook.words.errors import FormatError
 from webhook.words.outcome import Kind, Refused
 from webhook.words.printable import fitted
@@ -107,7 +109,7 @@ def namespace_unknown(namespace: Namespace) -> BindOutcome:
 def _read_pod(
     pod: Pod, binding: Binding, namespace: Namespace, policy: AdmitPolicy, given: GivenGpus
 ) -> BindOutcome | PodToBind:
-    """Returns the outcome for a pod that is neither injected nor observed; else the pod for :func:`finish`.
+    """Returns the outcome for a pod of which nothing is to be judged; else the pod for :func:`finish`.
 
     Raises:
         FormatError: an option does not parse.
@@ -124,7 +126,8 @@ def _read_pod(
         profile = profile_if_observed(pod, namespace, requests, policy)
     elif not namespace.known:
         return namespace_unknown(namespace)
-    if profile is None:
+    is_prepared = profile is not None
+    if not is_prepared and not _requires_links(pod, namespace, policy):
         return _NOT_INJECTED
     try:
         return pod_to_bind(
@@ -133,13 +136,20 @@ def _read_pod(
             requests,
             resolve_options(policy.defaults, pod, namespace),
             policy,
-            profile,
+            profile or Profile.EXCLUSIVE,
             node=fitted(binding.node, NAME_LIMIT),
             bound_annotations=binding.annotations if policy.knows_clients else None,
-            is_observed=is_observed,
+            is_observed=is_observed and is_prepared,
+            is_prepared=is_prepared,
             given=given,
         )
-    except Refused:  # its GPUs are those of two families
+    except (FormatError, Refused):  # its GPUs are those of two families
         if is_observed:
             return _NOT_INJECTED
         raise
+
+
+def _requires_links(pod: Pod, namespace: Namespace, policy: AdmitPolicy) -> bool:
+    """Returns whether a pod that was not injected says itself what its GPUs have to be."""
+    found = unkept_options(pod, namespace, policy) if namespace.known else None
+    return found is not None and any(name in found.requirements for name in LINK_REQUIREMENTS)

@@ -20,6 +20,7 @@ from webhook.words import names
 from webhook.words.catalogue.claims import CLAIM_IS_SHARED, UNMET_BY_CLAIM
 from webhook.words.catalogue.entry import Message
 from webhook.words.catalogue.links import REQUIREMENTS_NOT_JUDGED, TOPOLOGY_OF_HAMI, TOPOLOGY_OLD, UNMET
+from webhook.words.catalogue.opting import NOT_PREPARED_BUT_JUDGED
 from webhook.words.choices import OnViolation, Profile
 from webhook.words.outcome import Kind
 
@@ -33,6 +34,8 @@ _REQUIREMENT_NOT_MET, _NOT_RESOLVED, _FABRIC_NOT_USED = "RequirementNotMet", "No
 
 def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
     """Returns the outcome for a pod whose GPUs are resolved."""
+    if not pod.is_prepared:
+        return _judged(pod, resolution)
     observed = pod.is_observed
     warnings, event = list(map(str, _doubts(resolution))), None
     if pod.profile is Profile.EXCLUSIVE and pod.given.shared_with:
@@ -52,10 +55,31 @@ def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
         event=None if observed else event,
         link="" if resolution.doubt else resolution.worst.link.value,
         same_numa=_same_numa(resolution),
-        satisfied={"true": True, "false": False}.get(satisfied_text(resolution)) if resolution.requires else None,
+        satisfied=_satisfied(resolution),
     )
     if not resolution.unmet or observed:
         return outcome
+    return _unmet(pod, outcome, resolution)
+
+
+def _judged(pod: PodToBind, resolution: Resolution) -> BindOutcome:
+    """Returns the outcome for a pod that admission left alone, and that requires something of its GPUs itself."""
+    outcome = BindOutcome(
+        kind=Kind.SKIP,
+        reason=BindReason.NOT_INJECTED,
+        warnings=[NOT_PREPARED_BUT_JUDGED.say().about(pod.holder), *map(str, _doubts(resolution))],
+        link="" if resolution.doubt else resolution.worst.link.value,
+        same_numa=_same_numa(resolution),
+        satisfied=_satisfied(resolution),
+    )
+    return _unmet(pod, outcome, resolution) if resolution.unmet else outcome
+
+
+def _satisfied(resolution: Resolution) -> bool | None:
+    return {"true": True, "false": False}.get(satisfied_text(resolution)) if resolution.requires else None
+
+
+def _unmet(pod: PodToBind, outcome: BindOutcome, resolution: Resolution) -> BindOutcome:
     # A claim keeps its devices, so that each new attempt would end in the same way.
     entry = UNMET_BY_CLAIM if pod.given.keeps_devices else UNMET
     return _violated(pod, outcome, entry.say(unmet="; ".join(resolution.unmet)))
@@ -78,6 +102,8 @@ def unresolved(pod: PodToBind, reason: BindReason, why: Message, policy: AdmitPo
     message = why.about(pod.holder)
     if pod.is_observed:
         return BindOutcome(kind=Kind.SKIP, reason=BindReason.OBSERVED, profile=Profile.OBSERVE, message=message)
+    if not pod.is_prepared:
+        return _not_judged(pod, reason, why)
     event = PodEvent(_NOT_RESOLVED, _note(pod, reason, why))
     if pod.profile.shares_gpus:
         return BindOutcome(
@@ -95,6 +121,15 @@ def unresolved(pod: PodToBind, reason: BindReason, why: Message, policy: AdmitPo
         message=message,
         event=event,
     )
+
+
+def _not_judged(pod: PodToBind, reason: BindReason, why: Message) -> BindOutcome:
+    """Returns the outcome for a pod that admission left alone, and whose GPUs are not resolved."""
+    if reason is BindReason.MIG_ALLOCATION and pod.demand.requirements.of_links:
+        outcome = BindOutcome(kind=Kind.SKIP, reason=reason)
+        return _violated(pod, outcome, why, event_message=BIND_ENTRIES[reason].say())
+    said = REQUIREMENTS_NOT_JUDGED.say(doubt=why.text).about(pod.holder)
+    return BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_INJECTED, warnings=[said], message=said)
 
 
 def refused(reason: BindReason, code: int, message: str) -> BindOutcome:
@@ -163,7 +198,7 @@ def _violated(
         kind=Kind.REFUSE if denied else Kind.DEGRADED,
         reason=BindReason.REQUIREMENT_NOT_MET,
         code=FORBIDDEN if denied else 0,
-        annotations={} if denied else outcome.annotations | {names.SATISFIED: "false"},
+        annotations=outcome.annotations | {names.SATISFIED: "false"} if pod.is_prepared and not denied else {},
         warnings=outcome.warnings if denied else [*outcome.warnings, message],
         message=message,
         event=PodEvent(_REQUIREMENT_NOT_MET, (event_message or why).about(where)),

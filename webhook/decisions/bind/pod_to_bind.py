@@ -22,7 +22,7 @@ from webhook.words.choices import Profile
 
 
 class PodToBind(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod that was injected, or is observed, on its way to a node."""
+    """A pod that was injected, is observed, or requires something of links itself, on its way to a node."""
 
     holder: str
     """The name of the pod in messages."""
@@ -41,6 +41,8 @@ class PodToBind(msgspec.Struct, frozen=True, kw_only=True):
     """The pod's settings for NVLink between nodes."""
     is_observed: bool = False
     """Whether the pod is only observed: it is not injected, and its Binding is not changed."""
+    is_prepared: bool = True
+    """Whether admission injected or observes the pod. Of another pod only its own requirements are judged."""
     is_pending: bool = True
     """Whether the pod waits for a node."""
     given: GivenGpus = NOTHING_GIVEN
@@ -72,6 +74,7 @@ def pod_to_bind(  # noqa: PLR0913 - a pod on its way to a node is made of all of
     node: str,
     bound_annotations: Mapping[str, str] | None = None,
     is_observed: bool = False,
+    is_prepared: bool = True,
     given: GivenGpus = NOTHING_GIVEN,
 ) -> PodToBind:
     """Returns the pod with all that decides about its Binding.
@@ -82,10 +85,11 @@ def pod_to_bind(  # noqa: PLR0913 - a pod on its way to a node is made of all of
         requests: The requests of its containers.
         options: The options of the pod.
         policy: The configuration.
-        profile: The profile with which it was injected or, if it is observed, with which it is compared.
+        profile: The profile with which it was injected or, if it was not, with which it is compared.
         node: The node to which it goes.
         bound_annotations: The annotations of a trusted Binding: the API server will write them onto the pod.
         is_observed: Whether the pod is only observed.
+        is_prepared: Whether admission injected or observes the pod.
         given: The GPUs that claims gave to the pod.
 
     Raises:
@@ -105,6 +109,7 @@ def pod_to_bind(  # noqa: PLR0913 - a pod on its way to a node is made of all of
         verifies=profile.shares_gpus and has_remap_container(pod, policy, profile),
         fabric_use=read_fabric_use(pod, requests.containers),
         is_observed=is_observed,
+        is_prepared=is_prepared,
         is_pending=pod.is_pending,
         given=given,
     )

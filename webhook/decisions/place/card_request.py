@@ -1,6 +1,7 @@
 """The request of a pod to its cards, as the planner needs it."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import Options, resolve_options
@@ -45,6 +46,18 @@ class CardsAsked:
         if self.types and not any(word in full for word in self.types):
             return False
         return not any(word in full for word in self.not_types)
+
+    def of_model(self, model: str, among: Collection[str]) -> "CardsAsked | None":
+        """Returns the same request for cards of one model alone; None if it does not accept that model.
+
+        Args:
+            model: The name of the model.
+            among: The names of all models that there are.
+        """
+        if not self.takes(model):
+            return None
+        longer = tuple(other.upper() for other in among if other != model and model.upper() in other.upper())
+        return replace(self, types=(model.upper(),), not_types=(*self.not_types, *longer))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,7 +1,7 @@
 """The choice of the node and of the free cards for a pod."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
 from operator import attrgetter
@@ -215,8 +215,7 @@ def preference(policy: NodePolicy, *, damage: float, left: int) -> tuple[float, 
 def _constraints(asked: CardsAsked) -> Constraints:
     if not asked.one_numa_node or asked.constraints.same_numa:
         return asked.constraints
-    kept = asked.constraints
-    return Constraints(require_nvlink=kept.require_nvlink, min_bandwidth=kept.min_bandwidth, same_numa=True)
+    return replace(asked.constraints, same_numa=True)
 
 
 def _usable(stock: Stock, asked: CardsAsked) -> frozenset[int]:

@@ -58,6 +58,8 @@ def _phrases(asked: CardsAsked) -> Iterator[str]:
         match constraint:
             case Constraint.REQUIRE_NVLINK:
                 yield "with NVLink between every pair"
+            case Constraint.MIN_LEVEL:
+                yield f"with {asked.constraints.min_level} or nearer between every pair"
             case Constraint.MIN_BANDWIDTH:
                 yield f"with {asked.constraints.min_bandwidth:g} GB/s between every pair"
             case Constraint.SAME_NUMA:

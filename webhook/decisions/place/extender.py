@@ -263,6 +263,7 @@ def _least(build: Build, cards: CardsAsked, left: int) -> tuple[float, ...]:
     asked = cards.constraints
     met = {
         Constraint.REQUIRE_NVLINK: link >= LINK_VALUES[LinkClass.NVLINK],
+        Constraint.MIN_LEVEL: link >= LINK_VALUES[LinkClass.NVLINK],
         Constraint.MIN_BANDWIDTH: bandwidth >= asked.min_bandwidth,
         Constraint.SAME_NUMA: len({gpu.numa_node for gpu in build.topology.gpus}) == 1,
     }

@@ -1,7 +1,8 @@
 """The choice of cards for pods that work together: for all of them or none, on one node or on nodes near each other."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 
 from webhook.decisions.configuration import NetworkLevel
 from webhook.decisions.place.card_request import Asked
@@ -9,6 +10,7 @@ from webhook.decisions.place.choice import Chosen, grade_of, is_satisfying
 from webhook.decisions.place.group import NETWORK_LABELS
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.round import Round, Scene
+from webhook.hardware.topology.planning.quality import models_of, quality_of
 from webhook.words.choices import NodePolicy
 
 
@@ -88,9 +90,7 @@ class GroupChooser:
         for domain in domains:
             if sum(self._free(name) for name in domain) < self._count:
                 continue
-            found = self._within(domain)
-            self._drop()
-            if found:
+            for found in self._placements(domain):
                 rank = self._rank(found)
                 best = (rank, found) if best is None or rank > best[0] else best
         if best is None:
@@ -98,10 +98,32 @@ class GroupChooser:
         self._hold(best[1])
         return best[1]
 
-    def _within(self, domain: frozenset[str]) -> Placement | None:
+    def _placements(self, domain: frozenset[str]) -> Iterator[Placement]:
+        """Yields a placement within a set of nodes; if it mixes models of cards, also one for each model."""
+        mixed = self._within(domain, self._members)
+        self._drop()
+        if not mixed:
+            return
+        yield mixed
+        if len(_models(mixed)) < 2:
+            return
+        models = self._models_of(domain)
+        for model in sorted(models):
+            found = self._within(domain, _of_model(self._members, model, models))
+            self._drop()
+            if found:
+                yield found
+
+    def _models_of(self, domain: frozenset[str]) -> set[str]:
+        builds = (self._scene.world.nodes[name].build for name in domain)
+        return {gpu.name for build in builds if build for gpu in build.topology.gpus if gpu.name}
+
+    def _within(self, domain: frozenset[str], members: Sequence[Member]) -> Placement | None:
         """Returns cards within a set of nodes, chosen for one member after the other; None if a member gets none."""
         found: Placement = {}
-        for member in self._members:
+        if len(members) < len(self._members):
+            return None
+        for member in members:
             chosen = self._next(member, domain, found)
             if chosen is None or (member.asked.waits and not is_satisfying(chosen)):
                 return None
@@ -143,13 +165,19 @@ class GroupChooser:
         return all(_network(chosen) >= least for chosen in found.values())
 
     def _rank(self, found: Placement) -> tuple[float, ...]:
-        """Returns the rank of a placement: its worst set, the number of its nodes, then their cards that stay free."""
+        """Returns the rank of a placement, in the order in which ``topology plan`` compares placements.
+
+        This is its worst set, the number of its nodes, the mean pair of its worst set and whether its cards are of one
+        model; then the cards of its nodes that stay free.
+        """
         worst = min(
             (grade_of(found[member.pod.key], member.asked.cards) for member in self._members), default=(0.0, 0.0)
         )
         nodes = {chosen.node.name for chosen in found.values()}
         sign = -1 if self._options.node_policy is not NodePolicy.SPREAD else 1
-        return (*worst, sign * len(nodes), -sum(self._free(name) for name in nodes))
+        mean = min((_mean(found[member.pod.key], member) for member in self._members), default=0.0)
+        has_one_model = len(_models(found)) <= 1
+        return (*worst, sign * len(nodes), mean, has_one_model, -sum(self._free(name) for name in nodes))
 
     def _free(self, name: str) -> int:
         stock = self._scene.world.free_of(name)
@@ -163,6 +191,23 @@ class GroupChooser:
     def _drop(self) -> None:
         for member in self._members:
             self._scene.intents.drop(member.pod.key)
+
+
+def _models(found: Placement) -> frozenset[str]:
+    """Returns the models of all cards of a placement, without those that are not known."""
+    every = (models_of(each.node.build.topology, each.choice.gpus) for each in found.values() if each.node.build)
+    return frozenset[str]().union(*every)
+
+
+def _of_model(members: Sequence[Member], model: str, models: Collection[str]) -> list[Member]:
+    """Returns the members with requests for cards of one model; without those that do not accept it."""
+    narrowed = ((member, member.asked.cards.of_model(model, models)) for member in members)
+    return [replace(member, asked=replace(member.asked, cards=cards)) for member, cards in narrowed if cards]
+
+
+def _mean(chosen: Chosen, member: Member) -> float:
+    """Returns the mean bandwidth of the pairs of a set, as far as it matters to the pod."""
+    return quality_of(chosen.choice.chosen).mean if member.asked.cards.linked else inf
 
 
 def _carries(level: NetworkLevel | None, least: float) -> bool:

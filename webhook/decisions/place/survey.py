@@ -13,6 +13,7 @@ from webhook.decisions.place.world import PlaceNode, World
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.network import node_path
 from webhook.hardware.topology.planning.plan import NodeShare, NoPlan, Plan, PlanRequest, plan
+from webhook.hardware.topology.planning.quality import models_of
 from webhook.hardware.topology.selection.request import NodeFree, Policy
 from webhook.hardware.topology.sets import GpuSet
 from webhook.objects.pod import NO_CONDITION, Pod
@@ -208,6 +209,7 @@ def _alone(chosen: Chosen) -> Plan:
         raise TypeError(f"node {node.name} has no topology")
     share = NodeShare(
         node=node.name,
+        models=tuple(sorted(models_of(node.build.topology, choice.gpus))),
         choice=choice,
         path=node_path(choice.chosen, node.build.connections),
         network=node.build.network(choice),

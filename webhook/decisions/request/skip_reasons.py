@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import parse_option
 from webhook.decisions.request.claims import read_claims
@@ -12,7 +13,13 @@ from webhook.objects.pod import Namespace, Pod
 from webhook.words import names
 from webhook.words.catalogue.cards import MIG_LEFT_ALONE
 from webhook.words.catalogue.claims import CLAIMS_NOT_READ, PART_OF_CLAIM, PRELOADED_LEFT_ALONE
-from webhook.words.catalogue.opting import ASKS_WITHOUT_GPU, CLAIMS_LEFT_ALONE, HOW_TO_ASK, NAMESPACE_NOT_KNOWN_YET
+from webhook.words.catalogue.opting import (
+    ASKS_WITHOUT_GPU,
+    CLAIMS_LEFT_ALONE,
+    HOW_TO_ASK,
+    NAMESPACE_NOT_KNOWN_YET,
+    PLAIN_DEVICE_PLUGIN,
+)
 from webhook.words.outcome import Reason
 
 
@@ -33,6 +40,8 @@ _SLICE = Skip(Reason.VGPU_SLICE)
 _CLAIMS = Skip(Reason.RESOURCE_CLAIMS, str(CLAIMS_LEFT_ALONE.say()))
 _CLAIMS_NOT_READ = Skip(Reason.RESOURCE_CLAIMS, str(CLAIMS_NOT_READ.say()))
 _PRELOADED = Skip(Reason.HAMI_DRA_DRIVER, str(PRELOADED_LEFT_ALONE.say()))
+_PLAIN = Skip(Reason.PLAIN_DEVICE_PLUGIN, str(PLAIN_DEVICE_PLUGIN.say()))
+_HAMI = "hami"
 _NOT_REQUESTED = Skip(Reason.NOT_REQUESTED)
 _NOT_REQUESTED_BY_A_PERSON = Skip(Reason.NOT_REQUESTED, str(HOW_TO_ASK.say()))
 
@@ -77,6 +86,20 @@ def skip_reason(pod: Pod, namespace: Namespace, requests: PodRequests, policy: A
         return _NOT_REQUESTED if pod.has_owner else _NOT_REQUESTED_BY_A_PERSON
     claims = (container.request.claimed for container in found if container.request)
     return _PRELOADED if any(claimed.preloading_driver for claimed in claims if claimed) else None
+
+
+def plain_reason(requests: PodRequests, cluster: ClusterFacts) -> Skip | None:
+    """Returns why a pod is skipped that only a plain device plugin can serve: it offers no cores and no memory.
+
+    Args:
+        requests: The requests of its containers.
+        cluster: The facts about the cluster, overruled by the configuration.
+    """
+    if not cluster.lacks_hami:
+        return None
+    found = [container.request for container in requests.containers if container.request]
+    is_plain = all(request.family == _HAMI and cluster.is_plain(request.resource) for request in found)
+    return _PLAIN if found and is_plain else None
 
 
 def asks_itself(pod: Pod) -> bool:

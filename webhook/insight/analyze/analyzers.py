@@ -30,6 +30,7 @@ ANALYZERS = (
     Analyzer("registration", installation.registration),
     Analyzer("order of webhooks", installation.order),
     Analyzer("schedulers", installation.schedulers),
+    Analyzer("GPUs without HAMi", installation.plain_gpus),
     Analyzer("certificates", installation.certificates),
     Analyzer("versions", installation.versions),
     Analyzer("readiness", programs.readiness),

@@ -6,11 +6,13 @@ from webhook.cluster.redaction.objects import Object, identity
 from webhook.cluster.snapshot.certificates import Certificate, Certificates
 from webhook.cluster.snapshot.model import Snapshot
 from webhook.decisions.cluster_facts import FAULTY_INIT_CONTAINERS, FIRST_HAMI, FIRST_KUBERNETES
+from webhook.decisions.configuration import HAMI_RESOURCES
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, info, warning
 from webhook.insight.explain.reviews import for_the_chart
 from webhook.objects.webhook_registration import BINDINGS_WEBHOOK, CONFIGURATION, asked_about
 from webhook.words.catalogue import cluster_findings as found
 from webhook.words.catalogue.installation import SCHEDULER_CONDITION_UNREAD, SCHEDULER_PASSES_BY, SCHEDULERS_NOT_FOUND
+from webhook.words.catalogue.opting import CLUSTER_WITHOUT_HAMI
 from webhook.words.catalogue.rights import CERTIFICATES_NOT_KNOWN
 from webhook.words.listing import listed
 
@@ -83,13 +85,19 @@ def _changes_pods(webhook: Object) -> bool:
     )
 
 
+def plain_gpus(snapshot: Snapshot) -> Iterator[Diagnosis]:
+    """Yields a finding where a plain device plugin serves the GPUs, so that the webhook leaves their pods alone."""
+    if snapshot.facts.overruled_by(snapshot.policy.versions).is_plain(HAMI_RESOURCES.count):
+        yield warning(_CLUSTER, CLUSTER_WITHOUT_HAMI.say(resource=HAMI_RESOURCES.count))
+
+
 def schedulers(snapshot: Snapshot) -> Iterator[Diagnosis]:
     """Yields findings where the API server may not ask the webhook about the Bindings of HAMi's schedulers."""
     ours, holder = snapshot.registration, _ours(snapshot)
     if ours is None or not any(webhook.get("name") == BINDINGS_WEBHOOK for webhook in ours["webhooks"]):
         return
     if not snapshot.schedulers:
-        if "Deployment" in snapshot.read:
+        if "Deployment" in snapshot.read and not snapshot.facts.lacks_hami:
             yield info(_CLUSTER, SCHEDULERS_NOT_FOUND.say())
         return
     about = asked_about(ours, snapshot.accounts)

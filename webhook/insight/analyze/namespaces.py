@@ -53,13 +53,13 @@ def _options(snapshot: Snapshot, namespace: Namespace, holder: Holder) -> Iterat
         return
     if not namespace.annotations:
         return
-    missing = {label: what for label, what in _needs(options).items() if not namespace.allows(label)}
+    missing = {label: what for label, what in needed_labels(options).items() if not namespace.allows(label)}
     if missing:
         labels = ", ".join(f'{label}: "true"' for label in missing)
         yield error(holder, NAMESPACE_NOT_ALLOWED.say(asked=listed(dict.fromkeys(missing.values())), labels=labels))
 
 
-def _needs(options: Options) -> dict[str, str]:
+def needed_labels(options: Options) -> dict[str, str]:
     """Returns the labels that pods without options of their own need, and the option that needs each label."""
     needs = {}
     fields = {"hostIPC": options.host_ipc, "hostPID": options.host_pid, "hostNetwork": options.host_network}

@@ -140,10 +140,10 @@ def _asks_for_gpus(snapshot: Snapshot, known: KnownPod) -> bool:
 
 def holder_of(known: KnownPod, pod: Pod) -> Holder:
     """Returns the pod ``known`` as the object of a finding, with its workload. ``pod`` is the same pod, decoded."""
-    return Holder("Pod", known.namespace, known.name, _owner(pod))
+    return Holder("Pod", known.namespace, known.name, owner_of(pod))
 
 
-def _owner(pod: Pod) -> str:
+def owner_of(pod: Pod) -> str:
     """Returns the workload that made a pod, as kind and name; empty if the pod has no owner.
 
     For a ReplicaSet of a Deployment this is the Deployment. The name of such a ReplicaSet ends with a hash, which is

@@ -1,42 +1,45 @@
 """The GPUs that a job gets and the reasons for the choice, in sentences and tables."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import chain
 
 from rich.text import Text
 
 from webhook.hardware.topology.planning.plan import NodeShare, Plan
 from webhook.hardware.topology.selection.choice import Choice
-from webhook.hardware.topology.selection.request import Constraints
+from webhook.hardware.topology.selection.request import SPREAD_WEIGHTS, Constraints, Weights
 from webhook.insight.drawings.columns import columns
 from webhook.insight.drawings.terminal import CLASSES, link_class, worth_lines
 from webhook.words.listing import counted, listed, ranges
 
-_HEADINGS = ("node", "GPUs", "links", "weakest pair", "ring", "network", "NUMA")
+_HEADINGS = ("node", "GPUs", "model", "links", "weakest pair", "ring", "network", "NUMA")
 _NAMED = 3
 """Nodes that a sentence names at most."""
 
 
-def chosen_text(node: str, choice: Choice, asked: Constraints) -> Text:
+def chosen_text(node: str, models: Sequence[str], choice: Choice, asked: Constraints) -> Text:
     """Returns the choice on one node as text: the set, its properties, and the reasons for it.
 
     Args:
         node: Name of the node.
+        models: The models of the GPUs, as far as they are known.
         choice: The chosen set with its score.
         asked: The constraints that the set should meet.
     """
     chosen = choice.chosen
     text = Text(f"A job of {counted(len(chosen.gpus), 'GPU')} gets ")
     text.append(listed(f"GPU{index}" for index in chosen.gpus), style="bold").append(" of node ")
-    text.append(node, style="bold").append(".\n")
+    text.append(node, style="bold").append(f" ({listed(models)}).\n" if models else ".\n")
     text.append_text(link_class(chosen.link)).append(f": {CLASSES[chosen.link]}.").append_text(worth_lines(chosen))
-    return text.append_text(_paragraph(_reasons(choice, asked)))
+    return text.append_text(_paragraph(chain(_mixture(models), _reasons(choice, asked))))
 
 
 def plan_text(found: Plan, asked: Constraints) -> Text:
     """Returns the choice on one node or several as text: the job first, then the nodes in the order of the ring."""
     if len(found.shares) == 1:
         (share,) = found.shares
-        return chosen_text(share.node, share.choice, asked)
+        return chosen_text(share.node, share.models, share.choice, asked)
     given = listed(f"{len(share.choice.gpus)} of node {share.node}" for share in found.shares)
     text = Text(f"A job of {counted(found.count, 'GPU')} gets {given}.\n")
     text.append(
@@ -45,13 +48,32 @@ def plan_text(found: Plan, asked: Constraints) -> Text:
     )
     text.append_text(columns(_HEADINGS, [_row(share) for share in found.shares]))
     text.append_text(_paragraph(map(_way, found.shares)))
-    return text.append_text(_paragraph(_of_all(found, asked)))
+    return text.append_text(_paragraph(chain(_mixture(found.models), _of_all(found, asked))))
+
+
+def score_sentence(choice: Choice, of: str = "") -> str:
+    """Returns the score of a set with the terms that weigh something, each with its weight.
+
+    Args:
+        choice: The choice.
+        of: What follows the word score, such as `` of node a``.
+    """
+    terms, weights = asdict(choice.terms), asdict(choice.weights)
+    parts = [f"{name} {terms[name]:.2f} x {weight:g}" for name, weight in weights.items() if weight]
+    total = f" / {choice.weights.total:g}" if round(choice.weights.total, 6) != 1 else ""
+    return f"Score{of}: {choice.score:.2f} = ({' + '.join(parts)}){total}"
 
 
 def _paragraph(sentences: Iterator[str]) -> Text:
     """Returns one sentence in each line, after an empty line; an empty text without sentences."""
     lines = list(sentences)
     return Text("\n\n" + "\n".join(lines) if lines else "")
+
+
+def _mixture(models: Sequence[str]) -> Iterator[str]:
+    """Yields the warning of GPUs of several models."""
+    if len(models) > 1:
+        yield f"Mixed models: {listed(models)}. A job that works in step is as slow as its slowest GPU."
 
 
 def _reasons(choice: Choice, asked: Constraints) -> Iterator[str]:
@@ -89,7 +111,8 @@ def _of_all(found: Plan, asked: Constraints) -> Iterator[str]:
     lossy = [share for share in found.shares if round(share.choice.loss, 2)]
     for share in lossy:
         lost = f"{share.choice.loss:.0%} of the ring bandwidth of the best {len(share.choice.gpus)} GPUs is lost"
-        yield f"Of node {share.node} {lost}, because others hold some."
+        usual = share.choice.weights in (Weights(), SPREAD_WEIGHTS)
+        yield f"Of node {share.node} {lost}, because others hold some{'' if usual else ' or the weights prefer these'}."
     if not all(share.choice.exact for share in found.shares):
         yield "Not all sets were tried, there are too many: a better one may exist."
 
@@ -99,6 +122,7 @@ def _row(share: NodeShare) -> Sequence[str]:
     return (
         share.node,
         ranges(chosen.gpus),
+        ", ".join(share.models),
         str(chosen.link),
         _speed(chosen.bandwidth) if chosen.weakest else "",
         _speed(chosen.ring_bandwidth) if chosen.weakest else "",

@@ -1,6 +1,7 @@
 """The examination of a pod: the results of admission and bind, computed once for all conditions."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import msgspec
 
@@ -19,6 +20,7 @@ from webhook.decisions.claims.requests import NO_CLAIMS, ClaimedGpus, ClaimView,
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.options import Options, resolve_options
 from webhook.decisions.request.claims import PodClaims, claim_view, read_claims
+from webhook.decisions.request.exchange import Sign, signs
 from webhook.decisions.request.observe_profile import observed_profile, profile_if_observed
 from webhook.decisions.request.resources import PodRequests, read_requests
 from webhook.decisions.resolve.resolve import Resolution, Unresolved, UnresolvedError
@@ -28,7 +30,7 @@ from webhook.words import names
 from webhook.words.catalogue.claims import CLAIM_NOT_READ, POOL_NOT_PUBLISHED, SLICES_NOT_READ
 from webhook.words.catalogue.entry import Message
 from webhook.words.catalogue.opting import BAD_OPTION
-from webhook.words.choices import Profile
+from webhook.words.choices import Peers, Profile
 from webhook.words.errors import FormatError
 from webhook.words.mark import Mark
 from webhook.words.outcome import Refused
@@ -54,7 +56,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """The result of each step, tried on the pod as it is; empty without a subject."""
 
 
-class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
+class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A pod with everything that admission and bind conclude about it."""
 
     evidence: Evidence
@@ -126,7 +128,29 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True):
     def alone(self) -> bool:
         """Whether each container has one GPU and no peers, so that NVLink has nothing to join."""
         counts = [container.request.count for container in self.gpu_containers if container.request]
-        return bool(counts) and all(count == 1 for count in counts) and not self.profile.shares_gpus
+        has_peers = self.profile.shares_gpus or bool(self.exchanges)
+        return bool(counts) and all(count == 1 for count in counts) and not has_peers
+
+    @property
+    def apps(self) -> tuple[PodContainer, ...]:
+        """The containers with GPUs that are no init containers."""
+        return tuple(container for container in self.gpu_containers if not container.is_init)
+
+    @cached_property
+    def exchanges(self) -> tuple[Sign, ...]:
+        """The signs that the pod exchanges GPU memory with peers, to which its profile gives no way.
+
+        None where its options say that it has no peers, or where it has all GPUs of its node, so that its peers are
+        on others.
+        """
+        if self.profile.shares_gpus or self.options.peers is Peers.NONE or self._fills_its_node:
+            return ()
+        return signs(self.spec, [container.spec for container in self.apps])
+
+    @property
+    def _fills_its_node(self) -> bool:
+        topology = self.resolution.node.topology if self.resolution else None
+        return len(self.apps) == 1 and topology is not None and self.gpus >= len(topology.gpus)
 
     @property
     def family(self) -> str:

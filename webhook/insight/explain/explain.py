@@ -16,7 +16,7 @@ from webhook.insight.explain.links import ALLOCATION, LINKS, links
 from webhook.insight.explain.measurements import measured
 from webhook.insight.explain.nvlink import judge
 from webhook.insight.explain.opt_in import PREPARED, opting, refusal_of_new_pod
-from webhook.insight.explain.peers import peers
+from webhook.insight.explain.peers import PEERS, peers
 from webhook.insight.explain.placement import placement
 from webhook.insight.explain.reviews import REVIEWED
 from webhook.insight.explain.start import start
@@ -120,6 +120,8 @@ def _conclusion(examined: ExaminedPod, reach: Reach, findings: list[Finding]) ->
     if reach is Reach.SOME:
         if [finding.condition for finding in failing] == [LINKS]:
             return f"{unprepared}NVLink joins some of these GPUs only: {LINKS}."
+        if [finding.condition for finding in failing] == [PEERS]:
+            return f"{unprepared}NVLink does not reach the peers with which this pod seems to exchange memory: {PEERS}."
         return f"{unprepared}NVLink may be lost, or slower than it could be: {reasons}."
     if examined.requests_problem:
         return "What the pod asks for cannot be read."

@@ -237,16 +237,19 @@ def _joined(examined: ExaminedPod, node: KnownNode, gpu_set: GpuSet, members: Se
     unlinked = listed((f"GPU{a}-GPU{b} ({node.gpu_set((a, b)).link})" for a, b in apart), PAIRS_SHOWN)
     if len(apart) < len(pairs):
         message = SOME_PAIRS_UNLINKED.say(unlinked=len(apart), pairs=len(pairs), gpus=gpus(members), shown=unlinked)
-        if examined.given.keeps_devices:  # HAMi does not choose these GPUs
-            message = Message(message.code, message.text, UNMET_BY_CLAIM.fix)
-        return fails(LINKS, message)
+        return fails(LINKS, _of_claims(examined, message))
     if any(
         node.gpu_set(pair).every_pair_has_nvlink for pair in combinations([gpu.index for gpu in node.topology.gpus], 2)
     ):
         message = NO_NVLINK_HERE.say(gpus=gpus(members), shown=unlinked, node=node.name, show=_show(examined))
     else:
         message = NO_NVLINK_ON_NODE.say(gpus=gpus(members), shown=unlinked, node=node.name)
-    return fails(LINKS, message, stops=True)
+    return fails(LINKS, _of_claims(examined, message), stops=True)
+
+
+def _of_claims(examined: ExaminedPod, message: Message) -> Message:
+    """Returns the message with the remedy for GPUs that claims gave, which neither HAMi nor the planner chooses."""
+    return Message(message.code, message.text, UNMET_BY_CLAIM.fix) if examined.given.keeps_devices else message
 
 
 def _bandwidth(node: KnownNode, gpu_set: GpuSet, members: Sequence[Gpu]) -> Finding:

@@ -16,6 +16,7 @@ from webhook.insight.explain.opt_in import PREPARED
 from webhook.insight.explain.start import START, Verified, verified
 from webhook.insight.explain.traffic import used_nvlink
 from webhook.words.catalogue.entry import Entry
+from webhook.words.catalogue.peers import EXCHANGE_WITHOUT_PEERS
 from webhook.words.catalogue.start import NEVER_VERIFIED, NOT_VERIFIED_YET
 from webhook.words.listing import counted
 
@@ -45,9 +46,11 @@ def judge(examined: ExaminedPod, reach: Reach, findings: Sequence[Finding]) -> J
     certain = next(filter(is_certain, failing), None)
     if certain:
         return _decided(Nvlink.NO, certain)
-    if proof := _proof(examined, findings):
+    # What was counted or measured of its own GPUs says nothing of its peers.
+    unreached = [finding for finding in failing if finding.code == EXCHANGE_WITHOUT_PEERS.code]
+    if not unreached and (proof := _proof(examined, findings)):
         return Judgement(Nvlink.YES, proof)
-    open_ones = [*failing, *(finding for finding in deciding if finding.verdict is Verdict.UNKNOWN)]
+    open_ones = [*unreached, *failing, *(finding for finding in deciding if finding.verdict is Verdict.UNKNOWN)]
     if open_ones:
         return _decided(Nvlink.UNKNOWN, open_ones[0])
     if examined.requests_problem:

@@ -10,7 +10,8 @@ from webhook.decisions.admit.claims import refuse_promise_of_claims
 from webhook.decisions.admit.permissions import check_permissions
 from webhook.decisions.admit.trial import StepTrial
 from webhook.decisions.options import is_output
-from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, skip_reason
+from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, plain_reason, skip_reason
+from webhook.decisions.request.unkept_options import unkept_by
 from webhook.decisions.stray_keys import stray_keys, stray_keys_of_namespace, unknown_annotations
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, Verdict, fails, hint, holds, not_needed, unknown
@@ -64,6 +65,7 @@ def opting(examined: ExaminedPod) -> Iterator[Finding]:
     """Yields the conditions ``opted-in``, ``injected`` and ``prepared``, and hints at keys without effect."""
     if not examined.gpu_containers and not examined.requests_problem:
         yield from _left_alone(examined)
+        yield from _options_not_kept(examined)
         return
     taken = _opted_in(examined)
     yield taken
@@ -74,6 +76,7 @@ def opting(examined: ExaminedPod) -> Iterator[Finding]:
     else:
         yield _injected(examined, taken)
         yield _prepared(examined)
+        yield from _options_not_kept(examined)
     yield from _stray_keys(examined)
 
 
@@ -83,7 +86,12 @@ def refusal_of_new_pod(examined: ExaminedPod) -> Message | None:
     While it is refused there is no such pod, so its other conditions have nothing to judge.
     """
     metadata = examined.evidence.pod.metadata
-    if (metadata and metadata.uid) or examined.injected or examined.actual.subject is None:
+    if (metadata and metadata.uid) or examined.injected:
+        return None
+    _, refused = _unkept(examined)
+    if refused:
+        return Message(WOULD_BE_REFUSED.code, WOULD_BE_REFUSED.say(refusal=refused.found).text, refused.found.fix)
+    if examined.actual.subject is None:
         return None
     if examined.options.profile is Profile.OBSERVE:
         return None
@@ -97,6 +105,31 @@ def refusal_of_new_pod(examined: ExaminedPod) -> Message | None:
 def _refusals(examined: ExaminedPod) -> list[str]:
     """Returns why steps of admission refuse the pod."""
     return list(dict.fromkeys(step.refusal for step in examined.actual.steps.values() if step.refusal))
+
+
+def _unkept(examined: ExaminedPod) -> tuple[list[Message], Refused | None]:
+    """Returns what is to be told of the options of a pod that is left alone, and why admission would refuse it.
+
+    A namespace that is not known counts as one that has opted in.
+    """
+    evidence = examined.evidence
+    namespace = evidence.namespace
+    if not namespace.known:
+        namespace = Namespace(namespace.name, {names.INJECTION: "enabled"})
+    skip, _ = (None, "") if examined.injected else _skip(examined, namespace)
+    if skip is None:
+        return [], None
+    try:
+        return list(unkept_by(evidence.pod, namespace, evidence.policy, skip.reason)), None
+    except Refused as refused:
+        return [], refused
+
+
+def _options_not_kept(examined: ExaminedPod) -> Iterator[Finding]:
+    """Yields a hint for the options of a pod that is left alone."""
+    messages, refused = _unkept(examined)
+    for message in [refused.found] if refused else messages:
+        yield hint(KEYS, message)
 
 
 def _stray_keys(examined: ExaminedPod) -> Iterator[Finding]:
@@ -145,7 +178,8 @@ def _skip(examined: ExaminedPod, namespace: Namespace) -> tuple[Skip | None, str
     """Returns why admission would skip the pod in that namespace, and why its options cannot be read."""
     pod, policy = examined.evidence.pod, examined.evidence.policy
     try:
-        return early_skip_reason(pod, namespace) or skip_reason(pod, namespace, examined.requests, policy), ""
+        skip = early_skip_reason(pod, namespace) or skip_reason(pod, namespace, examined.requests, policy)
+        return skip or plain_reason(examined.requests, examined.evidence.cluster), ""
     except FormatError as error:
         return None, str(error)
 

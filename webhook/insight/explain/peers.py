@@ -15,6 +15,7 @@ from webhook.decisions.bind.fabric import read_fabric_use
 from webhook.decisions.claims.evidence import claim_title
 from webhook.decisions.claims.pod import claim_names, shared_entries
 from webhook.decisions.request.assigned_node import node_of
+from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, WITHOUT_PROFILE, exchange_found
 from webhook.decisions.resolve.fabric import fabric_problem, reaches_other_nodes
 from webhook.insight.explain.claims import other_consumers
 from webhook.insight.explain.commands import commanded_lists
@@ -118,7 +119,10 @@ def _fabric(examined: ExaminedPod) -> Iterator[Finding]:
 
 
 def _none(examined: ExaminedPod) -> Finding:
-    apps = [container for container in examined.gpu_containers if not container.is_init]
+    apps, exchanges = examined.apps, examined.exchanges
+    if exchanges:
+        where = IN_EXCLUSIVE if examined.injected else WITHOUT_PROFILE
+        return fails(PEERS, exchange_found(exchanges, examined.evidence.namespace, containers=len(apps), where=where))
     if len(apps) < 2:
         return not_needed(
             PEERS, f"profile {examined.profile}: no other container or pod works with these GPUs{_own_shm(examined)}"

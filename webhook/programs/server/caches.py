@@ -12,7 +12,13 @@ from webhook.cluster.api.verbs import Api, Reply
 from webhook.cluster.state.cluster import VERSIONS, ClusterState, Places
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import ClaimSettings
-from webhook.decisions.detection import claimed_resources, hami_version, kubernetes_version, scheduler_accounts
+from webhook.decisions.detection import (
+    claimed_resources,
+    hami_version,
+    has_no_scheduler,
+    kubernetes_version,
+    scheduler_accounts,
+)
 from webhook.programs.log import Log
 from webhook.programs.server.vitals import Vitals
 from webhook.programs.upkeep import RETRY_SECONDS, Upkeep, between
@@ -106,6 +112,7 @@ class ClusterCaches:
             ApiServerAway: the API server does not answer.
         """
         hami, kubernetes = self._configured.hami, self._configured.kubernetes
+        answer: bytes | None = None
         if hami is None or self._schedulers:
             what = "list Deployments of HAMi's scheduler"
             deployments = self._api.first_page(kinds.HAMI_SCHEDULERS, MOST_SCHEDULERS, what=what)
@@ -113,10 +120,16 @@ class ClusterCaches:
             self._compare_schedulers(answer)
             hami = hami or self._version("HAMi", answer, hami_version)
         if kubernetes is None:
-            answer = await self._answer("Kubernetes", self._api.kubernetes())
-            kubernetes = self._version("Kubernetes", answer, kubernetes_version)
+            version = await self._answer("Kubernetes", self._api.kubernetes())
+            kubernetes = self._version("Kubernetes", version, kubernetes_version)
         claimed, has_hami_dra = await self._claimed()
-        return ClusterFacts(hami=hami, kubernetes=kubernetes, claimed=claimed, has_hami_dra=has_hami_dra)
+        return ClusterFacts(
+            hami=hami,
+            kubernetes=kubernetes,
+            claimed=claimed,
+            has_hami_dra=has_hami_dra,
+            lacks_hami=claimed is not None and not has_hami_dra and answer is not None and has_no_scheduler(answer),
+        )
 
     async def _claimed(self) -> tuple[frozenset[str] | None, bool]:
         """Return the resources that DeviceClasses serve, and whether HAMi's DRA driver has a DeviceClass."""

@@ -5,6 +5,10 @@ from webhook.words.catalogue.entry import Entry
 _EXPLAIN, _COMPATIBILITY, _CONTROL = "explain.md#the-conditions", "compatibility.md#hami", "injection.md"
 _REMOVE_LIST = "Remove the variable: the device plugin shows the container its own GPUs and no others"
 _SAY_VERSION = "Say which HAMi runs: --hami-version"
+_WITHOUT_PRIVILEGES = (
+    "Run the container without privileges; if it has to reach the GPUs of other pods, set gpu.topology/profile: "
+    "node-peers and a gpu.topology/group in place of privileges"
+)
 _DISABLE = (
     'Let the webhook do it, or write CUDA_DISABLE_CONTROL: "true" as a literal into every container, init containers '
     "too; setting it inside a running container changes nothing"
@@ -119,13 +123,13 @@ NUMBERS_HIDE_GPUS = Entry(
 PRIVILEGED_SEES_ALL = Entry(
     "GT226",
     "container {container} is privileged: it sees every GPU of its node, whatever it is given",
-    "Run the container without privileges",
+    _WITHOUT_PRIVILEGES,
     _EXPLAIN,
 )
 PRIVILEGED_USES_ALL = Entry(
     "GT227",
     "{containers}: privileged, so every GPU of the node is visible there, not only {whose}",
-    "Run the container without privileges",
+    _WITHOUT_PRIVILEGES,
     _EXPLAIN,
 )
 INIT_CONTAINER_FAULT = Entry(
@@ -162,13 +166,13 @@ IDLE_INIT_CONTAINER_PERHAPS = Entry(
 PRIVILEGED_REFUSED = Entry(
     "GT235",
     "HAMi {hami} refuses GPU pods with a privileged container: {container}",
-    "Run the container without privileges",
+    _WITHOUT_PRIVILEGES,
     _COMPATIBILITY,
 )
 PRIVILEGED_DENIED = Entry(
     "GT236",
     "{containers}: privileged, which HAMi {hami} refuses in pods with GPUs",
-    "Run the container without privileges",
+    _WITHOUT_PRIVILEGES,
     _COMPATIBILITY,
 )
 PRIVILEGED_PERHAPS_DENIED = Entry(

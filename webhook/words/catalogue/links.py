@@ -6,6 +6,7 @@ _BINDING, _NODE = "injection.md#7-what-the-scheduler-gave", "topology.md#the-age
 _EXPLAIN = "explain.md#the-conditions"
 _RUN_AGENT = "Run the agent on the node, or give its topology with --topology or --state"
 _BIND_AGAIN = "Look whether the webhook is registered for pods/binding and was running, and create the pod again"
+_PLACE = "Have the planner choose (placement.mode: on)"
 _ADD_UUIDS = "Add the output of nvidia-smi -L to the topology"
 
 RESOLVED = Entry(
@@ -67,7 +68,12 @@ REQUIREMENT_NOT_MET = Entry(
     "pod keeps its GPUs reserved: delete it if it shall not wait",
     "annotations.md#requirements",
 )
-UNMET = Entry("GT310", "{unmet}", "Have other GPUs chosen, or require less", "annotations.md#requirements")
+UNMET = Entry(
+    "GT310",
+    "{unmet}",
+    f"{_PLACE} GPUs that meet it, have other GPUs chosen, or require less",
+    "annotations.md#requirements",
+)
 TWO_ALLOCATIONS = Entry(
     "GT311",
     "{key} and {other} name different GPUs: one of them was changed",
@@ -135,7 +141,10 @@ AGE_NOT_KNOWN = Entry(
 GPUS_NOT_KNOWN = Entry("GT328", "which GPUs they are is not known", page=_EXPLAIN)
 LINKS_NOT_KNOWN = Entry("GT329", "{doubt}", _RUN_AGENT, _NODE)
 NO_NVLINK_HERE = Entry(
-    "GT330", "{gpus} have no NVLink: {shown}", "Other GPUs of node {node} are joined: {show}", _EXPLAIN
+    "GT330",
+    "{gpus} have no NVLink: {shown}",
+    f"{_PLACE} GPUs that are joined. Other GPUs of node {{node}} are: {{show}}",
+    _EXPLAIN,
 )
 NO_NVLINK_ON_NODE = Entry(
     "GT331",
@@ -146,8 +155,8 @@ NO_NVLINK_ON_NODE = Entry(
 SOME_PAIRS_UNLINKED = Entry(
     "GT332",
     "{unlinked} of {pairs} pairs of {gpus} have no NVLink: {shown}",
-    "Have GPUs chosen that are all joined: gpuSchedulerPolicy: topology-aware in the values of HAMi's chart, which "
-    'publishes pair scores too, and gpu.topology/require-nvlink: "true" with gpu.topology/on-violation: deny',
+    f"{_PLACE} GPUs that are all joined. Or let HAMi look at links: gpuSchedulerPolicy: topology-aware in the values "
+    "of its chart, which publishes pair scores too",
     _EXPLAIN,
 )
 LINKS_FAULTY = Entry("GT333", "{bandwidth}; {faults}", "Have node {node} looked at, or avoid these GPUs", _EXPLAIN)

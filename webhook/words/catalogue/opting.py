@@ -334,3 +334,41 @@ PERHAPS_MEANT_KEY = Entry(
     "Correct the name of the {kind}, if it was meant so",
     _ANNOTATIONS,
 )
+
+_NOT_KEPT = "annotations.md#options-that-are-not-kept"
+OPTION_NOT_KEPT = Entry("GT176", "{key} is not kept: {why}", "Leave the option out. To have it kept: {fix}", _NOT_KEPT)
+OPTIONS_WITHOUT_EFFECT = Entry(
+    "GT177", "options without effect: {options}; {why}", "Leave these annotations out", _NOT_KEPT
+)
+REQUIREMENT_WOULD_NOT_BE_KEPT = Entry(
+    "GT178",
+    "the pod has a requirement that would not be kept, and says that a violation is denied",
+    "Do what the message names, or leave the requirement out",
+    _NOT_KEPT,
+)
+WOULD_NOT_KEEP = Entry(
+    "GT179",
+    "pod {pod} requires {keys}, which would not be kept: {why}",
+    "Leave the requirement out, or set gpu.topology/on-violation: warn. To have it kept: {fix}",
+    _NOT_KEPT,
+)
+NOT_PREPARED_BUT_JUDGED = Entry(
+    "GT180",
+    "the webhook did not prepare the pod: its requirements are judged by the links of its GPUs alone",
+    "The reason of the pod's admission says why it was left alone",
+    _NOT_KEPT,
+)
+PLAIN_DEVICE_PLUGIN = Entry(
+    "GT181",
+    "no HAMi, Volcano or Koordinator serves the GPUs of this cluster",
+    "Install HAMi, which gives pods the cards that belong together. If it is there, an administrator sets "
+    "cluster.hamiVersion",
+    "compatibility.md#without-hami",
+)
+CLUSTER_WITHOUT_HAMI = Entry(
+    "GT182",
+    "a plain device plugin serves the GPUs, and there is no HAMi, Volcano or Koordinator: no scheduler, no annotated "
+    "node, no DeviceClass. The webhook leaves pods that ask for {resource} as they are",
+    "Install HAMi; what works without it stands in the documents. If it is there, set cluster.hamiVersion",
+    "compatibility.md#without-hami",
+)

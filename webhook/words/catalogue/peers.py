@@ -175,6 +175,31 @@ NVLS_NEEDS_SOCKET = Entry(
     _NODE_PEERS,
     "nccl.md#nvlink-sharp-nccl_nvls_enable",
 )
+EXCHANGE_WITHOUT_PEERS = Entry(
+    "GT570",
+    "{container} seems to exchange GPU memory ({sign}); peers have no way to it {where}",
+    "Set {way}, and create the pod again. If it exchanges none with other containers or pods, set "
+    "gpu.topology/peers: none. What an administrator does first: {first}",
+    "annotations.md#peers",
+)
+WAY_OF_NODE_PEERS = Entry(
+    "GT571",
+    "set gpu.topology/profile: node-peers and one gpu.topology/group on all peers, or gpu.topology/peers: none",
+    "Write the one or the other into the template of the pods",
+    "annotations.md#peers",
+)
+WAY_OF_POD_PEERS = Entry(
+    "GT572",
+    "set gpu.topology/profile: pod-peers, or gpu.topology/peers: none if its containers exchange none",
+    "Write the one or the other into the template of the pod",
+    "annotations.md#peers",
+)
+LABELS_OF_NODE_PEERS = Entry(
+    "GT573",
+    "for node-peers: kubectl label ns {namespace} {labels}",
+    "Have an administrator set the labels",
+    "annotations.md#permissions",
+)
 USERS_DIFFER = Entry(
     "GT560",
     "NCCL's shared memory is open to one user only, and {first} runs as user {user}, {second} as user {other}",

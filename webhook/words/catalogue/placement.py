@@ -52,3 +52,10 @@ OPENED_WITHOUT_PLACEMENT = Entry(
     "placement was switched off while the pod waited, so it goes to the scheduler without a choice of its cards",
     page=_WHO,
 )
+DENIES_WITHOUT_PLANNER = Entry(
+    "GT656",
+    "with on-violation deny HAMi keeps the cards of a refused pod; {why}",
+    "Have an administrator set placement.mode: on, so that the cards are chosen before, or set "
+    "gpu.topology/on-violation: warn",
+    "annotations.md#requirements",
+)

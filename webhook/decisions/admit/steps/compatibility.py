@@ -7,8 +7,11 @@ from webhook.decisions.admit.pod_patch import PodPatch
 from webhook.decisions.admit.subject import Subject
 from webhook.decisions.request.command_text import assigned_lists
 from webhook.decisions.request.demand import required
+from webhook.decisions.request.exchange import signs
 from webhook.decisions.request.nvlink_switches import SWITCHES, Matters, Switch, literal
-from webhook.decisions.request.untreated_pods import untreated
+from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, exchange_warnings
+from webhook.decisions.request.unkept_options import required_options, would_not_keep
+from webhook.decisions.request.untreated_pods import Cause, untreated
 from webhook.decisions.request.users import user_difference, users
 from webhook.decisions.stray_keys import stray_keys, unknown_annotations
 from webhook.words import names
@@ -19,10 +22,10 @@ from webhook.words.catalogue.cards import (
     PRIVILEGED_SEES_ALL,
 )
 from webhook.words.catalogue.claims import PERHAPS_OF_HAMI
-from webhook.words.catalogue.opting import COUNT_SERVED_BY_CLAIMS
+from webhook.words.catalogue.opting import COUNT_SERVED_BY_CLAIMS, OPTION_NOT_KEPT
 from webhook.words.catalogue.peers import USER_OF_IMAGE, USERS_DIFFER
 from webhook.words.catalogue.variables import COMMAND_SETS_LIST
-from webhook.words.choices import Carrier, OnViolation
+from webhook.words.choices import Carrier, OnViolation, Peers, Profile
 from webhook.words.outcome import Reason
 
 PURPOSE = "say what may go wrong"
@@ -34,6 +37,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         patch.warn(message)
     _claims(subject, patch)
     _switched_off(subject, patch)
+    if subject.profile is Profile.EXCLUSIVE and subject.options.peers is Peers.AUTO:
+        _exchange(subject, patch)
     _sees_all_gpus(subject, patch)
     if not subject.resource:
         return  # the rest is about HAMi
@@ -56,10 +61,26 @@ def _claims(subject: Subject, patch: PodPatch) -> None:
     elif claimed:
         patch.warn(COUNT_SERVED_BY_CLAIMS.say(resource=claimed), Reason.SERVED_BY_CLAIMS)
     elif subject.family == "hami":
-        for _, message in untreated(subject.pod, subject.namespace, subject.policy, subject.cluster):
-            patch.warn(message)
+        _untreated(subject, patch)
     if subject.profile.shares_gpus:
         _users(subject, patch)
+
+
+def _untreated(subject: Subject, patch: PodPatch) -> None:
+    """Warns of what keeps HAMi from the pod, so that no GPUs of its will be judged by its requirements.
+
+    Raises:
+        Refused: the pod denies what violates its requirements.
+    """
+    required = required_options(subject.options)
+    for cause, message in untreated(subject.pod, subject.namespace, subject.policy, subject.cluster):
+        # HAMi before 2.7 overwrites the name of the scheduler.
+        is_certain = cause is not Cause.OTHER_SCHEDULER or subject.cluster.hami is not None
+        if required and is_certain and subject.options.on_violation is OnViolation.DENY:
+            raise would_not_keep(required, subject.name, message)
+        patch.warn(message)
+        for name in required:
+            patch.warn(OPTION_NOT_KEPT.say(key=names.PREFIX + name, why="HAMi leaves the pod alone", fix=message.fix))
 
 
 def _users(subject: Subject, patch: PodPatch) -> None:
@@ -84,6 +105,14 @@ def _switched_off(subject: Subject, patch: PodPatch) -> None:
             text = literal(container.env.get(switch.name))
             if text is not None and switch.takes(text):
                 patch.warn(switch.warning.say(container=container.name))
+
+
+def _exchange(subject: Subject, patch: PodPatch) -> None:
+    """Warns of signs that the pod exchanges GPU memory with peers, to which its profile gives no way."""
+    apps = [container.spec for container in subject.gpu_containers if not container.is_init]
+    found = signs(subject.spec, apps)
+    for message in exchange_warnings(found, subject.namespace, containers=len(apps), where=IN_EXCLUSIVE):
+        patch.warn(message)
 
 
 def _matters(subject: Subject, switch: Switch) -> bool:

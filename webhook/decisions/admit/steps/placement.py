@@ -7,9 +7,11 @@ from webhook.decisions.admit.gate import hold, let_pass
 from webhook.decisions.admit.pod_patch import PodPatch
 from webhook.decisions.admit.subject import Subject
 from webhook.decisions.options import Options
+from webhook.decisions.request.demand import required
 from webhook.decisions.request.placement import PodToPlace, Unplaced, not_waiting, unplaced
 from webhook.words import names
-from webhook.words.catalogue.placement import NO_EFFECT
+from webhook.words.catalogue.placement import DENIES_WITHOUT_PLANNER, NO_EFFECT
+from webhook.words.choices import OnViolation
 
 PURPOSE = "hold it back until its cards are chosen"
 
@@ -21,14 +23,24 @@ _DEFAULTS = Options()
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Adds gate and label if the planner chooses the cards; else warns of options that only the planner heeds."""
-    found = not_waiting(subject.policy, subject.cluster) or _unplaced(subject)
+    absent = not_waiting(subject.policy, subject.cluster)
+    found = absent or _unplaced(subject)
     if found is None:
         hold(subject.pod, patch)
         return
     let_pass(subject.pod, patch, found.message)
-    wishes = [name for name in WISHES if _is_wish(subject, name)]
-    if wishes:
-        patch.warn(NO_EFFECT.say(key=names.PREFIX + wishes[0], why=found.message.text))
+    for name in WISHES:
+        if _is_wish(subject, name):
+            patch.warn(NO_EFFECT.say(key=names.PREFIX + name, why=found.message.text))
+    if absent and _denies_what_hami_chooses(subject):
+        patch.warn(DENIES_WITHOUT_PLANNER.say(why=absent.message.text))
+
+
+def _denies_what_hami_chooses(subject: Subject) -> bool:
+    """Returns whether bind may refuse the cards that HAMi has chosen, and that it then keeps for the pod."""
+    options = subject.options
+    may_choose = subject.family == "hami" and not subject.served_by_claims and not subject.allocated
+    return may_choose and options.on_violation is OnViolation.DENY and bool(required(options))
 
 
 def _unplaced(subject: Subject) -> Unplaced | None:

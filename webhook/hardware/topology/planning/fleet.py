@@ -11,15 +11,16 @@ from weakref import WeakValueDictionary
 from webhook.hardware.topology.connections import Connections, PathType
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.network import most_network, network_bandwidth
+from webhook.hardware.topology.planning.quality import Quality, models_of, quality_of
 from webhook.hardware.topology.selection.choice import Choice, NoChoice, Selector
-from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request
+from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request, Weights
 from webhook.hardware.topology.selection.score import LINK_VALUES
 from webhook.hardware.topology.sets import LinkClass
 from webhook.words.errors import FormatError
 
 CHOICES_KEPT = 4096
 """The most choices, and the most networks, that a build remembers."""
-_Asked = tuple[frozenset[int], int, Constraints, Policy]
+_Asked = tuple[frozenset[int], int, Constraints, Policy, Weights | None]
 Grade = tuple[float, float]
 """The quality of a set: its link class as a number from 0 to 1, then GB/s per direction of its weakest pair."""
 
@@ -32,14 +33,21 @@ class Share:
     network: float
     """GB/s per direction between the set and other nodes."""
 
+    models: frozenset[str]
+    """The models of its GPUs, without those that are not known."""
+
+    @property
+    def quality(self) -> Quality:
+        """The quality of the set."""
+        return quality_of(self.choice.chosen)
+
     @property
     def grade(self) -> Grade:
         """The grade of the set. NVSwitches and NVLinks between all pairs have the same class value here.
 
         A single GPU has no pairs, so its bandwidth is infinite.
         """
-        chosen = self.choice.chosen
-        return LINK_VALUES[chosen.link], round(chosen.bandwidth, 3) if chosen.weakest else inf
+        return self.quality.link, self.quality.weakest
 
     @property
     def ring_bandwidth(self) -> float:
@@ -66,16 +74,18 @@ class Build:
         count: int,
         constraints: Constraints = UNCONSTRAINED,
         policy: Policy = Policy.BEST_FIT,
+        weights: Weights | None = None,
     ) -> Choice:
-        """Returns the best set of ``count`` of the GPUs with the indices ``free``.
+        """Returns the best set of ``count`` of the GPUs with the indices ``free``, by own weights if there are some.
 
         Raises:
             FormatError: fewer GPUs are free.
         """
-        asked = (free, count, constraints, policy)
+        asked = (free, count, constraints, policy, weights)
         if asked not in self._choices:
             busy = frozenset(gpu.index for gpu in self.topology.gpus) - free
-            choice = self._selector.select(Request(count=count, policy=policy, constraints=constraints, busy=busy))
+            request = Request(count=count, policy=policy, constraints=constraints, busy=busy, weights=weights)
+            choice = self._selector.select(request)
             if isinstance(choice, NoChoice):
                 raise FormatError("share of a node", expected=f"at most {len(free)} GPUs", found=count)
             if len(self._choices) >= CHOICES_KEPT:
@@ -132,11 +142,24 @@ class Member:
     """The constraints for the set on this node."""
     network: float | None
     """GB/s per direction between this node and others; None for the bandwidth of its NICs."""
+    weights: Weights | None
+    """The weights of the score of a set; None for the usual ones."""
 
     def share(self, count: int) -> Share:
         """Returns the best set of ``count`` of its free GPUs. At least as many must be free."""
-        choice = self.build.choice(self.free, count, self.constraints)
-        return Share(choice, self.build.network(choice) if self.network is None else self.network)
+        choice = self.build.choice(self.free, count, self.constraints, weights=self.weights)
+        network = self.build.network(choice) if self.network is None else self.network
+        return Share(choice, network, models_of(self.build.topology, choice.gpus))
+
+    @property
+    def models(self) -> frozenset[str]:
+        """The models of its free GPUs, without those that are not known."""
+        return models_of(self.build.topology, self.free)
+
+    def of_model(self, model: str) -> "Member":
+        """Returns this node with no free GPUs but those of one model."""
+        topology = self.build.topology
+        return replace(self, free=frozenset(index for index in self.free if models_of(topology, (index,)) == {model}))
 
     def most_network(self, count: int) -> float:
         """Returns an upper bound for the GB/s between a set of ``count`` GPUs of this node and other nodes."""
@@ -147,19 +170,24 @@ class Member:
         return count <= len(self.free) and not self.share(count).choice.unmet
 
 
-def fleet(nodes: Iterable[NodeFree], constraints: Constraints, network: float | None) -> list[Member]:
+def fleet(
+    nodes: Iterable[NodeFree], constraints: Constraints, network: float | None, weights: Weights | None = None
+) -> list[Member]:
     """Returns the members of a fleet, sorted by name.
 
     Args:
         nodes: The nodes, with different names.
         constraints: The constraints for the set on each node.
         network: GB/s per direction between a node and others; None for the bandwidth of its NICs.
+        weights: The weights of the score of a set; None for the usual ones.
 
     Raises:
         FormatError: two nodes have the same name.
     """
     builds = Builds()
-    members = [_member(node, builds.of(node.topology), constraints, network) for node in nodes]
+    members = [
+        replace(_member(node, builds.of(node.topology), constraints, network), weights=weights) for node in nodes
+    ]
     twice = [name for name, count in Counter(member.name for member in members).items() if count > 1]
     if twice:
         raise FormatError("nodes of a plan", expected="each node once", found=f"{twice[0]} twice")
@@ -176,6 +204,7 @@ def _member(node: NodeFree, build: Build, constraints: Constraints, network: flo
         free=frozenset(gpu.index for gpu in topology.gpus if request.may_use(gpu)),
         constraints=constraints,
         network=network,
+        weights=None,
     )
 
 

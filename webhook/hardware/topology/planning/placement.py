@@ -6,6 +6,7 @@ from functools import partial
 from itertools import accumulate
 
 from webhook.hardware.topology.planning.fleet import Grade, Member
+from webhook.hardware.topology.planning.quality import Quality
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,14 @@ class Seat:
         """Returns the grade of the best set of ``count`` GPUs of this node."""
         return self.member.share(count).grade
 
+    def quality(self, count: int) -> Quality:
+        """Returns the quality of the best set of ``count`` GPUs of this node."""
+        return self.member.share(count).quality
+
+    def models(self, count: int) -> frozenset[str]:
+        """Returns the models of the GPUs of that set."""
+        return self.member.share(count).models
+
     @property
     def spare(self) -> tuple[int, str]:
         """The sort key of the node: the number of its free GPUs, then its name."""
@@ -67,7 +76,7 @@ def pack(seats: Sequence[Seat], limits: Limits) -> Placement:
     """Places a job on the fewest nodes.
 
     The nodes with the most room are filled in turn. The last node is the one with the fewest free GPUs that has room
-    for the rest. Of equal nodes those with the fastest ring are taken.
+    for the rest. Of equal nodes those with the fastest ring are taken, then those with the best sets.
     """
     nodes = next((nodes for nodes, most in enumerate(rooms(seats), start=1) if most >= limits.count), 0)
     if not nodes or nodes > limits.nodes or nodes * limits.least > limits.count:
@@ -75,8 +84,9 @@ def pack(seats: Sequence[Seat], limits: Limits) -> Placement:
     full = _roomiest(seats, nodes - 1, limits.count)
     rest = max(limits.count - sum(seat.room for seat in full), limits.least)
 
-    def cost(seat: Seat) -> tuple[int, float, str]:
-        return len(seat.member.free), -(seat.carries(rest) if full else seat.carries_alone(rest)), seat.member.name
+    def cost(seat: Seat) -> tuple[int, float, _Cost, str]:
+        ring = seat.carries(rest) if full else seat.carries_alone(rest)
+        return len(seat.member.free), -ring, _cost(seat.quality(rest)), seat.member.name
 
     last = min((seat for seat in seats if seat.room >= rest and seat not in full), key=cost)
     return _filled([*full, last], limits)
@@ -85,7 +95,7 @@ def pack(seats: Sequence[Seat], limits: Limits) -> Placement:
 def spread(seats: Sequence[Seat], limits: Limits) -> Placement:
     """Places a job on the most nodes, those with the most room, with shares as even as the room allows.
 
-    Of equal nodes those with the fastest ring are taken.
+    Of equal nodes those with the fastest ring are taken, then those with the best sets.
     """
     nodes = _most_nodes(seats, limits)
     if not nodes or rooms(seats)[nodes - 1] < limits.count:
@@ -93,31 +103,38 @@ def spread(seats: Sequence[Seat], limits: Limits) -> Placement:
     return _evened(_roomiest(seats, nodes, -(-limits.count // nodes)), limits.count)
 
 
-def best_fit(seats: Sequence[Seat], limits: Limits) -> Placement:
+def best_fit(pools: Sequence[Sequence[Seat]], limits: Limits) -> Placement:
     """Places a job on the node with the best set, or on several nodes where that is better.
 
-    Sets on one node are compared by class, then by weakest pair, then by rings, then by the free GPUs of the node, of
-    which fewer are better. Several nodes are taken if one does not suffice, or if the ring over them is faster than the
-    ring on any single node. Then the fastest ring wins, and of equal rings the one over the fewest nodes.
+    Sets on one node are compared by class, then by weakest pair, by rings, by the mean of all pairs; then a set of one
+    model is better, and then a node with fewer free GPUs. Several nodes are taken if one does not suffice, or if the
+    ring over them is faster than the ring on any single node. Then the fastest ring wins, of equal rings the one over
+    the fewest nodes, and of these the one with the best ``worst_quality``, then the one with GPUs of one model.
 
     The tried placements are even shares of every size, each with the fewest nodes that it needs, and those of ``pack``
     and ``spread``. Uneven shares are hardly ever faster, because the network of a node grows with the GPUs that it
     gives.
+
+    Args:
+        pools: The nodes with the GPUs of one model, for each model; in the end the nodes with all GPUs.
+        limits: The limits of the placement.
     """
-    fitting = [seat for seat in seats if seat.room >= limits.count >= limits.least]
-    if fitting:
-        found, carries = _best_alone(fitting, limits.count), max(seat.carries_alone(limits.count) for seat in fitting)
-    else:
-        found = pack(seats, limits)
-        carries = carried(found) if found else 0.0
-    alike = {(seat.member.build, seat.member.network): seat.member for seat in seats}.values()
-    for nodes, way in _ways_over_several(seats, limits) if found else ():
-        # The node with the smallest share gives at most an even share, and its network limits the whole ring.
-        if max(member.most_network(limits.count // nodes) for member in alike) > carries:
-            placement = way()
-            if carried(placement) > carries:
-                found, carries = placement, carried(placement)
-    return found
+    alone = [seat for pool in pools for seat in pool if seat.room >= limits.count >= limits.least]
+    most = max((seat.carries_alone(limits.count) for seat in alone), default=0.0)
+    over_several = _best_over_several(pools, limits, least=most)
+    if over_several and (not alone or carried(over_several) > most):
+        return over_several
+    return _best_alone(alone, limits.count) if alone else []
+
+
+def worst_quality(placement: Placement) -> Quality:
+    """Returns the quality of the worst set of a placement."""
+    return min(seat.quality(count) for seat, count in placement)
+
+
+def has_one_model(placement: Placement) -> bool:
+    """Returns whether all GPUs of a placement are of one model, as far as their models are known."""
+    return len(frozenset[str]().union(*(seat.models(count) for seat, count in placement))) <= 1
 
 
 def as_good(seats: Sequence[Seat], best: Placement) -> list[Seat]:
@@ -132,12 +149,51 @@ def as_good(seats: Sequence[Seat], best: Placement) -> list[Seat]:
     ]
 
 
+_Cost = tuple[float, ...]
+"""A quality as a sort key; the smaller, the better."""
+
+
+def _cost(quality: Quality) -> _Cost:
+    return tuple(-value for value in quality)
+
+
 def _best_alone(fitting: Sequence[Seat], count: int) -> Placement:
-    def cost(seat: Seat) -> tuple[float, float, float, tuple[int, str]]:
-        link, weakest = seat.grade(count)
-        return -link, -weakest, -seat.carries_alone(count), seat.spare
+    def cost(seat: Seat) -> tuple[float, float, float, float, bool, tuple[int, str]]:
+        link, weakest, mean = _cost(seat.quality(count))
+        return link, weakest, -seat.carries_alone(count), mean, len(seat.models(count)) > 1, seat.spare
 
     return [(min(fitting, key=cost), count)]
+
+
+def _best_over_several(pools: Sequence[Sequence[Seat]], limits: Limits, *, least: float) -> Placement:
+    """Returns the best placement over several nodes; empty if no ring over them can carry more than ``least``.
+
+    If ``least`` is 0, any placement will do.
+    """
+    found: Placement = []
+    for pool in pools:
+        packed = [] if least else pack(pool, limits)
+        if len(packed) > 1:
+            found = _better(found, packed)
+        alike = {(seat.member.build, seat.member.network): seat.member for seat in pool}.values()
+        for nodes, way in _ways_over_several(pool, limits):
+            # The node with the smallest share gives at most an even share, and its network limits the whole ring.
+            bound = max(member.most_network(limits.count // nodes) for member in alike)
+            best = max(least, carried(found) if found else 0.0)
+            if bound > best or (found and bound == best and nodes <= len(found)):
+                found = _better(found, way())
+    return found
+
+
+def _better(one: Placement, other: Placement) -> Placement:
+    """Returns the better of two placements; the first if they are equally good or the other is empty."""
+    return other if other and (not one or _rank(other) > _rank(one)) else one
+
+
+def _rank(placement: Placement) -> tuple[float, int, Quality, bool, int]:
+    """Returns the sort key of a placement over several nodes; the greater, the better."""
+    spare = sum(len(seat.member.free) for seat, _ in placement)
+    return carried(placement), -len(placement), worst_quality(placement), has_one_model(placement), -spare
 
 
 def _ways_over_several(seats: Sequence[Seat], limits: Limits) -> Iterator[tuple[int, Callable[[], Placement]]]:
@@ -158,6 +214,7 @@ def _most_nodes(seats: Sequence[Seat], limits: Limits) -> int:
 def _best_over(seats: Sequence[Seat], nodes: int, count: int) -> Placement:
     """Returns the placement with even shares whose ring over ``nodes`` nodes, two or more, is fastest.
 
+    Of the nodes that carry it those with the best sets are taken, then those with the fewest free GPUs.
     The nodes must have enough room. If even shares do not fit, the shares are as even as the room allows.
     """
     share, larger = divmod(count, nodes)
@@ -167,14 +224,16 @@ def _best_over(seats: Sequence[Seat], nodes: int, count: int) -> Placement:
         for_more = {seat for seat, carries in more.items() if carries >= bandwidth}
         for_less = {seat for seat, carries in less.items() if carries >= bandwidth}
         if len(for_more) >= larger and len(for_less) >= nodes - larger and len(for_more | for_less) >= nodes:
-            with_more = sorted(for_more, key=lambda seat: (seat in for_less, *seat.spare))[:larger]
-            with_less = sorted(for_less.difference(with_more), key=lambda seat: seat.spare)[: nodes - larger]
+            by_more = {seat: (seat in for_less, _cost(seat.quality(share + 1)), seat.spare) for seat in for_more}
+            with_more = sorted(for_more, key=by_more.__getitem__)[:larger]
+            by_less = {seat: (_cost(seat.quality(share)), seat.spare) for seat in for_less.difference(with_more)}
+            with_less = sorted(by_less, key=by_less.__getitem__)[: nodes - larger]
             return [*((seat, share + 1) for seat in with_more), *((seat, share) for seat in with_less)]
     return _evened(_roomiest(seats, nodes, share + 1), count)
 
 
 def _roomiest(seats: Sequence[Seat], nodes: int, share: int) -> list[Seat]:
-    """Returns the ``nodes`` nodes with the most room; of equal ones those with the fastest ring.
+    """Returns the ``nodes`` nodes with the most room; of equal ones those with the fastest ring and the best sets.
 
     The rings are compared with ``share`` GPUs, or with as many as the nodes have room for.
     """
@@ -185,7 +244,8 @@ def _roomiest(seats: Sequence[Seat], nodes: int, share: int) -> list[Seat]:
     sure = [seat for seat in ordered if seat.room > least]
     equal = [seat for seat in ordered if seat.room == least]
     if len(sure) + len(equal) > nodes:
-        equal.sort(key=lambda seat: -seat.carries(min(share, least)))
+        count = min(share, least)
+        equal.sort(key=lambda seat: (-seat.carries(count), _cost(seat.quality(count))))
     return [*sure, *equal][:nodes]
 
 

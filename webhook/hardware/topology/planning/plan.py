@@ -18,7 +18,14 @@ from webhook.hardware.topology.planning.placement import (
 )
 from webhook.hardware.topology.ring import all_reduce_bandwidth
 from webhook.hardware.topology.selection.choice import Choice
-from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, check_count, check_number
+from webhook.hardware.topology.selection.request import (
+    UNCONSTRAINED,
+    Constraints,
+    NodeFree,
+    Weights,
+    check_count,
+    check_number,
+)
 from webhook.words.choices import NodePolicy
 from webhook.words.listing import counted
 
@@ -39,6 +46,8 @@ class PlanRequest:
     min_gpus_per_node: int = 1
     network_bandwidth: float | None = None
     """GB/s per direction between a node and others; None for the bandwidth of the NICs near the chosen GPUs."""
+    weights: Weights | None = None
+    """The weights of the score by which the set on each node is chosen; None for the usual ones."""
 
     def __post_init__(self) -> None:
         check_count("count", self.count)
@@ -53,6 +62,8 @@ class NodeShare:
     """The GPUs of one node in a plan."""
 
     node: str
+    models: tuple[str, ...]
+    """The models of the GPUs, as far as they are known, sorted."""
     choice: Choice
     path: NodePath
     """The way of the job's ring through the node."""
@@ -73,6 +84,11 @@ class Plan:
     def count(self) -> int:
         """The number of GPUs on all nodes."""
         return sum(len(share.choice.gpus) for share in self.shares)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models of all GPUs, as far as they are known, sorted."""
+        return tuple(sorted({model for share in self.shares for model in share.models}))
 
     @property
     def all_reduce(self) -> float:
@@ -102,7 +118,8 @@ def plan(nodes: Iterable[NodeFree], request: PlanRequest) -> Plan | NoPlan:
     """Chooses nodes and GPUs.
 
     Nodes whose GPUs meet the constraints are tried first, each with at most as many GPUs as meet them. If these nodes
-    do not suffice, constraints are given up where necessary; the choice on each node says so.
+    do not suffice, constraints are given up where necessary; the choice on each node says so. The GPUs of each model
+    are tried alone and all together, so that of equally good placements one with a single model is found.
 
     Args:
         nodes: The nodes, with different names.
@@ -111,11 +128,12 @@ def plan(nodes: Iterable[NodeFree], request: PlanRequest) -> Plan | NoPlan:
     Raises:
         FormatError: two nodes have the same name.
     """
-    members = fleet(nodes, request.constraints, request.network_bandwidth)
+    members = fleet(nodes, request.constraints, request.network_bandwidth, request.weights)
     limits = Limits(request.count, request.min_gpus_per_node, request.max_nodes or max(len(members), 1))
-    strict = _seats(members, limits, strict=True) if request.constraints.asked else []
+    pools = _pools(members)
+    strict = _seated(pools, limits, strict=True) if request.constraints.asked else []
     placement = _place(strict, limits, request.policy)
-    placement = placement or _place(_seats(members, limits, strict=False), limits, request.policy)
+    placement = placement or _place(_seated(pools, limits, strict=False), limits, request.policy)
     if not placement:
         return NoPlan(_reason(members, limits))
     shares = sorted(placement, key=lambda given: (given[0].member.fabric, given[0].member.name))
@@ -125,9 +143,24 @@ def plan(nodes: Iterable[NodeFree], request: PlanRequest) -> Plan | NoPlan:
     )
 
 
-def _place(seats: Sequence[Seat], limits: Limits, policy: NodePolicy) -> Placement:
-    best = best_fit(seats, limits)
-    return _RANK[policy](as_good(seats, best), limits) if best and policy in _RANK else best
+def _pools(members: Sequence[Member]) -> list[Sequence[Member]]:
+    """Returns the nodes with the free GPUs of one model, for each model; in the end the nodes with all free GPUs."""
+    models = sorted({model for member in members for model in member.models})
+    by_model = [[member.of_model(model) for member in members] for model in models] if len(models) > 1 else []
+    return [*by_model, members]
+
+
+def _seated(pools: Sequence[Sequence[Member]], limits: Limits, *, strict: bool) -> list[list[Seat]]:
+    return [_seats(members, limits, strict=strict) for members in pools]
+
+
+def _place(pools: Sequence[Sequence[Seat]], limits: Limits, policy: NodePolicy) -> Placement:
+    """Returns the placement by the policy. ``pack`` and ``spread`` keep to the model of ``best-fit``, if it has one."""
+    best = best_fit(pools, limits)
+    if not best or policy not in _RANK:
+        return best
+    seats = next(pool for pool in pools if {seat for seat, _ in best} <= set(pool))
+    return _RANK[policy](as_good(seats, best), limits)
 
 
 def _seats(members: Sequence[Member], limits: Limits, *, strict: bool) -> list[Seat]:
@@ -145,6 +178,7 @@ def _share(member: Member, count: int) -> NodeShare:
     share = member.share(count)
     return NodeShare(
         node=member.name,
+        models=tuple(sorted(share.models)),
         choice=share.choice,
         path=node_path(share.choice.chosen, member.build.connections),
         network=share.network,

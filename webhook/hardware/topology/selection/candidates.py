@@ -68,6 +68,9 @@ class Candidates:
                 return any(not mask & ~node for node in self.domains.numa.values())
             case Constraint.REQUIRE_NVLINK:
                 return not any(mask & ~self.table.nvlinked[gpu] & ~(1 << gpu) for gpu in positions(mask))
+            case Constraint.MIN_LEVEL:
+                near = self._near(self._request.constraints)
+                return not any(mask & ~near[gpu] & ~(1 << gpu) for gpu in positions(mask))
             case Constraint.MIN_BANDWIDTH:
                 return self.table.weakest(mask) >= self._request.constraints.min_bandwidth
 
@@ -94,11 +97,15 @@ class Candidates:
 
     def _partners(self, constraints: Constraints) -> list[int]:
         """Returns for each GPU the GPUs with which it can be in a set, by the constraints on that pair alone."""
-        partners = self.table.nvlinked if constraints.require_nvlink else [self.free] * len(self.table.gpus)
+        partners = self.table.nvlinked if constraints.require_nvlink else self._near(constraints)
         if not constraints.min_bandwidth:
             return partners
         enough = [mask_of(most >= constraints.min_bandwidth for most in row) for row in self._helped]
         return [linked & fast for linked, fast in zip(partners, enough, strict=True)]
+
+    def _near(self, constraints: Constraints) -> list[int]:
+        """Returns for each GPU those that are no farther than the level allows."""
+        return self.table.near(constraints.min_level) if constraints.min_level else [self.free] * len(self.table.gpus)
 
     def _pools(self, constraints: Constraints) -> list[int]:
         """Returns the parts of the free GPUs that can hold a set, without GPUs that have too few partners there."""

@@ -10,7 +10,7 @@ from webhook.hardware.topology.selection.candidates import Candidates
 from webhook.hardware.topology.selection.domains import Domains
 from webhook.hardware.topology.selection.evidence import Unmet, shortage, unmet
 from webhook.hardware.topology.selection.pair_table import PairTable, mask_of
-from webhook.hardware.topology.selection.request import Constraints, Request
+from webhook.hardware.topology.selection.request import Constraints, Request, Weights
 from webhook.hardware.topology.selection.score import ScoreTerms
 from webhook.hardware.topology.sets import GpuSet, assess
 
@@ -23,6 +23,8 @@ class Choice:
     score: float
     """The weighted terms together, from 0 to 1."""
     terms: ScoreTerms
+    weights: Weights
+    """The weights of the terms."""
     unmet: tuple[Unmet, ...]
     """Constraints that the set does not meet. The caller decides whether it takes the set all the same."""
     loss: float
@@ -91,6 +93,7 @@ class Selector:
             chosen=chosen,
             score=candidates.scale.score(whole),
             terms=candidates.scale.terms(whole),
+            weights=request.scored_by,
             unmet=tuple(unmet(candidates, asked, kept, chosen)),
             loss=self._loss(chosen),
             exact=candidates.exact,

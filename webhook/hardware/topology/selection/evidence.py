@@ -57,7 +57,7 @@ def unmet(candidates: Candidates, asked: Constraints, kept: Constraints, chosen:
         # A constraint that could be met alone was given up because of the others.
         others = kept.asked if candidates.exist(asked.only(constraint)) else ()
         phrases = " and ".join(_phrase(violated, asked) for violated in (constraint, *others))
-        detail = _detail(candidates, constraint, mask, chosen)
+        detail = _detail(candidates, constraint, asked, chosen)
         found = "no" if candidates.exact else "found no"
         yield Unmet(constraint, f"{found} {len(chosen.gpus)} free GPUs {phrases}: {detail}")
 
@@ -68,16 +68,21 @@ def _phrase(constraint: Constraint, asked: Constraints) -> str:
             return "on one NUMA node"
         case Constraint.REQUIRE_NVLINK:
             return "with NVLink between every pair"
+        case Constraint.MIN_LEVEL:
+            return f"with {asked.min_level} or nearer between every pair"
         case Constraint.MIN_BANDWIDTH:
             return f"with {asked.min_bandwidth:g} GB/s between every pair"
 
 
-def _detail(candidates: Candidates, constraint: Constraint, mask: int, chosen: GpuSet) -> str:
+def _detail(candidates: Candidates, constraint: Constraint, asked: Constraints, chosen: GpuSet) -> str:
+    mask = candidates.table.mask(chosen.gpus)
     match constraint:
         case Constraint.SAME_NUMA:
             return _free_by_numa(candidates)
         case Constraint.REQUIRE_NVLINK:
             return _without_nvlink(candidates, mask)
+        case Constraint.MIN_LEVEL:
+            return _too_far(candidates, mask, asked)
         case Constraint.MIN_BANDWIDTH:
             pair = " and ".join(f"GPU{index}" for index in chosen.weakest.gpus) if chosen.weakest else ""
             return f"of those chosen, {pair} have {chosen.bandwidth:g}"
@@ -99,3 +104,11 @@ def _without_nvlink(candidates: Candidates, mask: int) -> str:
     pairs = combinations(positions(mask), 2)
     one, other = next((one, other) for one, other in pairs if not table.nvlinked[one] >> other & 1)
     return f"of those chosen, {table.gpus[one].label} and {table.gpus[other].label} have none"
+
+
+def _too_far(candidates: Candidates, mask: int, asked: Constraints) -> str:
+    table = candidates.table
+    near = table.near(asked.min_level) if asked.min_level else []
+    pairs = combinations(positions(mask), 2)
+    one, other = next((one, other) for one, other in pairs if not near[one] >> other & 1)
+    return f"of those chosen, {table.gpus[one].label} and {table.gpus[other].label} have {table.type_of(one, other)}"

@@ -10,10 +10,14 @@ from itertools import combinations
 from webhook.hardware.topology.connections import Connections, PathType
 from webhook.hardware.topology.model import MigMode, NodeTopology
 from webhook.hardware.topology.pcie import PciePath
+from webhook.words.choices import Level
 
 NVL = 1
 """The bit of pairs with direct NVLinks; each farther class has the next bit."""
 CLASS_BITS = {PathType.NVL: NVL, PathType.C2C: 2, PathType.PIX: 4, PathType.PXB: 8, PathType.PHB: 16, PathType.SYS: 32}
+
+_TYPES = {Level.NVLINK: PathType.NVL, Level.PIX: PathType.PIX, Level.PXB: PathType.PXB, Level.PHB: PathType.PHB}
+"""The farthest type of connection of each level."""
 
 _Levels = tuple[tuple[float, int], ...]
 """Values, each with the positions that have it, in the order in which they are searched."""
@@ -61,6 +65,16 @@ class PairTable:
         self._bridges = dict(self._find_bridges())
         self.has_bridges = bool(self._bridges)
         """Whether a pair without direct NVLinks can use NVLinks through a third GPU."""
+
+    def near(self, level: Level) -> list[int]:
+        """Returns for each GPU the GPUs to which its connection is no farther than a level."""
+        farthest = CLASS_BITS[_TYPES[level]]
+        return [mask_of(0 < bit <= farthest for _, _, bit in row) for row in self._directions]
+
+    def type_of(self, one: int, other: int) -> PathType:
+        """Returns the type of the connection between two GPUs."""
+        bit = self._directions[one][other][2]
+        return next(path for path, its in CLASS_BITS.items() if its == bit)
 
     def mask(self, indices: Iterable[int]) -> int:
         """Returns the set of the GPUs with these indices, without those that are not usable."""

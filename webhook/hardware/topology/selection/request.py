@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology
+from webhook.words.choices import Level
 from webhook.words.errors import FormatError
 
 
@@ -40,6 +41,8 @@ class Constraint(StrEnum):
 
     REQUIRE_NVLINK = "require-nvlink"
     """Every pair has direct NVLinks."""
+    MIN_LEVEL = "min-level"
+    """Every pair has direct NVLinks or a connection that is no farther than a level."""
     MIN_BANDWIDTH = "min-bandwidth"
     """The weakest pair has at least a number of GB/s per direction."""
     SAME_NUMA = "same-numa"
@@ -55,6 +58,8 @@ class Constraints:
     """
 
     require_nvlink: bool = False
+    min_level: Level | None = None
+    """The farthest connection of every pair; None for no constraint."""
     min_bandwidth: float = 0.0
     """GB/s per direction of the weakest pair; 0 for no constraint."""
     same_numa: bool = False
@@ -65,13 +70,14 @@ class Constraints:
     @property
     def asked(self) -> tuple[Constraint, ...]:
         """The constraints that are set, in the order of ``Constraint``."""
-        asks = (self.require_nvlink, self.min_bandwidth > 0, self.same_numa)
+        asks = (self.require_nvlink, self.min_level is not None, self.min_bandwidth > 0, self.same_numa)
         return tuple(constraint for constraint, wanted in zip(Constraint, asks, strict=True) if wanted)
 
     def only(self, *kept: Constraint) -> "Constraints":
         """Returns these constraints without those that are not in ``kept``."""
         return Constraints(
             require_nvlink=self.require_nvlink and Constraint.REQUIRE_NVLINK in kept,
+            min_level=self.min_level if Constraint.MIN_LEVEL in kept else None,
             min_bandwidth=self.min_bandwidth if Constraint.MIN_BANDWIDTH in kept else 0.0,
             same_numa=self.same_numa and Constraint.SAME_NUMA in kept,
         )

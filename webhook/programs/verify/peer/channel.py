@@ -27,11 +27,14 @@ class Channel:
     """One connection to the other side.
 
     Args:
-        connection: A TCP or UNIX socket, with the timeout of each read and write set.
+        connection: A TCP or UNIX socket.
+        seconds: The time limit of the whole conversation, which begins now. A limit of each read would not end: the
+            other side can send one byte at a time.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, seconds: float) -> None:
         self._socket = connection
+        self._seconds, self._until = seconds, monotonic() + seconds
         self._read = b""
         self._file: int | None = None
         self.carries_files = connection.family == socket.AF_UNIX
@@ -40,8 +43,9 @@ class Channel:
         """Sends a word.
 
         Raises:
-            PeerLost: the word cannot be sent.
+            PeerLost: the word cannot be sent, or the time of the conversation is over.
         """
+        self._limit()
         line = msgspec.json.encode(word) + b"\n"
         try:
             if file is None:
@@ -49,6 +53,8 @@ class Channel:
             else:
                 sent = socket.send_fds(self._socket, [line], [file])
                 self._socket.sendall(line[sent:])
+        except TimeoutError:
+            raise PeerLost(self._too_long) from None
         except OSError as error:
             raise PeerLost(f"{_PEER} cannot be told anything: {error}") from None
 
@@ -56,7 +62,7 @@ class Channel:
         """Receives the next word.
 
         Raises:
-            PeerLost: no word came.
+            PeerLost: no word came, or not within the time of the conversation.
             FormatError: the word is not of the protocol, or too long.
         """
         while b"\n" not in self._read:
@@ -79,7 +85,19 @@ class Channel:
         self._keep(None)
         self._socket.close()
 
+    def _limit(self) -> None:
+        """Limits the next read or write to what is left of the conversation."""
+        left = self._until - monotonic()
+        if left <= 0:
+            raise PeerLost(self._too_long)
+        self._socket.settimeout(left)
+
+    @property
+    def _too_long(self) -> str:
+        return f"{_PEER} has not finished within {self._seconds:g} s"
+
     def _more(self) -> bytes:
+        self._limit()
         try:
             if self.carries_files:
                 read, files, _, _ = socket.recv_fds(self._socket, MAX_LINE, 1)
@@ -87,6 +105,8 @@ class Channel:
                     self._keep(files[0])
             else:
                 read = self._socket.recv(MAX_LINE)
+        except TimeoutError:
+            raise PeerLost(self._too_long) from None
         except OSError as error:
             raise PeerLost(f"{_PEER} says nothing: {error}") from None
         if not read:
@@ -106,7 +126,7 @@ def listening(address: str, seconds: float) -> Iterator[Channel]:
 
     Args:
         address: ``HOST:PORT``, or the path of a UNIX socket in a directory that both pods have.
-        seconds: The time limit of the connection, and of each word.
+        seconds: The time limit until the other pod connects, and then again of the whole conversation.
 
     Raises:
         PeerLost: no connection came, or the address cannot be used.
@@ -117,8 +137,7 @@ def listening(address: str, seconds: float) -> Iterator[Channel]:
             connection, _ = listener.accept()
     except (OSError, OverflowError, ValueError) as error:
         raise PeerLost(f"{address}: {_PEER} does not come: {error}") from None
-    connection.settimeout(seconds)
-    channel = Channel(connection)
+    channel = Channel(connection, seconds)
     try:
         yield channel
     finally:
@@ -132,7 +151,7 @@ def connected(address: str, seconds: float) -> Iterator[Channel]:
         connection = _awaited(address, seconds)
     except (OSError, OverflowError, ValueError) as error:
         raise PeerLost(f"{address}: {_PEER} is not there: {error}") from None
-    channel = Channel(connection)
+    channel = Channel(connection, seconds)
     try:
         yield channel
     finally:

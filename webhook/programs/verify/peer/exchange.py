@@ -9,14 +9,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from webhook.hardware.measurement.messages import (
-    CudaDevices,
     Failed,
     HandleKind,
-    LookAtCuda,
-    LookAtMachine,
-    Machine,
     Method,
-    NoLibrary,
     Offer,
     Offered,
     PidTold,
@@ -24,7 +19,6 @@ from webhook.hardware.measurement.messages import (
     Taken,
     TellPid,
 )
-from webhook.hardware.measurement.plan import is_free
 from webhook.programs.verify.errors import explained
 from webhook.programs.verify.peer.channel import Channel, PeerLost
 from webhook.programs.verify.peer.words import (
@@ -54,7 +48,9 @@ class Side:
     """The pod of one side."""
 
     cards: Sequence[str]
-    """The UUIDs of the cards that the pod may use."""
+    """The UUIDs of the cards that the pod offers or uses."""
+    visible: Sequence[str]
+    """The UUIDs of all cards that the pod sees."""
     seconds: float
     """The time limit of each step."""
     method: Method
@@ -88,7 +84,8 @@ def offer_all(side: Side, channel: Channel) -> Met:
         FormatError: the other side does not keep to the protocol.
     """
     hello = _greet(side, channel)
-    card = next((card for card in side.cards if card in hello.cards), side.cards[0])
+    seen = hello.sees or hello.cards
+    card = next((card for card in side.cards if card in seen), side.cards[0])
     outcomes = []
     for pids_equal, kind in product((False, True), HandleKind):
         pid = None
@@ -97,7 +94,7 @@ def offer_all(side: Side, channel: Channel) -> Met:
             channel.tell(PreparePid(pid=pid))
         outcomes.append(_offer(side, channel, card, kind, pid))
     channel.tell(Done())
-    return Met(card=card, visible=card in hello.cards, outcomes=tuple(outcomes))
+    return Met(card=card, visible=card in seen, outcomes=tuple(outcomes))
 
 
 def take_all(side: Side, channel: Channel) -> Met:
@@ -120,7 +117,7 @@ def take_all(side: Side, channel: Channel) -> Met:
             wanted = None
         else:
             raise FormatError("the other pod", expected="a trial", found=type(word).__name__)
-    return Met(card=card, visible=card in side.cards, outcomes=tuple(outcomes))
+    return Met(card=card, visible=card in side.visible, outcomes=tuple(outcomes))
 
 
 def check_handle(trial: Trial) -> None:
@@ -144,7 +141,7 @@ def _words(channel: Channel) -> Iterator[WORD]:
 
 
 def _greet(side: Side, channel: Channel) -> Hello:
-    channel.tell(Hello(protocol=PROTOCOL, pid=side.pid(), cards=list(side.cards)))
+    channel.tell(Hello(protocol=PROTOCOL, pid=side.pid(), cards=list(side.cards), sees=list(side.visible)))
     hello = channel.hear()
     if not isinstance(hello, Hello) or hello.protocol != PROTOCOL:
         raise FormatError("the other pod", expected=f"Hello of protocol {PROTOCOL}", found=type(hello).__name__)
@@ -211,10 +208,10 @@ def _use(side: Side, process: Supervisor, trial: Trial, file: int | None, own: i
     request = Take(card=card, kind=trial.kind, handle=trial.handle, size=SIZE, method=side.method)
     found, _ = process.ask_beside(request, side.seconds, file)
     if isinstance(found, Taken):
-        return Result(pid=own, gbps=found.gbps, intact=found.intact)
+        return Result(pid=own, gbps=found.gbps, intact=found.intact, card=card)
     if isinstance(found, Failed):
         reason = explained(found.function, found.code)
-        return Result(pid=own, reason=reason, function=found.function, code=found.code)
+        return Result(pid=own, reason=reason, function=found.function, code=found.code, card=card)
     return Result(pid=own, reason="no answer of the kind that was expected")
 
 
@@ -245,6 +242,7 @@ def _outcome(trial: Trial, result: Result) -> Outcome:
         function=result.function or None,
         code=result.code or None,
         gbps=result.gbps,
+        taker_card=result.card,
     )
 
 
@@ -260,41 +258,3 @@ def _not_tried(word: NoTrial) -> Outcome:
         code=word.code or None,
         gbps=[],
     )
-
-
-def visible_cards(seconds: float) -> list[str]:
-    """Returns the UUIDs of the cards that CUDA sees here.
-
-    Raises:
-        PeerLost: CUDA sees no card.
-    """
-    try:
-        with Supervisor() as process:
-            found = process.ask(LookAtCuda(), seconds)
-    except StepLost as lost:
-        raise PeerLost(f"CUDA gives no answer: {lost}") from None
-    if isinstance(found, CudaDevices) and found.uuids:
-        return found.uuids
-    why = explained(found.function, found.code) if isinstance(found, Failed) else ""
-    why = found.sentence if isinstance(found, NoLibrary) else why
-    raise PeerLost(f"there is no card here that CUDA sees{f': {why}' if why else ''}")
-
-
-def free_cards(cards: Sequence[str], look: LookAtMachine, seconds: float) -> list[str]:
-    """Returns those of ``cards`` that no process uses, as far as NVML reports processes.
-
-    Raises:
-        PeerLost: no card is free, or NVML gives no answer.
-    """
-    try:
-        with Supervisor() as process:
-            found = process.ask(look, seconds)
-    except StepLost as lost:
-        raise PeerLost(f"NVML gives no answer: {lost}. --force uses GPUs without asking it") from None
-    if not isinstance(found, Machine):
-        raise PeerLost("NVML does not tell who uses the GPUs. --force uses them without asking it")
-    usage = {each.uuid: each for each in found.usage}
-    free = [card for card in cards if is_free(usage.get(card))]
-    if not free:
-        raise PeerLost("other processes use the GPUs that CUDA sees here. --force uses them all the same")
-    return free

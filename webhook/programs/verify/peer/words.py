@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from webhook.hardware.measurement.messages import HandleKind
-from webhook.hardware.measurement.report import MAX_CARDS, MAX_TEXT, Samples, Text
+from webhook.hardware.measurement.report import MAX_CARDS, MAX_TEXT, Amount, Samples, Text, Verdict, Warn
 from webhook.words import names
 
 PROTOCOL = 1
@@ -40,6 +40,8 @@ class Hello(Message, frozen=True, kw_only=True):
     """The PID of a process that could use the cards, in its own namespace."""
     cards: Annotated[list[_Card], Meta(max_length=MAX_CARDS)]
     """The UUIDs of the cards that the side may use."""
+    sees: Annotated[list[_Card], Meta(max_length=MAX_CARDS)] = []
+    """The UUIDs of all cards that it sees; empty from an older version, which sees at least its ``cards``."""
 
 
 class Trial(Message, frozen=True, kw_only=True):
@@ -75,6 +77,8 @@ class Result(Message, frozen=True, kw_only=True):
     code: _Code = 0
     gbps: Samples = []
     intact: bool = False
+    card: _Card | None = None
+    """The UUID of the card that used the memory; None from an older version."""
 
 
 class Done(Message, frozen=True, kw_only=True):
@@ -104,9 +108,20 @@ class Outcome(
     msgspec.Struct,
     frozen=True,
     kw_only=True,
-    rename={"pids_equal": "pidsEqual", "offerer_pid": "offererPid", "taker_pid": "takerPid", "gbps": "samplesGBps"},
+    rename={
+        "pids_equal": "pidsEqual",
+        "offerer_pid": "offererPid",
+        "taker_pid": "takerPid",
+        "taker_card": "takerCard",
+        "gbps": "samplesGBps",
+        "measured_gbps": "measuredGBps",
+        "expected_gbps": "expectedGBps",
+    },
 ):
-    """The outcome for one kind of handle, with equal or different PIDs."""
+    """The outcome for one kind of handle, with equal or different PIDs.
+
+    What is below the samples follows from them and from the machine as the side that writes the report sees it.
+    """
 
     kind: HandleKind
     pids_equal: bool
@@ -117,6 +132,29 @@ class Outcome(
     function: Text | None
     code: int | None
     gbps: Samples
+    taker_card: Text | None = None
+    """The UUID of the card that used the memory."""
+    measured_gbps: Amount | None = None
+    """GB/s from the offered card to the other one: the median of the samples."""
+    link: Text | None = None
+    """The link between both cards, in the words of nvidia-smi topo -m."""
+    expected_gbps: Amount | None = None
+    ratio: float | None = None
+    speed: Verdict | None = None
+    """The verdict on the rate; None if nothing was measured."""
+    warnings: list[Warn] = []
+
+
+class Conclusion(StrEnum):
+    """The verdict on all trials together."""
+
+    AS_EXPECTED = "as-expected"
+    SLOWER = "slower"
+    UNKNOWN = "unknown"
+    """Something works, and no rate is known to expect, or nothing proves which way the bytes took."""
+    WRONG_DATA = "wrong-data"
+    NO_WAY = "no-way"
+    """No kind of handle works."""
 
 
 class PeerReport(
@@ -133,6 +171,7 @@ class PeerReport(
     same_cards: bool
     """Whether the pod that takes sees the offered card."""
     outcomes: list[Outcome]
+    verdict: Conclusion = Conclusion.UNKNOWN
 
 
 def format_peer_report(report: PeerReport) -> str:

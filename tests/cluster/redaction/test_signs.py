@@ -1,0 +1,51 @@
+"""A saved pod shows the same signs of peers as the live one, and nothing of its command."""
+
+import json
+
+import msgspec
+import pytest
+
+from tests.decisions.request.test_exchange import ALL, SGLANG
+from tests.pods import Manifest, container, pod
+from webhook.cluster.redaction.pod import kept_pod
+from webhook.decisions.request.exchange import Sign, signs
+from webhook.objects.manifest.pods import to_json
+from webhook.objects.pod import Pod, PodSpec
+
+
+def told(manifest: Manifest) -> tuple[Sign, ...]:
+    spec = msgspec.json.decode(to_json(manifest), type=Pod).spec or PodSpec()
+    return signs(spec, spec.containers or ())
+
+
+def test_the_signs_stay_and_stay_when_they_are_kept_again(subtests: pytest.Subtests) -> None:
+    for args, env, expected in ALL:
+        with subtests.test(f"{args} {env}"):
+            variables = [{"name": name, "value": value} for name, value in env.items()]
+            words = {"args": list(args)} if args else {}
+            live = pod({**container(env=variables), **words})
+            saved = kept_pod(live)
+            assert [str(sign) for sign in told(saved)] == expected
+            assert told(kept_pod(saved)) == told(live)
+
+
+def test_the_sign_of_the_hosts_namespaces_stays() -> None:
+    live = pod(container(), hostIPC=True, hostPID=True)
+    assert told(kept_pod(live)) == told(live) != ()
+
+
+def test_only_the_signs_of_a_command_are_kept() -> None:
+    saved = kept_pod(pod(container(command=["bash", "-c", f"{SGLANG} --api-key s3cret"])))
+    assert saved["spec"]["containers"][0]["command"] == [
+        "redacted",
+        "--disaggregation-mode=prefill",
+        "--disaggregation-transfer-backend=nixl",
+    ]
+    assert "s3cret" not in json.dumps(saved)
+
+
+def test_a_variable_that_cannot_be_read_hides_no_list_of_gpus() -> None:
+    saved = kept_pod(
+        pod(container(command=["sh", "-c", "CUDA_VISIBLE_DEVICES=1 UCX_TLS=all train"], env=[{"name": 7}]))
+    )
+    assert saved["spec"]["containers"][0]["command"] == ["redacted", "CUDA_VISIBLE_DEVICES=0"]

@@ -1,0 +1,86 @@
+"""A pod that exchanges GPU memory with peers, to which its profile gives no way, is not told that all is well."""
+
+from typing import Any
+
+import pytest
+
+from tests.insight.explain.situations import H20, failing, finding, injected, on, said, told
+from tests.insight.explain.test_nvlink import verified
+from tests.judge import TEAM_A
+from tests.pods import Manifest, container, pod
+from webhook.insight.explain.findings import Reach, Verdict
+
+SGLANG = "exec sglang serve --disaggregation-mode decode --disaggregation-transfer-backend nixl --tp-size 2"
+
+
+def side(name: str = "decode", gpus: int = 2) -> Manifest:
+    return container(name, gpus, command=["bash", "-c", SGLANG])
+
+
+def running(*sides: Manifest, gpus: int = 2, annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
+    """An injected pod with the first cards of a node of eight."""
+    manifest = injected(pod(*(sides or (side(gpus=gpus),)), annotations=annotations, **spec))
+    return on(manifest, "h20-node-1", list(H20[:gpus]))
+
+
+def test_the_condition_fails_with_the_whole_way() -> None:
+    report = told(running(), TEAM_A)
+    found = finding(report, "peers")
+    assert (found.verdict, found.code, found.stops) == (Verdict.FAILS, "GT570", False)
+    assert found.evidence == (
+        "decode seems to exchange GPU memory (SGLang nixl); peers have no way to it in profile exclusive"
+    )
+    assert found.remedy == (
+        "Set gpu.topology/profile: node-peers and one gpu.topology/group on all peers, and create the pod again. If it "
+        "exchanges none with other containers or pods, set gpu.topology/peers: none. What an administrator does first: "
+        "kubectl label namespace team-a gpu.topology/allow-node-gpus=true gpu.topology/allow-host-ipc=true "
+        "gpu.topology/allow-host-pid=true"
+    )
+
+
+def test_labels_that_are_there_are_not_in_the_remedy() -> None:
+    assert finding(told(running()), "peers").remedy.endswith("What an administrator does first: nothing")
+
+
+def test_the_conclusion_does_not_say_that_nothing_stops_nvlink() -> None:
+    report = told(running())
+    assert report.reach is Reach.SOME
+    assert report.conclusion == "NVLink does not reach the peers with which this pod seems to exchange memory: peers."
+    not_meant = told(running(annotations={"gpu.topology/peers": "none"}))
+    assert not_meant.conclusion.startswith("Nothing here stops NCCL from using NVLink")
+
+
+def test_the_word_is_unknown_and_the_sign_decides_also_after_a_verified_start() -> None:
+    judged = told(verified(running())).judgement
+    assert (judged.nvlink, judged.code) == ("unknown", "GT570")
+    assert told(verified(running(annotations={"gpu.topology/peers": "none"}))).judgement.code != "GT570"
+
+
+def test_two_containers_are_told_pod_peers() -> None:
+    both = injected(pod(side("prefill"), side()))
+    report = told(on(both, "h20-node-1", list(H20[:2]), list(H20[2:4])))
+    assert finding(report, "peers").remedy.startswith("Set gpu.topology/profile: pod-peers, and create")
+
+
+def test_a_pod_with_one_card_that_was_left_alone_is_told_too() -> None:
+    report = told(on(pod(side(gpus=1)), "h20-node-1", [H20[0]]))
+    verdict, evidence = said(report, "peers")
+    assert (verdict, evidence) == (
+        "fails",
+        "decode seems to exchange GPU memory (SGLang nixl); peers have no way to it without a profile for peers",
+    )
+    assert report.judgement.code == "GT570"
+    without = told(on(pod(container("decode", 1)), "h20-node-1", [H20[0]]))
+    assert without.reach is Reach.NOTHING_TO_JOIN
+
+
+def test_a_pod_with_all_cards_of_its_node_has_no_peers_there() -> None:
+    assert said(told(running(gpus=8)), "peers")[0] == "not-needed"
+    assert said(told(running(gpus=6)), "peers")[0] == "fails"
+
+
+@pytest.mark.parametrize("profile", ["pod-peers", "node-peers"])
+def test_in_a_profile_of_peers_their_own_conditions_are_judged(profile: str) -> None:
+    report = told(running(annotations={"gpu.topology/profile": profile}))
+    assert "peers" not in failing(report)
+    assert "GT570" not in [each.code for each in report.findings]

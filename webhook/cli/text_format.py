@@ -1,0 +1,32 @@
+"""The option for the form of output of commands that had ``table`` as their word for ``text``."""
+
+import enum
+from typing import Any
+
+import typer
+
+_TEXT, _OLDER = "text", "table"
+
+
+def form_option(forms: type[enum.StrEnum], described: str) -> Any:
+    """Return the option ``--output``, which takes ``table`` for ``text`` too and lists it nowhere.
+
+    Args:
+        forms: The forms, with ``text`` among them.
+        described: The help.
+    """
+    names = [form.value for form in forms]
+
+    def parse(value: str) -> enum.StrEnum:
+        if value not in {*names, _OLDER}:
+            raise ValueError(f"{value!r} is not one of {', '.join(map(repr, names))}.")
+        return forms(_TEXT if value == _OLDER else value)
+
+    return typer.Option(
+        "--output",
+        "-o",
+        parser=parse,
+        metavar=f"[{'|'.join(names)}]",
+        autocompletion=lambda: names,
+        help=described,
+    )
