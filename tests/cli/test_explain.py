@@ -63,8 +63,8 @@ def test_a_pod_of_a_state_directory_is_explained(state: Path) -> None:
         done.out.replace(str(state), "STATE")
         == """\
 NVLink: unknown, pod team-a/train on node h20-node-1: control: HAMi's library is preloaded into container train: \
-HAMi 2.9.0 looks there, and it does not set CUDA_DISABLE_CONTROL (GT210). First: Let the webhook do it, or write \
-CUDA_DISABLE_CONTROL: "true" as a literal into every container, init containers too; setting it inside a running \
+HAMi 2.9.0 looks there, and it does not set CUDA_DISABLE_CONTROL (GT210, reported). First: Let the webhook do it, or \
+write CUDA_DISABLE_CONTROL: "true" as a literal into every container, init containers too; setting it inside a running \
 container changes nothing
 
 3 of 18 conditions fail
@@ -74,7 +74,7 @@ container changes nothing
 NCCL_NVLS_ENABLE: the webhook did not prepare the pod (GT155)
           -> See to opted-in, and create the pod again: the containers of a pod cannot be changed
   5. FAIL control: HAMi's library is preloaded into container train: HAMi 2.9.0 looks there, and it does not set \
-CUDA_DISABLE_CONTROL (GT210)
+CUDA_DISABLE_CONTROL (GT210, reported)
           -> Let the webhook do it, or write CUDA_DISABLE_CONTROL: "true" as a literal into every container, init \
 containers too; setting it inside a running container changes nothing
 
@@ -138,8 +138,13 @@ def test_programs_get_json(state: Path) -> None:
         "evidence": "every pair of GPU0 and GPU1 has NVLink: link class NVSwitch",
         "remedy": "",
         "stops": False,
+        "sureness": "",
         "code": "",
     }
+    assert {one["condition"]: one["sureness"] for one in document["findings"] if one["sureness"]} == {
+        "control": "reported"
+    }
+    assert document["sureness"] == "reported"
 
 
 def test_a_pod_with_nothing_against_it_whose_gpus_are_not_known_yet_ends_with_three() -> None:

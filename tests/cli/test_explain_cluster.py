@@ -249,11 +249,13 @@ def test_half_a_character_from_the_api_server_is_a_sentence(cluster: Cluster) ->
     assert "expected an object from the API server, found something else" in done.err
 
 
-@pytest.mark.parametrize(("name", "missing"), [("team-a/gone", "pod team-a/gone"), ("gone/train", "namespace gone")])
-def test_what_does_not_exist_is_named_in_a_sentence(cluster: Cluster, name: str, missing: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "missing", "code"), [("team-a/gone", "pod team-a/gone", 1), ("gone/train", "namespace gone", 2)]
+)
+def test_what_does_not_exist_is_named_in_a_sentence(cluster: Cluster, name: str, missing: str, code: int) -> None:
     add_pod(cluster, pod())
     done = cluster.explain(name)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (code, "")
     assert done.err == f"gpu-topology: there is no {missing} in this cluster\n"
 
 

@@ -11,7 +11,7 @@ from tests.docs.test_docs import ROOT
 STORIES = ROOT / "docs" / "stories"
 ENGLISH = tuple(sorted(path for path in STORIES.glob("*.md") if not path.name.endswith(".zh.md")))
 _CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
-_RUNNABLE = re.compile(r"^\$ (gpu-topology .*examples/.*)$", re.MULTILINE)
+_RUNNABLE = re.compile(r"^\$ (?!kubectl )(.*examples/.*)$", re.MULTILINE)
 
 
 def commands(page: str) -> list[str]:

@@ -177,7 +177,9 @@ def a_pod_is_injected_or_observed_if_bind_says_so(it: Drawn) -> None:
     case = examine(it.evidence(manifest))
     if given.problem is not None:
         return  # explain knows more than bind: templates, and what a count may be served by
-    if isinstance(begun, PodToBind):
+    if isinstance(begun, PodToBind) and not begun.is_prepared:
+        assert (case.is_observed, case.injected) == (False, False)
+    elif isinstance(begun, PodToBind):
         assert (case.is_observed, case.injected) == (begun.is_observed, not begun.is_observed)
     elif begun.reason is BindReason.NOT_INJECTED and case.given.allocation.segments:
         families = {container.request.family for container in case.requests.containers if container.request}

@@ -138,7 +138,9 @@ def a_pod_is_injected_or_observed_if_bind_says_so(it: Drawn) -> None:
     pod = decoded(marked(manifest, it.mark))
     begun = begin(pod, Binding(target=Target("h20-node-1")), it.namespace, it.rules)
     case = examine(Evidence(pod=pod, namespace=it.namespace, policy=it.rules, cluster=it.cluster))
-    if isinstance(begun, PodToBind):
+    if isinstance(begun, PodToBind) and not begun.is_prepared:
+        assert (case.is_observed, case.injected) == (False, False)
+    elif isinstance(begun, PodToBind):
         assert (case.is_observed, case.injected) == (begun.is_observed, not begun.is_observed)
         assert begun.profile == (case.injected_as or case.actual.profile)
     elif begun.reason is BindReason.NOT_INJECTED:
@@ -169,5 +171,6 @@ def test_a_pod_without_a_gpu_has_nothing_to_join(
     manifest: Manifest, namespace: Namespace, rules: AdmitPolicy, cluster: ClusterFacts
 ) -> None:
     found = report(manifest, namespace, rules, cluster, Sources())
-    assert found.reach == "nothing-to-join"
+    is_refused = any(each.condition == "prepared" and each.stops for each in found.findings)
+    assert found.reach == ("none" if is_refused else "nothing-to-join")
     assert [group.title for group in found.groups] == ["Injection"]

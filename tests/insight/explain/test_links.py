@@ -253,7 +253,7 @@ def test_links_that_hami_does_not_tell_are_not_said_to_be_missing() -> None:
     )
     assert said(report, "links") == ("unknown", without_agent)
     assert finding(report, "links").remedy == (
-        "Run the agent on the node, or give its topology with --topology or --state"
+        "Run the agent on the node; gpu-topology explain also takes the topology from a file: --topology"
     )
     assert said(report, "requirements") == ("unknown", doubt)
     assert report.reach == "unknown"

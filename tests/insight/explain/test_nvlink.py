@@ -51,6 +51,7 @@ def test_a_library_that_is_preloaded_is_reported_to_cost_nvlink_and_not_certain_
     """HAMi-core may keep CUDA's peer access from working: reported, not documented, so the word is unknown."""
     found = word(plain(), sources=None)
     assert (found.nvlink, found.code, found.waits_for_start) == ("unknown", "GT210", False)
+    assert found.sureness == "reported"
     assert found.remedy.startswith("Let the webhook do it, or write CUDA_DISABLE_CONTROL")
 
 

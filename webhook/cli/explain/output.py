@@ -7,6 +7,7 @@ from itertools import count
 from rich.text import Text
 
 from webhook.insight.drawings.lines import EMPTY, Line, line, plain
+from webhook.insight.explain.causes import sureness
 from webhook.insight.explain.findings import Finding, Nvlink, Report, Verdict
 from webhook.words.listing import counted
 from webhook.words.printable import printable
@@ -51,6 +52,7 @@ def as_json(report: Report) -> str:
         "node": report.node,
         "nvlink": report.judgement.nvlink.value,
         "decided_by": report.judgement.code,
+        "sureness": report.judgement.sureness,
         "reach": report.reach.value,
         "conclusion": report.conclusion,
         "findings": [_document(group.title, finding) for group in report.groups for finding in group.findings],
@@ -67,6 +69,7 @@ def _document(group: str, finding: Finding) -> dict[str, str | bool]:
         "remedy": finding.remedy,
         "code": finding.code,
         "stops": finding.stops,
+        "sureness": sureness(finding) or "",
     }
 
 
@@ -120,11 +123,16 @@ def _verdict(report: Report) -> Line:
     word = Text(f"NVLink: {_WORDS[judgement.nvlink]}", style=_WORD_STYLES[judgement.nvlink])
     decides = f"{judgement.condition}: " if judgement.condition else ""
     text = Text(f", pod {printable(report.pod)} {where}: {printable(decides + judgement.reason)}", style="bold")
-    if judgement.code:
-        text.append(f" ({judgement.code})", style="dim")
+    text.append(_aside(judgement.code, judgement.sureness))
     if judgement.remedy:
         text.append(f". First: {printable(judgement.remedy)}")
     return Line(Text(), word.append_text(text))
+
+
+def _aside(code: str, how_sure: str) -> Text:
+    """Return the code of a message and how sure its cause is, in parentheses; nothing where neither is known."""
+    said = ", ".join(filter(None, (code, how_sure)))
+    return Text(f" ({said})" if said else "", style="dim")
 
 
 def _section(title: str, findings: Sequence[tuple[int, Finding]]) -> Iterator[Line]:
@@ -142,8 +150,7 @@ def _condition(number: int, finding: Finding) -> Iterator[Line]:
         printable(finding.condition), style="" if not_needed else "bold"
     )
     text.append(f": {printable(finding.evidence)}")
-    if finding.code:
-        text.append(f" ({finding.code})", style="dim")
+    text.append(_aside(finding.code, sureness(finding) or ""))
     yield Line(begin, text)
     if finding.remedy:
         yield Line(Text(f"{_INDENT}-> ", style="cyan"), Text(printable(finding.remedy), style="cyan"))

@@ -6,6 +6,7 @@ import msgspec
 
 from webhook.hardware.topology.sets import LinkClass
 from webhook.insight.explain.cards import cards
+from webhook.insight.explain.causes import PREPARATION
 from webhook.insight.explain.claims import claims
 from webhook.insight.explain.evidence import Evidence
 from webhook.insight.explain.examination import ExaminedPod, examine
@@ -13,7 +14,7 @@ from webhook.insight.explain.faults import faults
 from webhook.insight.explain.findings import Finding, Group, Reach, Report, Verdict
 from webhook.insight.explain.links import ALLOCATION, LINKS, links
 from webhook.insight.explain.measurements import measured
-from webhook.insight.explain.nvlink import PREPARATION, judge
+from webhook.insight.explain.nvlink import judge
 from webhook.insight.explain.opt_in import PREPARED, opting, refusal_of_new_pod
 from webhook.insight.explain.peers import PEERS, peers
 from webhook.insight.explain.placement import placement

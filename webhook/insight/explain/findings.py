@@ -87,6 +87,8 @@ class Judgement(msgspec.Struct, frozen=True):
     """The condition that decides; empty where none does alone."""
     waits_for_start: bool = False
     """Whether all conditions hold, and only the start of the pod was not verified."""
+    sureness: str = ""
+    """How sure the cause is that decides: :class:`webhook.insight.explain.causes.Sureness`; empty if none does."""
 
 
 class Report(msgspec.Struct, frozen=True):

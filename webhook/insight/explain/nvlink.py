@@ -8,26 +8,17 @@ start was verified, or where bytes over NVLink were counted or measured.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from webhook.insight.explain.causes import PREPARATION, is_certain, sureness
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, Judgement, Nvlink, Reach, Verdict
-from webhook.insight.explain.links import LINKS
 from webhook.insight.explain.measurements import MEASURED
-from webhook.insight.explain.opt_in import INJECTED, OPTED_IN, PREPARED
-from webhook.insight.explain.placement import PLACEMENT
-from webhook.insight.explain.reviews import REVIEWED
+from webhook.insight.explain.opt_in import PREPARED
 from webhook.insight.explain.start import START, Verified, verified
 from webhook.insight.explain.traffic import used_nvlink
 from webhook.words.catalogue.entry import Entry
 from webhook.words.catalogue.peers import EXCHANGE_WITHOUT_PEERS
 from webhook.words.catalogue.start import NEVER_VERIFIED, NOT_VERIFIED_YET
 from webhook.words.listing import counted
-
-PREPARATION = frozenset({OPTED_IN, INJECTED, PREPARED, REVIEWED, PLACEMENT})
-"""Conditions that decide nothing about NVLink.
-
-An author can do by hand what the webhook does, and the values that the webhook wrote at the Binding are a condition of
-their own. Other conditions judge the cards, so the way in which they were chosen does not matter.
-"""
 
 _STOPS_THE_POD = frozenset({START, PREPARED})
 """Conditions without which there is no pod that runs: its start failed, or admission refuses it."""
@@ -52,7 +43,7 @@ def judge(examined: ExaminedPod, reach: Reach, findings: Sequence[Finding]) -> J
         return _decided(Nvlink.NO, stopped)
     if reach is Reach.NOTHING_TO_JOIN:
         return Judgement(Nvlink.NOTHING_TO_JOIN, "the pod has no two GPUs that work together")
-    certain = next((finding for finding in failing if finding.stops or finding.condition == LINKS), None)
+    certain = next(filter(is_certain, failing), None)
     if certain:
         return _decided(Nvlink.NO, certain)
     # What was counted or measured of its own GPUs says nothing of its peers.
@@ -75,7 +66,8 @@ def judge(examined: ExaminedPod, reach: Reach, findings: Sequence[Finding]) -> J
 
 
 def _decided(nvlink: Nvlink, finding: Finding) -> Judgement:
-    return Judgement(nvlink, finding.evidence, finding.remedy, finding.code, condition=finding.condition)
+    how_sure, condition = sureness(finding) or "", finding.condition
+    return Judgement(nvlink, finding.evidence, finding.remedy, finding.code, sureness=how_sure, condition=condition)
 
 
 def _proof(examined: ExaminedPod, findings: Sequence[Finding]) -> str:

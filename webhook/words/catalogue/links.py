@@ -115,7 +115,7 @@ NOT_SCHEDULED = Entry(
     "Explain it again when it has a node",
     _EXPLAIN,
 )
-NODE_NOT_KNOWN = Entry("GT321", "GPUs of node {node}, of which nothing is known", _RUN_AGENT, _EXPLAIN)
+NODE_NOT_KNOWN = Entry("GT321", "GPUs of node {node}, of which nothing is known", "See to node-topology", _EXPLAIN)
 NO_UUIDS = Entry(
     "GT322",
     "what is known of node {node} has no UUIDs, and the scheduler names GPUs by theirs",
