@@ -162,7 +162,10 @@ def test_what_is_nested_too_deep_hides_nothing_else(faulty: ControlPlane, person
     explained = gpu_topology("explain", "-v", "plain/deep", "--kubeconfig", faulty.kubeconfig)
     assert (explained.code, explained.err) == (0, ""), explained
     state = tmp_path / "state"
-    assert gpu_topology("state", "save", state, "--kubeconfig", person).code == 0
+    saved = gpu_topology("state", "save", state, "--kubeconfig", person, "-o", "json")
+    assert saved.code == 0
+    assert json.loads(saved.out)["directory"] == str(state)
+    assert json.loads(saved.out)["files"]["pods"] == len(list((state / "pods").iterdir()))
     again = gpu_topology("analyze", "--state", state, "-o", "json")
     assert found(again.out) == found(done.out)
 

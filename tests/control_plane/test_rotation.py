@@ -261,6 +261,8 @@ def test_certificates_are_made_and_shown_by_hand(site: Site) -> None:
     register(site, server)
     until(lambda: site.bundle() != b"", "a caBundle")
     assert site.certs("init").stdout == "nothing to do\n"
+    assert json.loads(site.certs("init", "-o", "json").stdout) == {"changes": []}
+    assert json.loads(site.certs("rotate", "-o", "json").stdout) == {"asked": "certificate"}
     found = json.loads(site.certs("show", "-o", "json").stdout)
     assert [each["place"] for each in found["certificates"]] == ["tls.crt", "ca.crt", f"caBundle of {site.name}"]
     assert found["faults"] == []

@@ -45,8 +45,16 @@ class GoProgram:
     @property
     def remedy(self) -> str:
         """The advice for a machine without Go, or on which Go fails."""
-        said = f"Install Go 1.26 or later{' and a C compiler' if self.cgo else ''}"
-        return said + (f", or set {self.assets} to a directory with {self.name}" if self.assets else "")
+        return f"Install Go 1.26 or later{' and a C compiler' if self.cgo else ''}" + self._or_assets
+
+    @property
+    def remedy_of_failure(self) -> str:
+        """The advice where Go is there and its build failed, such as for want of a module at the proxy."""
+        return "Look at the lines above: Go needs its module proxy (GOPROXY) and a C compiler" + self._or_assets
+
+    @property
+    def _or_assets(self) -> str:
+        return f", or set {self.assets} to a directory with {self.name}" if self.assets else ""
 
 
 @dataclass(frozen=True)
@@ -144,7 +152,7 @@ class _Build:
             last = "\n".join(done.stderr.strip().splitlines()[-LAST_LINES:])
             raise BuildError(
                 f"{self.program.name}: go {arguments[0]} failed with exit code {done.returncode}:\n{last}\n"
-                f"{self.program.remedy}"
+                f"{self.program.remedy_of_failure}"
             )
         return done.stdout
 

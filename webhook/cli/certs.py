@@ -20,6 +20,7 @@ from webhook.words import names
 if TYPE_CHECKING:
     from certs.api import ApiServer
     from certs.describe import Overview, Row
+    from certs.rounds import Change
     from certs.spec import CertificateSpec
 
 certs = typer.Typer(name="certs", no_args_is_help=True, help="Look at, make and renew the webhook's certificates.")
@@ -47,12 +48,16 @@ class Format(StrEnum):
     JSON = "json"
 
 
+OutputOption = Annotated[Format, form_option(Format, "text or json.")]
+
+
 @certs.command()
 def init(
     config: ConfigOption = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
     namespace: NamespaceOption = "",
+    output: OutputOption = Format.TEXT,
 ) -> None:
     """Make the Secret if it is not there or not usable, and let the webhook configuration name its authority."""
     from uuid import uuid4
@@ -70,10 +75,7 @@ def init(
                 changes = await converse(replica.install(), server.send)
             except Conflict:  # the webhook itself was faster
                 continue
-            for change in changes:
-                typer.echo(f"{change.what}: {change.why}")
-            if not changes:
-                typer.echo("nothing to do")
+            _print_changes(changes, output)
             if replica.trust is None:
                 typer.echo(
                     f"gpu-topology: there is no MutatingWebhookConfiguration {spec.configuration} yet; the webhook "
@@ -93,6 +95,7 @@ def rotate(
     context: ContextOption = "",
     namespace: NamespaceOption = "",
     authority: Annotated[bool, typer.Option("--authority", help="Replace the authority too, with an overlap.")] = False,
+    output: OutputOption = Format.TEXT,
 ) -> None:
     """Have the running webhook renew its certificate now."""
     from certs.plan import AUTHORITY, SERVING
@@ -111,7 +114,21 @@ def rotate(
         await server.send(Patch(Kind.SECRET, spec.secret, patch, PatchType.MERGE))
 
     _in_cluster(ask_for_it, config, (kubeconfig, context), namespace)
-    typer.echo(f"asked for a new {'authority' if authority else 'certificate'}: the leader of the replicas makes it")
+    wished = "authority" if authority else "certificate"
+    if output is Format.JSON:
+        typer.echo(json.dumps({"asked": wished}, indent=2))
+    else:
+        typer.echo(f"asked for a new {wished}: the leader of the replicas makes it")
+
+
+def _print_changes(changes: "Sequence[Change]", output: Format) -> None:
+    if output is Format.JSON:
+        typer.echo(json.dumps({"changes": [{"what": each.what, "why": each.why} for each in changes]}, indent=2))
+        return
+    for change in changes:
+        typer.echo(f"{change.what}: {change.why}")
+    if not changes:
+        typer.echo("nothing to do")
 
 
 @certs.command()
@@ -123,7 +140,7 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     tls: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Look at the files of this directory instead.")
     ] = None,
-    output: Annotated[Format, form_option(Format, "text or json.")] = Format.TEXT,
+    output: OutputOption = Format.TEXT,
     wide: WideOption = False,
 ) -> None:
     """Show which certificates there are, until when, and what happens next. Exit code 1 if something is wrong."""
