@@ -277,6 +277,15 @@ def test_what_is_no_pod_is_said_to_be_none(tmp_path: Path, content: Any, sentenc
     assert done.err == f"gpu-topology: {file}: {sentence}\n"
 
 
+def test_a_file_in_the_place_of_a_pod_is_told_its_option(tmp_path: Path) -> None:
+    file = write(tmp_path / "train.yaml", pod())
+    done = gpu_topology("explain", file)
+    assert done.code == 2
+    said = " ".join(done.err.replace("│", " ").split())
+    assert "is a file. Give it with -f: gpu-topology explain -f" in said
+    assert "is a file" not in gpu_topology("explain", tmp_path / "gone.yaml").err
+
+
 @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", '{"kind": "List", "items": []}'])
 def test_an_empty_file_is_said_to_be_empty(tmp_path: Path, text: str) -> None:
     (tmp_path / "pod.yaml").write_text(text)

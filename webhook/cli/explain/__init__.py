@@ -131,6 +131,8 @@ def _parse_name(text: str | None, namespace: str) -> "Wanted | None":
 
     if text is None:
         return None
+    if text.endswith((".yaml", ".yml", ".json")) and Path(text).is_file():
+        raise typer.BadParameter(f"{text} is a file. Give it with -f: gpu-topology explain -f {text}", param_hint="POD")
     try:
         return parse_wanted(text, namespace)
     except NoNameError as error:
