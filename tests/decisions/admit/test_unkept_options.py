@@ -134,12 +134,14 @@ def test_a_pod_of_another_scheduler_is_told_that_its_requirement_is_not_kept() -
     assert (found.kind, found.reason) == (Kind.PATCH, Reason.INJECTED)
 
 
-@pytest.mark.parametrize("spec", [NOT_HAMI, {"nodeName": "n1"}, {"runtimeClassName": "kata"}])
+@pytest.mark.parametrize("spec", [{"nodeName": "n1"}, {"runtimeClassName": "kata"}])
 def test_with_deny_it_is_refused(spec: Manifest) -> None:
     assert elsewhere(spec=spec, require_nvlink="true", on_violation="deny").reason is Reason.REQUIREMENT_NOT_KEPT
     assert elsewhere(spec=spec, on_violation="deny").allowed
     assert elsewhere(spec={}, require_nvlink="true", on_violation="deny").allowed
 
 
-def test_where_hami_is_not_known_it_may_overwrite_the_scheduler_so_nothing_is_refused() -> None:
-    assert elsewhere(ClusterFacts(), require_nvlink="true", on_violation="deny").allowed
+@pytest.mark.parametrize("cluster", [HAMI_2_9, ClusterFacts()], ids=["HAMi 2.9", "HAMi not known"])
+def test_another_scheduler_may_keep_it_with_our_extender_so_nothing_is_refused(cluster: ClusterFacts) -> None:
+    found = elsewhere(cluster, require_nvlink="true", on_violation="deny")
+    assert (found.kind, found.reason) == (Kind.PATCH, Reason.INJECTED)

@@ -109,6 +109,8 @@ class Found:
             is_denied: True if a text is about a missing right.
         """
         denied: Object = {"denied": True} if is_denied or isinstance(problem, Denied) else {}
+        if any((each["what"], each["problem"]) == (what, str(problem)) for each in self.unread):
+            return  # two lists of one kind
         self.unread.append({"what": what, "problem": str(problem)} | denied)
 
 

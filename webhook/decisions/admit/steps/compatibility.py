@@ -74,8 +74,8 @@ def _untreated(subject: Subject, patch: PodPatch) -> None:
     """
     required = required_options(subject.options)
     for cause, message in untreated(subject.pod, subject.namespace, subject.policy, subject.cluster):
-        # HAMi before 2.7 overwrites the name of the scheduler.
-        is_certain = cause is not Cause.OTHER_SCHEDULER or subject.cluster.hami is not None
+        # HAMi before 2.7 overwrites the name of the scheduler, and another scheduler may ask our extender.
+        is_certain = cause not in (Cause.OTHER_SCHEDULER, Cause.WEBHOOK_IGNORED)
         if required and is_certain and subject.options.on_violation is OnViolation.DENY:
             raise would_not_keep(required, subject.name, message)
         patch.warn(message)
