@@ -173,10 +173,9 @@ def slice_on_a_switch(person: Person) -> None:
 
 def no_replica(person: Person) -> None:
     """The chart of a release whose image cannot be pulled. No controller works here, so nothing becomes ready."""
-    person.namespace("gpu-stale")
     labels = {"app.kubernetes.io/name": "gpu-topology-webhook", "app.kubernetes.io/component": "webhook"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "webhook", "image": "x"}]}}
-    metadata = {"name": "gpu-topology-webhook", "namespace": "gpu-stale", "labels": labels}
+    metadata = {"name": "gpu-topology-webhook", "namespace": "gpu-topology", "labels": labels}
     spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}
     person.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
 
@@ -263,7 +262,7 @@ BY_HAND = (
     ByHand(
         "no replica of the webhook",
         no_replica,
-        frozenset({("GT852", "Deployment gpu-stale/gpu-topology-webhook")}),
+        frozenset({("GT852", "Deployment gpu-topology/gpu-topology-webhook")}),
     ),
     ByHand("a Job that is refused", refused_job, frozenset({("GT854", "Job refusing/train")})),
     ByHand("an image that is missing", image_missing, frozenset({("GT365", "Pod team-a/train")}), starts=True),

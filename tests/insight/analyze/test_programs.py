@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.insight.analyze.clusters import AT, Cluster, endpoints, failed_create, planner_lease, program
+from tests.insight.analyze.clusters import AT, Cluster, Object, endpoints, failed_create, planner_lease, program
 from tests.insight.analyze.faults import NO_ANSWER, QUOTA, REFUSED
 from webhook.cluster.redaction.objects import kept
 from webhook.insight.analyze.analyzers import analyze
@@ -103,6 +103,20 @@ def test_workloads_of_other_namespaces_are_left_out_and_the_installation_is_not(
 
     assert codes("team-a") == {"GT852", "GT855"}
     assert codes("other") == {"GT852"}
+
+
+def test_a_workload_with_our_labels_in_another_namespace_says_nothing_about_the_programs() -> None:
+    def workload_of_tenant(component: str) -> Object:
+        found = program(component, 2, 0)
+        found["metadata"]["namespace"] = "team-a"
+        return found
+
+    cluster = Cluster()
+    for component in ("webhook", "planner", "agent"):
+        cluster.add(workload_of_tenant(component))
+    assert cluster.analyzed() == []
+    cluster.add(endpoints(False, False))
+    assert [each.code for each in cluster.analyzed()] == ["GT853"]
 
 
 @pytest.mark.parametrize("component", ["webhook", "planner", "agent"])

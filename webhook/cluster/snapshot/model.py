@@ -181,7 +181,9 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
     )
     of_agents = AgentLeases(found=leases, are_all="Lease" in read, at=at)
     problems = {each.what: each.problem for each in unread}
-    planner = _planner(registrations, leases, setting, read, problems, at)
+    ours = next((found for found in registrations if identity(found)[1] == setting.registration), None)
+    namespace = namespace_of(ours) if ours else None
+    planner = _planner(namespace, leases, setting, read, problems, at)
     nodes = read_nodes(
         by_kind.get("Node", ()),
         by_kind.get("ConfigMap", ()),
@@ -198,7 +200,7 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
         nodes=nodes,
         registrations=registrations,
         schedulers=schedulers,
-        programs=tuple(map(read_program, filter(is_program, [*deployments, *by_kind.get("DaemonSet", ())]))),
+        programs=_programs([*deployments, *by_kind.get("DaemonSet", ())], namespace),
         ready_endpoints=count_ready(by_kind.get(ENDPOINTS, ())) if ENDPOINTS in read else None,
         failed_creations=tuple(read_no_pods(by_kind.get("Event", ()))),
         certificates=tuple(map(read_certificates, by_kind.get(CERTIFICATES, ()))),
@@ -245,26 +247,38 @@ def _namespace(document: Object) -> Namespace:
     return Namespace(identity(document)[1], metadata.get("labels", {}), metadata.get("annotations", {}))
 
 
+def _programs(workloads: Iterable[Object], namespace: str | None) -> tuple[Program, ...]:
+    """Return the workloads of this project in the namespace of the webhook; in all if the registration names none.
+
+    Anyone who may create a Deployment can give it the labels of this project, but not in that namespace.
+    """
+    return tuple(
+        read_program(found)
+        for found in workloads
+        if is_program(found) and (not namespace or identity(found)[0] == namespace)
+    )
+
+
 def _planner(
-    registrations: Sequence[Object],
+    namespace: str | None,
     leases: Mapping[tuple[str, str], Object],
     setting: Setting,
     read: frozenset[str],
     problems: Mapping[str, str],
     at: datetime | None,
 ) -> PlannerSigns:
-    """Return the signs of a planner: its Lease in the namespace of the webhook, which the registration names."""
+    """Return the signs of a planner: its Lease in the namespace of the webhook.
+
+    The namespace is None without a registration, and empty if the registration names no Service.
+    """
     if at is None:
         return _planner_of_files(setting)
     name = setting.registration
-    ours = next((found for found in registrations if identity(found)[1] == name), None)
-    namespace = namespace_of(ours) if ours else ""
-    if not namespace:
+    if namespace is None:
         none = f"there is no {CONFIGURATION} {name}, which names its namespace"
-        problem = problems.get("mutatingwebhookconfigurations", "") or none
-        return PlannerSigns(
-            problem=f"{CONFIGURATION} {name} names no Service, and so no namespace" if ours else problem
-        )
+        return PlannerSigns(problem=problems.get("mutatingwebhookconfigurations", "") or none)
+    if not namespace:
+        return PlannerSigns(problem=f"{CONFIGURATION} {name} names no Service, and so no namespace")
     lease = leases.get((namespace, names.PLANNER_LEASE))
     if lease is None and names.PLANNER_LEASE not in read:
         was_not_read = f"Lease {namespace}/{names.PLANNER_LEASE} was not read"
