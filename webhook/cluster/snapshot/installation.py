@@ -91,6 +91,4 @@ def _no_pod(event: Object) -> NoPod | None:
         return None
     times = (part(event, "series").get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     last = next((found for each in times if isinstance(each, str) and (found := parse_timestamp(each))), None)
-    namespace = about.get("namespace")
-    where = namespace if isinstance(namespace, str) else identity(event)[0]
-    return NoPod(kind=fitted(kind), namespace=fitted(where), name=fitted(name), why=why, last=last)
+    return NoPod(kind=fitted(kind), namespace=fitted(identity(event)[0]), name=fitted(name), why=why, last=last)
