@@ -180,5 +180,5 @@ def test_workloads_that_may_not_be_listed_are_known_from_their_pods(
 
 def test_there_is_no_such_namespace(person: Path) -> None:
     done = gpu_topology("namespace", "nowhere", "--kubeconfig", person)
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (2, "")
     assert done.err == "gpu-topology: there is no namespace nowhere in this cluster\n"

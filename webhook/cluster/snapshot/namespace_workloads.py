@@ -14,7 +14,7 @@ from webhook.cluster.snapshot.template_pods import FoundTemplate
 from webhook.objects.manifest.templates import find_templates
 from webhook.objects.pod import Namespace
 from webhook.words import names
-from webhook.words.errors import GpuTopologyError
+from webhook.words.errors import NoNamespace
 from webhook.words.printable import fitted
 
 KINDS = (
@@ -47,7 +47,8 @@ def read_workloads(where: Where, name: str) -> NamespaceWorkloads:
     """Read a namespace, and the workloads of the kinds that Kubernetes has.
 
     Raises:
-        GpuTopologyError: there is no such namespace, or it cannot be read.
+        NoNamespace: there is no such namespace.
+        GpuTopologyError: it cannot be read.
     """
     api = connect_objects(where, user_agent=names.NAMESPACE_USER_AGENT)
 
@@ -64,7 +65,7 @@ async def _read(api: ApiServer, name: str) -> NamespaceWorkloads:
     try:
         document = await api.namespace(name)
     except NotFound:
-        raise GpuTopologyError(f"there is no namespace {name} in this cluster") from None
+        raise NoNamespace(name) from None
     found = NamespaceWorkloads(_namespace(name, document), _version(document))
     for kind in KINDS:
         try:
