@@ -145,9 +145,12 @@ def plan(nodes: Iterable[NodeFree], request: PlanRequest) -> Plan | NoPlan:
 
 def _pools(members: Sequence[Member]) -> list[Sequence[Member]]:
     """Returns the nodes with the free GPUs of one model, for each model; in the end the nodes with all free GPUs."""
-    models = sorted({model for member in members for model in member.models})
-    by_model = [[member.of_model(model) for member in members] for model in models] if len(models) > 1 else []
-    return [*by_model, members]
+    having: dict[str, list[Member]] = {}
+    for member in members:
+        for model in member.models:
+            having.setdefault(model, []).append(member)
+    by_model = [[member.of_model(model) for member in having[model]] for model in sorted(having)]
+    return [*by_model, members] if len(having) > 1 else [members]
 
 
 def _seated(pools: Sequence[Sequence[Member]], limits: Limits, *, strict: bool) -> list[list[Seat]]:
