@@ -185,16 +185,16 @@ def fleet(
         FormatError: two nodes have the same name.
     """
     builds = Builds()
-    members = [
-        replace(_member(node, builds.of(node.topology), constraints, network), weights=weights) for node in nodes
-    ]
+    members = [_member(node, builds.of(node.topology), constraints, network, weights) for node in nodes]
     twice = [name for name, count in Counter(member.name for member in members).items() if count > 1]
     if twice:
         raise FormatError("nodes of a plan", expected="each node once", found=f"{twice[0]} twice")
     return sorted(members, key=lambda member: member.name)
 
 
-def _member(node: NodeFree, build: Build, constraints: Constraints, network: float | None) -> Member:
+def _member(
+    node: NodeFree, build: Build, constraints: Constraints, network: float | None, weights: Weights | None
+) -> Member:
     topology, request = node.topology, Request(count=1, busy=node.busy)
     fabric = topology.fabric
     return Member(
@@ -204,7 +204,7 @@ def _member(node: NodeFree, build: Build, constraints: Constraints, network: flo
         free=frozenset(gpu.index for gpu in topology.gpus if request.may_use(gpu)),
         constraints=constraints,
         network=network,
-        weights=None,
+        weights=weights,
     )
 
 
