@@ -8,7 +8,7 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
-from webhook.cli.text_format import form_option
+from webhook.cli.output import form_option
 
 if TYPE_CHECKING:
     from webhook.hardware.measurement.messages import LookAtMachine
@@ -145,7 +145,7 @@ def _try_with_peer(  # noqa: PLR0913 - one argument for each option that counts 
     from webhook.programs.verify.peer.words import Conclusion
 
     if output is Output.SVG:
-        raise typer.BadParameter("expected table or json between two pods, found svg", param_hint="--output")
+        raise typer.BadParameter("expected text or json between two pods, found svg", param_hint="--output")
     report, topology = meet(listen, peer, look, seconds, gpus=gpus, force=force)
     if save:
         save_report(report, save)

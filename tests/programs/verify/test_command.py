@@ -134,7 +134,7 @@ def test_an_option_that_would_change_nothing_is_refused(arguments: tuple[str, ..
 def test_between_two_pods_there_is_no_drawing_in_svg() -> None:
     done = verify("--peer", "127.0.0.1:1", "-o", "svg")
     assert done.code == 2
-    assert "expected table or json between two pods, found svg" in " ".join(done.err.replace("│", " ").split())
+    assert "expected text or json between two pods, found svg" in " ".join(done.err.replace("│", " ").split())
 
 
 def test_options_that_a_variable_gives_are_refused_nowhere(
