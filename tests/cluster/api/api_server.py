@@ -87,6 +87,13 @@ class ApiServer:
             collection.history.clear()
             collection.compacted = self.version
 
+    def restore(self, version: int) -> None:
+        """Begin again at an earlier version, without objects and without a history."""
+        self.version = version
+        for collection in self.collections.values():
+            collection.objects.clear()
+            collection.history.clear()
+
     def _tell(self, collection: Collection, kind: str, what: Manifest) -> None:
         collection.history.append((self.version, kind, what))
         self._changed.set()

@@ -341,8 +341,7 @@ def test_a_cluster_restored_from_a_backup_is_believed_after_a_while(run: Run) ->
             await site.until(site.same)
             server.refuse = lambda _: 503
             await site.until(lambda: site.errors["nodes", "away"] > 0)
-            server.version = 10
-            server.collection(PATH).objects.clear()
+            server.restore(10)
             server.put(PATH, "node-0", value="from the backup")
             too_large = lambda target: 504 if "watch" in target and "resourceVersion=10" in target else 0  # noqa: E731
             server.refuse = too_large
