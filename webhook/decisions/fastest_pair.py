@@ -18,8 +18,6 @@ class FastestPair(msgspec.Struct, frozen=True, gc=False, order=True):
 
     bandwidth: float
     """GB/s in one direction, as NCCL reckons it."""
-    model: str
-    """The name of the GPU, or empty."""
     datasheet: float
     """GB/s in both directions of all its NVLinks that are up, as a datasheet counts; 0 if that is not known."""
 
@@ -39,7 +37,7 @@ def fastest_pair(node: KnownNode) -> FastestPair | None:
     if node.unread or len(every) < 2:
         return None
     found = (node.gpu_set((one.index, other.index)).bandwidth for one, other in combinations(every, 2))
-    return FastestPair(max(found), every[0].name, max(map(_datasheet, every)))
+    return FastestPair(max(found), max(map(_datasheet, every)))
 
 
 def _datasheet(gpu: Gpu) -> float:

@@ -45,8 +45,3 @@ def failed_creation(message: str) -> FailedCreation | None:
     if quota and any(card in quota[1] for card in _CARDS):
         return FailedCreation(Cause.QUOTA, "", quota[1].strip())
     return None
-
-
-def is_about_creation(message: str) -> bool:
-    """Returns whether the message of an Event names a cause that is judged."""
-    return failed_creation(message) is not None

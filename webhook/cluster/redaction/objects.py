@@ -13,7 +13,7 @@ from webhook.cluster.redaction.parts import kept_annotations, keys_like_ours, on
 from webhook.cluster.redaction.pod import kept_pod
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.traffic.document import parse_traffic
-from webhook.objects.failed_creation import is_about_creation
+from webhook.objects.failed_creation import failed_creation
 from webhook.words import names
 from webhook.words.errors import FormatError
 from webhook.words.printable import fitted
@@ -175,7 +175,7 @@ def _endpoints(document: Mapping[str, Any]) -> Object:
 def _event(document: Mapping[str, Any]) -> Object | None:
     """Keep an Event about a pod that a webhook or a quota refused, or about which a webhook gave no answer."""
     message = document.get("message")
-    if document.get("reason") != "FailedCreate" or not isinstance(message, str) or not is_about_creation(message):
+    if document.get("reason") != "FailedCreate" or not isinstance(message, str) or failed_creation(message) is None:
         return None
     found = {"metadata": _metadata(document), "reason": "FailedCreate", "message": fitted(message, _EVENT_LIMIT)}
     found["involvedObject"] = only(part(document, "involvedObject"), str, "kind", "namespace", "name", "uid")

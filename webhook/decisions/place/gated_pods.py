@@ -251,10 +251,8 @@ class WaitingPods:
         if reason is PlaceReason.NEVER_FITS:
             return said.NEVER_FITS.say(count=count, most=evidence.most_cards(world))
         if reason is PlaceReason.NO_NODE:
-            closed, cordoned = (
-                evidence.closed_nodes(world, chooser, pod),
-                evidence.cordoned_nodes(world, chooser, pod, cards),
-            )
+            closed = evidence.closed_nodes(world, chooser, pod)
+            cordoned = evidence.cordoned_nodes(world, chooser, pod, cards)
             return said.NO_NODE.say(evidence="; ".join(part for part in (closed, cordoned) if part))
         return said.NO_FREE_CARDS.say(count=count, evidence=self._scene.free_cards(pod, cards))
 
