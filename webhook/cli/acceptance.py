@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from webhook.cli.complaint import complain
-from webhook.cli.topology.output import UNMET
+from webhook.cli.output import UNMET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,7 +4,6 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -14,7 +13,7 @@ import typer
 from webhook.cli.columns import WideOption
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, wanted_cluster
-from webhook.cli.text_format import form_option
+from webhook.cli.output import Output, form_option
 from webhook.words import names
 
 if TYPE_CHECKING:
@@ -41,14 +40,7 @@ NamespaceOption = Annotated[
 ]
 
 
-class Format(StrEnum):
-    """The form of the output."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-OutputOption = Annotated[Format, form_option(Format, "text or json.")]
+OutputOption = Annotated[Output, form_option(Output, "text or json.")]
 
 
 @certs.command()
@@ -57,7 +49,7 @@ def init(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
     namespace: NamespaceOption = "",
-    output: OutputOption = Format.TEXT,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Make the Secret if it is not there or not usable, and let the webhook configuration name its authority."""
     from uuid import uuid4
@@ -95,7 +87,7 @@ def rotate(
     context: ContextOption = "",
     namespace: NamespaceOption = "",
     authority: Annotated[bool, typer.Option("--authority", help="Replace the authority too, with an overlap.")] = False,
-    output: OutputOption = Format.TEXT,
+    output: OutputOption = Output.TEXT,
 ) -> None:
     """Have the running webhook renew its certificate now."""
     from certs.plan import AUTHORITY, SERVING
@@ -115,14 +107,14 @@ def rotate(
 
     _in_cluster(ask_for_it, config, (kubeconfig, context), namespace)
     wished = "authority" if authority else "certificate"
-    if output is Format.JSON:
+    if output is Output.JSON:
         typer.echo(json.dumps({"asked": wished}, indent=2))
     else:
         typer.echo(f"asked for a new {wished}: the leader of the replicas makes it")
 
 
-def _print_changes(changes: "Sequence[Change]", output: Format) -> None:
-    if output is Format.JSON:
+def _print_changes(changes: "Sequence[Change]", output: Output) -> None:
+    if output is Output.JSON:
         typer.echo(json.dumps({"changes": [{"what": each.what, "why": each.why} for each in changes]}, indent=2))
         return
     for change in changes:
@@ -140,7 +132,7 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     tls: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Look at the files of this directory instead.")
     ] = None,
-    output: OutputOption = Format.TEXT,
+    output: OutputOption = Output.TEXT,
     wide: WideOption = False,
 ) -> None:
     """Show which certificates there are, until when, and what happens next. Exit code 1 if something is wrong."""
@@ -229,9 +221,9 @@ def _files(directory: Path) -> "Overview":
     return Overview(rows, (), ())
 
 
-def _print(overview: "Overview", output: Format, *, wide: bool) -> None:
+def _print(overview: "Overview", output: Output, *, wide: bool) -> None:
     """Print the overview, and end with exit code 1 if something is wrong."""
-    if output is Format.JSON:
+    if output is Output.JSON:
         typer.echo(json.dumps(_document(overview), indent=2))
     else:
         _print_table(overview, wide=wide)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from webhook.cli.topology.output import Output
+from webhook.cli.output import Output
 
 if TYPE_CHECKING:
     from webhook.words.catalogue.entry import Entry

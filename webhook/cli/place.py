@@ -1,6 +1,5 @@
 """``gpu-topology place``: the planner, and the release of pods from it."""
 
-import enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,19 +8,13 @@ import typer
 from webhook.cli.columns import WideOption
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, wanted_cluster
+from webhook.cli.output import Output
 from webhook.words import names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from webhook.programs.planner.release import Released
-
-
-class Format(enum.StrEnum):
-    """The form of the output."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 place = typer.Typer(
@@ -122,7 +115,7 @@ def release(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     ] = "",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
-    output: Annotated[Format, typer.Option("--output", "-o", help="text or json.")] = Format.TEXT,
+    output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
     wide: WideOption = False,
 ) -> None:
     """Open the gate of every waiting pod, and remove the planner's pins from pods without a node.
@@ -164,9 +157,9 @@ def release(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     _print(asyncio.run(release_all()), output, wide=wide)
 
 
-def _print(found: "Sequence[Released]", output: Format, *, wide: bool) -> None:
+def _print(found: "Sequence[Released]", output: Output, *, wide: bool) -> None:
     """Print the results, and end with exit code 1 if a pod was not released."""
-    if output is Format.JSON:
+    if output is Output.JSON:
         typer.echo(_as_json(found))
     elif found:
         _print_table(found, wide=wide)

@@ -1,23 +1,14 @@
 """``gpu-topology state save``: a cluster as files, for a look elsewhere or a request for help."""
 
 import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, wanted_cluster
-from webhook.cli.text_format import form_option
+from webhook.cli.output import Output, form_option
 from webhook.words.listing import counted
-
-
-class Format(StrEnum):
-    """The form of the output."""
-
-    TEXT = "text"
-    JSON = "json"
-
 
 state = typer.Typer(name="state", no_args_is_help=True, help="A cluster as files.")
 
@@ -36,7 +27,7 @@ def save(
     force: Annotated[
         bool, typer.Option("--force", help="Write into a directory with files; those of an earlier state go.")
     ] = False,
-    output: Annotated[Format, form_option(Format, "text or json.")] = Format.TEXT,
+    output: Annotated[Output, form_option(Output, "text or json.")] = Output.TEXT,
 ) -> None:
     """Write what 'analyze', 'explain', 'inject' and 'bind' know of a cluster into a state directory.
 
@@ -48,7 +39,7 @@ def save(
     check_target(directory, force=force)
     read = from_cluster(wanted_cluster(kubeconfig, context), None, config)
     files = files_of(read)
-    if output is Format.JSON:
+    if output is Output.JSON:
         write(directory, files)
         typer.echo(json.dumps({"directory": str(directory), "files": kinds(files)}, indent=2))
         return

@@ -15,6 +15,7 @@ from webhook.cli.kubeconfig import (
     refuse_cluster,
     wanted_cluster,
 )
+from webhook.cli.output import UNMET, form_option
 from webhook.cli.scope_options import (
     FILE_OPTION,
     RECURSIVE_OPTION,
@@ -23,8 +24,6 @@ from webhook.cli.scope_options import (
     StateOption,
     refuse_both,
 )
-from webhook.cli.text_format import form_option
-from webhook.cli.topology.output import UNMET
 from webhook.insight.analyze.diagnosis import Severity
 from webhook.words.errors import GpuTopologyError
 

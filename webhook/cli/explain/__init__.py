@@ -7,8 +7,8 @@ import typer
 
 from webhook.cli.candidates import namespaces, nodes, pods
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, refuse_cluster, wanted_cluster
+from webhook.cli.output import UNMET, Output
 from webhook.cli.scope_options import FILE_OPTION, RECURSIVE_OPTION
-from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 from webhook.cluster.files.manifests import STANDARD_INPUT
 

@@ -12,6 +12,7 @@ from webhook.cli.candidates import namespaces
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, refuse_cluster, wanted_cluster
 from webhook.cli.namespace.options import given_options, given_variables, with_options
+from webhook.cli.output import Output
 from webhook.cli.scope_options import FILE_OPTION, RECURSIVE_OPTION, StateOption
 from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 from webhook.words import names
@@ -41,13 +42,6 @@ class Permission(enum.StrEnum):
     HOST_PID = "host-pid"
     HOST_NETWORK = "host-network"
     NODE_GPUS = "node-gpus"
-
-
-class Format(enum.StrEnum):
-    """The form of the output."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class Known(NamedTuple):
@@ -91,7 +85,7 @@ def namespace(  # noqa: PLR0913, PLR0917 - one argument for each option of the c
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
     hami_version: Annotated[str, HAMI_OPTION] = "",
     kubernetes_version: Annotated[str, KUBERNETES_OPTION] = "",
-    output: Annotated[Format, typer.Option("--output", "-o", help="text or json.")] = Format.TEXT,
+    output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
     **options: Any,
 ) -> None:
     """Tell what a namespace has opted into, and what its pods would get; with options, print how to change it.
@@ -154,13 +148,13 @@ def _tell_of_versions(tried: "Sequence[Trial]", then: "Namespace", snapshot: "Sn
         complain(note)
 
 
-def _print(shown: "Shown", output: Format) -> None:
+def _print(shown: "Shown", output: Output) -> None:
     from webhook.cli.namespace.output import as_json, as_text
 
-    typer.echo(as_json(shown) if output is Format.JSON else as_text(shown), nl=False)
+    typer.echo(as_json(shown) if output is Output.JSON else as_text(shown), nl=False)
 
 
-def _check_apply(*, is_live: bool, is_change: bool, undo: bool, asks: bool, output: Format) -> None:
+def _check_apply(*, is_live: bool, is_change: bool, undo: bool, asks: bool, output: Output) -> None:
     """Raises BadParameter if there is nothing to write, or nowhere, or if the question would spoil the output."""
     if not is_live:
         raise typer.BadParameter("files are not changed: it needs a cluster", param_hint="--apply")
@@ -168,12 +162,12 @@ def _check_apply(*, is_live: bool, is_change: bool, undo: bool, asks: bool, outp
         raise typer.BadParameter("give an option to set, or --undo", param_hint="--apply")
     if is_change and undo:
         raise typer.BadParameter("with options it prints the way back by itself", param_hint="--undo")
-    if asks and output is Format.JSON:
+    if asks and output is Output.JSON:
         raise typer.BadParameter("with --output json it needs --yes", param_hint="--apply")
 
 
 def _apply(
-    shown: "Shown", cluster: "Context | None", version: "Mapping[str, str]", *, asks: bool, output: Format
+    shown: "Shown", cluster: "Context | None", version: "Mapping[str, str]", *, asks: bool, output: Output
 ) -> None:
     """Write the plan after a question. The plan goes to standard error; standard output gets the way back, or JSON.
 
@@ -186,7 +180,7 @@ def _apply(
     from webhook.insight.namespace.plan import Field
 
     plan = shown.plan
-    if output is Format.TEXT:
+    if output is Output.TEXT:
         typer.echo(as_text(shown), err=True)
     if plan.changes:
         if asks and not _is_confirmed(f"Write this to namespace {plan.now.name}?"):
@@ -194,7 +188,7 @@ def _apply(
             raise typer.Exit(1)
         labels, annotations = plan.values(Field.LABEL), plan.values(Field.ANNOTATION)
         change_namespace(cluster, plan.now.name, version, labels, annotations)
-    if output is Format.JSON:
+    if output is Output.JSON:
         _print(shown, output)
     elif plan.changes:
         typer.echo(way_back(shown), nl=False)

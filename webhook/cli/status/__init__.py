@@ -1,6 +1,5 @@
 """``gpu-topology status``: the nodes with their cards, and the pods on them, at a glance."""
 
-import enum
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +15,7 @@ from webhook.cli.kubeconfig import (
     refuse_cluster,
     wanted_cluster,
 )
+from webhook.cli.output import Output
 from webhook.cli.scope_options import (
     FILE_OPTION,
     RECURSIVE_OPTION,
@@ -38,13 +38,6 @@ if TYPE_CHECKING:
 UNREADABLE = 2
 
 
-class Format(enum.StrEnum):
-    """The form of the output."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def status(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     nodes: Annotated[list[str] | None, typer.Argument(metavar="[NODE]...", help="Only these nodes.")] = None,
     namespace: NamespaceOption = None,
@@ -55,7 +48,7 @@ def status(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
-    output: Annotated[Format, typer.Option("--output", "-o", help="text or json.")] = Format.TEXT,
+    output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
     every: Annotated[bool, typer.Option("--all", help="Also nodes and pods that lose nothing, where many do.")] = False,
     wide: WideOption = False,
     watch: Annotated[
@@ -78,7 +71,7 @@ def status(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     refuse_both(namespace, everywhere=all_namespaces)
     if state is not None:
         refuse_cluster(kubeconfig, context, "give either a state directory or a cluster")
-    if watch and (not is_cluster or output is Format.JSON):
+    if watch and (not is_cluster or output is Output.JSON):
         raise typer.BadParameter("it needs a cluster, and no other output than text", param_hint="--watch")
     if watch and wide:
         raise typer.BadParameter("it draws within the terminal", param_hint="--watch")
@@ -106,10 +99,10 @@ def _namespace(cluster: "Context | None", namespace: str | None, *, everywhere: 
     return None if everywhere else namespace or namespace_of_context(cluster)
 
 
-def _show(source: "Source", output: Format, *, every: bool, wide: bool, watch: bool) -> None:
+def _show(source: "Source", output: Output, *, every: bool, wide: bool, watch: bool) -> None:
     from webhook.cli.status.picture import picture
 
-    if output is Format.JSON:
+    if output is Output.JSON:
         import msgspec
 
         typer.echo(msgspec.json.format(msgspec.json.encode(source.read())).decode())

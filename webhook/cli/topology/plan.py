@@ -8,9 +8,9 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, OfflineOption, cluster_if_any
+from webhook.cli.output import UNMET, Output
 from webhook.cli.topology.job_options import Gpus, MinBandwidth, MinLevel, RequireNvlink, check_bandwidth
 from webhook.cli.topology.notes import print_notes
-from webhook.cli.topology.output import UNMET, Output
 from webhook.cli.topology.score_weights import WeightsOption, parse_weights
 from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
 from webhook.words.choices import NodePolicy

@@ -1,15 +1,26 @@
-"""The option for the form of output of commands that had ``table`` as their word for ``text``."""
+"""The form of the output of a command, and the exit code for the answer no."""
 
 import enum
 from typing import Any
 
 import typer
 
+UNMET = 1
+"""The exit code for the answer no."""
 _TEXT, _OLDER = "text", "table"
 
 
+class Output(enum.StrEnum):
+    """The form of the output."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 def form_option(forms: type[enum.StrEnum], described: str) -> Any:
-    """Return the option ``--output``, which takes ``table`` for ``text`` too and lists it nowhere.
+    """Return the option ``--output`` of commands that had ``table`` as their word for ``text``.
+
+    It takes that word too, and lists it nowhere.
 
     Args:
         forms: The forms, with ``text`` among them.
