@@ -96,3 +96,31 @@ def test_a_found_value_is_cut_after_60_characters() -> None:
 def test_what_verify_wrote_onto_a_pod_is_no_option_and_no_misspelled_one() -> None:
     assert resolve(Options(), {}, {"gpu.topology/measured": "{}"}) == Options()
     assert resolve(Options(), {}, {"gpu.topology/measure": "{}"}).unknown == ("gpu.topology/measure",)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "pod", "policy", "node_policy"),
+    [
+        ({}, {"multi-node-policy": "pack"}, "best-effort", "pack"),
+        ({}, {"multi-node-policy": "spread", "policy": "nvlink"}, "nvlink", "spread"),
+        ({}, {"policy": "pack"}, "best-effort", "pack"),
+        ({}, {"policy": "pack", "multi-node-policy": "spread"}, "best-effort", "spread"),
+        ({}, {"policy": "pack", "multi-node-policy": "pack", "node-policy": "spread"}, "best-effort", "spread"),
+        ({"node-policy": "spread"}, {"policy": "pack"}, "best-effort", "pack"),
+        ({"policy": "pack"}, {"policy": "nvlink"}, "nvlink", "pack"),
+        ({"multi-node-policy": "pack"}, {"node-policy": "best-fit"}, "best-effort", "best-fit"),
+    ],
+)
+def test_a_policy_for_nodes_may_have_another_name(
+    namespace: dict[str, str], pod: dict[str, str], policy: str, node_policy: str
+) -> None:
+    def annotations(of: dict[str, str]) -> dict[str, str]:
+        return {f"gpu.topology/{name}": value for name, value in of.items()}
+
+    found = resolve(Options(), annotations(namespace), annotations(pod))
+    assert (found.policy, found.node_policy, found.unknown) == (policy, node_policy, ())
+
+
+def test_a_wrong_value_under_another_name_is_told_under_that_name() -> None:
+    with pytest.raises(FormatError, match=r"^annotation gpu.topology/multi-node-policy on pod a/b: expected one of "):
+        resolve(Options(), {}, {"gpu.topology/multi-node-policy": "dense", "gpu.topology/node-policy": "pack"})

@@ -12,7 +12,15 @@ import msgspec
 
 from webhook.decisions.allocation.limit import AllocationLimits
 from webhook.decisions.cluster_facts import ClusterFacts
-from webhook.decisions.options import OPTION_NAMES, Options, Variable, is_reserved, parse_option, parse_variable
+from webhook.decisions.options import (
+    OPTION_NAMES,
+    Options,
+    Variable,
+    implied_node_policy,
+    is_reserved,
+    parse_option,
+    parse_variable,
+)
 from webhook.decisions.resolve.demand import DECIDED_VARIABLES, LINK_TABLES, PCIE, NcclTables, format_tables
 from webhook.decisions.resolve.nccl import P2P_DEFAULT
 from webhook.decisions.resolve.node import NodeLimits
@@ -464,6 +472,7 @@ def _default_options(defaults: Mapping[str, str]) -> Options:
                 raise ConfigError(f"{source}: unknown option{_suggest(_named(name), OPTION_NAMES, 'defaults.')}")
     except FormatError as error:
         raise ConfigError(str(error)) from None
+    found |= implied_node_policy(defaults)
     return Options(env=tuple(variables), **found)
 
 

@@ -4,7 +4,7 @@ import difflib
 import enum
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -112,6 +112,10 @@ def _bandwidth(text: str) -> float:
     return number
 
 
+def _policy(text: str) -> Policy:
+    return Policy.BEST_EFFORT if text == NodePolicy.PACK else Policy(text)
+
+
 def _size(text: str) -> str:
     if parse_quantity(text, source="") <= 0:
         raise ValueError
@@ -155,7 +159,7 @@ _BOOLEAN = '"true" or "false"'
 _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "inject": (_boolean, _BOOLEAN),
     "profile": (Profile, _one_of(Profile)),
-    "policy": (Policy, _one_of(Policy)),
+    "policy": (_policy, _one_of(Policy)),
     "require-nvlink": (_boolean, _BOOLEAN),
     "min-bandwidth": (_bandwidth, 'a number of GB/s such as "100"'),
     "on-violation": (OnViolation, _one_of(OnViolation)),
@@ -183,18 +187,21 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
 OPTION_NAMES = tuple(_PARSERS)
 EXPECTED_VALUES = {name: expected for name, (_, expected) in _PARSERS.items()}
 """The values of each option, in words."""
+_NODE_POLICY = "node-policy"
+FORMER_NAMES = {"multi-node-policy": _NODE_POLICY}
+"""The names that annotations may still use for an option, each with the name that it has now."""
 SWITCHES = frozenset(name for name, (parse, _) in _PARSERS.items() if parse is _boolean)
 """The options that are true or false."""
 _LONGEST_NAME = max(map(len, OPTION_NAMES))
 
 
 def parse_option(name: str, text: str, *, source: str) -> Any:
-    """Returns the value of the option ``name`` (an element of ``OPTION_NAMES``).
+    """Returns the value of the option ``name`` (an element of ``OPTION_NAMES``, or a former name).
 
     Raises:
         FormatError: ``text`` is not such a value.
     """
-    parse, expected = _PARSERS[name]
+    parse, expected = _PARSERS[FORMER_NAMES.get(name, name)]
     try:
         return parse(text)
     except (ValueError, KeyError, FormatError):
@@ -222,16 +229,41 @@ def resolve_options(defaults: Options, pod: Pod, namespace: Namespace) -> Option
             source = f"annotation {key} on {holder}"
             if name in _PARSERS:
                 found[name.replace("-", "_")] = parse_option(name, text, source=source)
+            elif name in FORMER_NAMES:
+                parse_option(name, text, source=source)
             elif name.startswith(names.ENV_PREFIX):
                 variable = parse_variable(name[len(names.ENV_PREFIX) :], text, source=source, replaces=is_pod)
                 variables[variable.name] = variable
             elif is_pod:
                 (outputs if is_output(key) else unknown).append(key)
+        found |= implied_node_policy(annotations, names.PREFIX)
     if variables:
         found["env"] = tuple(variables.values())
     if not (found or unknown or outputs):
         return defaults
     return msgspec.structs.replace(defaults, **found, unknown=tuple(unknown), outputs=tuple(outputs))
+
+
+def name_of_node_policy(texts: Mapping[str, str], prefix: str = "") -> str:
+    """Returns the name by which values set the policy for nodes: of several the first of these; empty without one.
+
+    It is ``node-policy``, the former name ``multi-node-policy``, or ``policy`` with the value ``pack``, which means
+    ``best-effort`` with the node policy ``pack``.
+
+    Args:
+        texts: The values of one holder, by name.
+        prefix: The beginning of the names.
+    """
+    for name in (_NODE_POLICY, "multi-node-policy"):
+        if prefix + name in texts:
+            return name
+    return "policy" if texts.get(prefix + "policy") == NodePolicy.PACK else ""
+
+
+def implied_node_policy(texts: Mapping[str, str], prefix: str = "") -> dict[str, NodePolicy]:
+    """Returns the field ``node_policy`` if values that parse set it by another name; arguments as above."""
+    name = name_of_node_policy(texts, prefix)
+    return {} if name in {"", _NODE_POLICY} else {"node_policy": NodePolicy(texts[prefix + name])}
 
 
 def is_reserved(name: str) -> bool:

@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from webhook.decisions.options import OPTION_NAMES, is_output, probably_meant
+from webhook.decisions.options import FORMER_NAMES, OPTION_NAMES, is_output, probably_meant
 from webhook.objects.pod import Namespace, Pod
 from webhook.words import names
 from webhook.words.catalogue.entry import Message
@@ -66,7 +66,8 @@ def stray_keys_of_namespace(namespace: Namespace) -> Iterator[Message]:
 
 def _is_unknown(key: str) -> bool:
     is_variable = key.startswith(names.PREFIX + names.ENV_PREFIX)
-    return not (key in _KINDS or key == names.MEASURED or is_variable or is_output(key))
+    is_former = key.removeprefix(names.PREFIX) in FORMER_NAMES
+    return not (key in _KINDS or is_former or key == names.MEASURED or is_variable or is_output(key))
 
 
 def _labels(labels: Mapping[str, str]) -> Iterator[Message]:

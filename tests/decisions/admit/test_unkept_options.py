@@ -36,6 +36,7 @@ def told(manifest: Manifest, namespace: Namespace = TEAM_A, **settings: Any) -> 
         ({"min_bandwidth": "100"}, [f"GT176: gpu.topology/min-bandwidth is not kept: {OF_A_SLICE}"]),
         ({"policy": "single-numa"}, [f"GT176: gpu.topology/policy is not kept: {OF_A_SLICE}"]),
         ({"policy": "spread"}, [f"GT177: options without effect: policy; {OF_A_SLICE}"]),
+        ({"multi-node-policy": "pack"}, [f"GT177: options without effect: multi-node-policy; {OF_A_SLICE}"]),
         ({"group_size": "4"}, [f"GT176: gpu.topology/group-size is not kept: {OF_A_SLICE}"]),
         ({"min_bandwidth": "fast"}, [f"GT176: gpu.topology/min-bandwidth is not kept: {OF_A_SLICE}"]),
         ({"shm_size": "1Gi", "env.A": "1"}, [f"GT177: options without effect: shm-size, env.A; {OF_A_SLICE}"]),

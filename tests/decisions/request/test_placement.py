@@ -194,6 +194,12 @@ def test_a_pod_with_several_wishes_is_warned_of_each() -> None:
     assert sum(warning.startswith("GT617") for warning in warnings) == len(WISHES)
 
 
+@pytest.mark.parametrize("key", ["gpu.topology/multi-node-policy", "gpu.topology/policy"])
+def test_a_policy_for_nodes_is_answered_under_the_name_by_which_the_pod_asks_for_it(key: str) -> None:
+    warnings = judge(pod(annotations={key: "pack"}), cluster=HAMI_2_9, rules=ON)[0].warnings
+    assert [warning.split()[1] for warning in warnings if warning.startswith("GT617")] == [key]
+
+
 def test_a_wish_of_the_namespace_is_no_wish_of_the_pod() -> None:
     namespace = Namespace("team-a", TEAM_A.labels, {"gpu.topology/place-wait": "30s"})
     assert not any(warning.startswith("GT617") for warning in judge(pod(), namespace)[0].warnings)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from webhook.decisions.configuration import AdmitPolicy
-from webhook.decisions.options import OPTION_NAMES, Options, parse_option
+from webhook.decisions.options import FORMER_NAMES, OPTION_NAMES, Options, parse_option
 from webhook.objects.pod import Namespace, Pod
 from webhook.words import names
 from webhook.words.catalogue.entry import Message
@@ -116,7 +116,8 @@ def would_not_keep(requirements: Sequence[str], pod: str, why: Message) -> Refus
 def _is_other(name: str, annotations: Mapping[str, str]) -> bool:
     if name.startswith(names.ENV_PREFIX):
         return True
-    return name in OPTION_NAMES and name not in _LOSE_NOTHING and _asks(name, annotations, _is_set)
+    is_option = name in OPTION_NAMES or name in FORMER_NAMES
+    return is_option and name not in _LOSE_NOTHING and _asks(name, annotations, _is_set)
 
 
 def _asks(name: str, annotations: Mapping[str, str], is_asked: Callable[[str, object], bool]) -> bool:
@@ -139,7 +140,7 @@ def _is_required(name: str, value: object) -> bool:
 
 
 def _field(name: str) -> str:
-    return name.replace("-", "_")
+    return FORMER_NAMES.get(name, name).replace("-", "_")
 
 
 def _denies(annotations: Mapping[str, str], namespace: Namespace, policy: AdmitPolicy) -> bool:

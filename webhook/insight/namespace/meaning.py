@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from webhook.decisions.options import FORMER_NAMES
 from webhook.words import names
 
 OPTIONS: Mapping[str, str] = {
@@ -84,4 +85,5 @@ def meaning_of_annotation(key: str, value: str) -> str:
     if name.startswith(names.ENV_PREFIX):
         variable = name.removeprefix(names.ENV_PREFIX)
         return f"containers with GPUs get the variable {variable}, where they do not set it themselves"
+    name = FORMER_NAMES.get(name, name)
     return _VALUES.get((name, value)) or OPTIONS.get(name, "")

@@ -6,7 +6,7 @@ A scheduler does not look at a pod with a gate (KEP-3521). Gates can only be add
 from webhook.decisions.admit.gate import hold, let_pass
 from webhook.decisions.admit.pod_patch import PodPatch
 from webhook.decisions.admit.subject import Subject
-from webhook.decisions.options import Options
+from webhook.decisions.options import Options, name_of_node_policy
 from webhook.decisions.request.demand import required
 from webhook.decisions.request.placement import PodToPlace, Unplaced, not_waiting, unplaced
 from webhook.words import names
@@ -30,8 +30,9 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         return
     let_pass(subject.pod, patch, found.message)
     for name in WISHES:
-        if _is_wish(subject, name):
-            patch.warn(NO_EFFECT.say(key=names.PREFIX + name, why=found.message.text))
+        written = _written_as(subject, name)
+        if written:
+            patch.warn(NO_EFFECT.say(key=names.PREFIX + written, why=found.message.text))
     if absent and _denies_what_hami_chooses(subject):
         patch.warn(DENIES_WITHOUT_PLANNER.say(why=absent.message.text))
 
@@ -57,8 +58,11 @@ def _unplaced(subject: Subject) -> Unplaced | None:
     )
 
 
-def _is_wish(subject: Subject, name: str) -> bool:
-    """Returns whether the pod's own annotation sets this option to another value than its default."""
-    field = name.replace("-", "_")
-    is_own = names.PREFIX + name in subject.pod.annotations
-    return is_own and getattr(subject.options, field) != getattr(_DEFAULTS, field)
+def _written_as(subject: Subject, name: str) -> str:
+    """Returns the name by which the pod's own annotations set an option; empty if they leave it at its default."""
+    field, annotations = name.replace("-", "_"), subject.pod.annotations
+    if getattr(subject.options, field) == getattr(_DEFAULTS, field):
+        return ""
+    if name == "node-policy":
+        return name_of_node_policy(annotations, names.PREFIX)
+    return name if names.PREFIX + name in annotations else ""
