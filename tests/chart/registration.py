@@ -16,18 +16,25 @@ LIMITS = ("gpu-topology-gates", "gpu-topology-place", "gpu-topology-place-lease"
 """Names of the policies that limit the accounts of webhook and planner, and of their bindings."""
 
 
+WORKLOADS = ("gpu-topology-workloads", "gpu-topology-workloads-cronjobs", "gpu-topology-workloads-jobsets")
+"""Names of the policies that warn of options on workloads, and of their bindings."""
+
+
 def installed_protection() -> list[dict[str, Any]]:
     """The policy of ``deploy/install.yaml`` that protects the annotations of pods, and its binding."""
-    objects = documents(INSTALL.read_text(encoding="utf-8"))
-    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-    return [pick(objects, kind, PROTECTION) for kind in kinds]
+    return installed_policies(PROTECTION)
 
 
 def installed_limits() -> list[dict[str, Any]]:
     """The policies of ``deploy/install.yaml`` that limit what our own accounts change on pods, and their bindings."""
+    return installed_policies(*LIMITS)
+
+
+def installed_policies(*names: str) -> list[dict[str, Any]]:
+    """The policies of ``deploy/install.yaml`` with these names, each before its binding."""
     objects = documents(INSTALL.read_text(encoding="utf-8"))
     kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
-    return [pick(objects, kind, name) for name in LIMITS for kind in kinds]
+    return [pick(objects, kind, name) for name in names for kind in kinds]
 
 
 def installed_registration(url: str, authority: bytes) -> dict[str, Any]:

@@ -46,6 +46,9 @@ POLICIES = {
     "gpu-topology-outputs",
     "gpu-topology-place",
     "gpu-topology-place-lease",
+    "gpu-topology-workloads",
+    "gpu-topology-workloads-cronjobs",
+    "gpu-topology-workloads-jobsets",
 }
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 REMAP_IMAGE = "ghcr.io/gpu-topology-webhook/gpu-topology-remap:0.1.0"

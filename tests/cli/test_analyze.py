@@ -158,3 +158,54 @@ def test_names_with_control_characters_do_no_harm_to_a_terminal(tmp_path: Path) 
         assert "\x1b" not in out
         assert "evil" in out
     assert "[red]evil" in gpu_topology("analyze", "-f", path).out.replace("\n", "")
+
+
+RAY_JOB = """\
+apiVersion: ray.io/v1
+kind: RayJob
+metadata:
+  name: train
+  namespace: team-a
+  annotations: {gpu.topology/policy: nvlink, team: ml}
+spec:
+  rayClusterSpec:
+    headGroupSpec:
+      template: {spec: {containers: [{name: head, image: x}]}}
+    workerGroupSpecs:
+    - groupName: gpu
+      template: {metadata: {annotations: {}}, spec: {containers: [{name: worker, image: x}]}}
+"""
+
+
+def test_an_option_on_an_object_of_any_kind_that_its_pods_lack_is_found_once(tmp_path: Path) -> None:
+    file = tmp_path / "ray.yaml"
+    file.write_text(RAY_JOB)
+    done = gpu_topology("analyze", "-f", file, "-o", "json")
+    assert (done.code, found(done.out)) == (1, {("GT183", "RayJob team-a/train")})
+    (row,) = json.loads(done.out)["findings"]
+    assert (row["severity"], len(row["objects"])) == ("warning", 1)
+    assert "annotation gpu.topology/policy has no effect at /metadata/annotations" in row["objects"][0]["text"]
+    (result,) = json.loads(gpu_topology("analyze", "-f", file, "-o", "sarif").out)["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].endswith("ray.yaml")
+
+
+def test_an_option_that_the_pods_have_too_is_none_to_be_told_of(tmp_path: Path) -> None:
+    file = tmp_path / "ray.yaml"
+    own = "metadata: {annotations: {gpu.topology/policy: single-numa}}"
+    file.write_text(
+        RAY_JOB.replace("template: {spec", f"template: {{{own}, spec").replace("metadata: {annotations: {}}", own)
+    )
+    done = gpu_topology("analyze", "-f", file, "-o", "json")
+    assert (done.code, found(done.out)) == (0, set())
+
+
+def test_options_of_the_workloads_of_another_namespace_are_not_told(tmp_path: Path) -> None:
+    file = tmp_path / "ray.yaml"
+    namespaces = "".join(
+        f"---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n" for name in ("team-a", "team-b")
+    )
+    file.write_text(RAY_JOB + namespaces)
+    assert found(gpu_topology("analyze", "-f", file, "-n", "team-b", "-o", "json").out) == set()
+    assert found(gpu_topology("analyze", "-f", file, "-n", "team-a", "-o", "json").out) == {
+        ("GT183", "RayJob team-a/train")
+    }

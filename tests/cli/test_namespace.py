@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.command import ROOT, gpu_topology
 
@@ -153,6 +154,21 @@ def test_the_json_has_changes_commands_and_the_outcomes(manifests: Path) -> None
     (workload,) = found["workloads"]
     assert (workload["workload"], workload["pods"]) == ("Deployment train", 0)
     assert (workload["now"]["reason"], workload["then"]["reason"]) == ("namespace-not-enabled", "not-requested")
+
+
+def test_an_option_on_a_workload_that_its_pods_lack_is_told(manifests: Path) -> None:
+    document = next(yaml.safe_load_all(manifests.read_text()))
+    document["metadata"]["annotations"] = {"gpu.topology/inject": "true"}
+    manifests.write_text(yaml.safe_dump(document))
+    arguments = ("namespace", "sandbox", "--state", STATE, "-f", manifests)
+    said = "GT183: annotation gpu.topology/inject has no effect at /metadata/annotations: the webhook reads the pod's"
+    told = f"#     warning: {said}. Write it at /spec/template/metadata/annotations"
+    assert told in gpu_topology(*arguments).out.splitlines()
+    (workload,) = json.loads(gpu_topology(*arguments, "-o", "json").out)["workloads"]
+    assert workload["misplaced"] == [said]
+    document["spec"]["template"]["metadata"] = {"annotations": {"gpu.topology/inject": "true"}}
+    manifests.write_text(yaml.safe_dump(document))
+    assert "GT183" not in gpu_topology(*arguments).out
 
 
 def test_hostile_values_are_quoted_and_the_output_is_a_script(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ WITHOUT_NAMESPACE = frozenset(
     {
         "ClusterRole",
         "ClusterRoleBinding",
+        "CustomResourceDefinition",
         "DeviceClass",
         "DeviceTaintRule",
         "MutatingWebhookConfiguration",

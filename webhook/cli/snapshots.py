@@ -60,6 +60,7 @@ def from_cluster(
 
     setting, certificates = cluster_setting(config)
     given = read_manifests(files, None)
+    setting = msgspec.structs.replace(setting, workloads=tuple(given.workloads))
     documents = read_cluster(kubeconfig, namespace, certificates).under(given.documents)
     return ReadSnapshot(read_snapshot(documents.others, documents.pods, setting), documents, given.sources)
 
@@ -93,7 +94,11 @@ def from_files(  # noqa: PLR0913 - the inputs, and how they are read
 
     found = read_manifests(files, state, are_strict=are_strict, default_namespace=default_namespace)
     setting = msgspec.structs.replace(
-        setting_of(config, policy), facts=found.facts, topologies=found.topologies, state=str(state or "")
+        setting_of(config, policy),
+        facts=found.facts,
+        topologies=found.topologies,
+        state=str(state or ""),
+        workloads=tuple(found.workloads),
     )
     snapshot = read_snapshot(found.documents.others, found.documents.pods, setting)
     if namespace is not None and namespace not in {*snapshot.namespaces, *(pod.namespace for pod in snapshot.pods)}:

@@ -296,3 +296,20 @@ def test_of_a_group_of_thousands_a_few_are_enough() -> None:
     for number in range(1, 400):
         cluster.add(member(number))
     assert max(len(each.text) for each in cluster.analyzed()) < 4096
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("gpu.topology/polcy", {("hint", "GT118")}),
+        ("gpu-topology/policy", {("hint", "GT170")}),
+        ("example.com/policy", set()),
+    ],
+)
+def test_a_misspelled_option_of_a_running_pod_is_a_hint(key: str, expected: set[tuple[str, str]]) -> None:
+    cluster = Cluster()
+    cluster.add_node(h20("typed"))
+    train = running("train", "typed", 0, 1)
+    train["metadata"]["annotations"][key] = "nvlink"
+    cluster.add(train)
+    assert {(each.severity, each.code) for each in cluster.analyzed()} == expected

@@ -130,6 +130,8 @@ def _workloads(shown: Shown) -> Iterator[str]:
     for trial in shown.trials:
         yield _comment(f"  {_title(trial)}")
         yield from _outcomes(trial, is_tried=is_tried)
+        for message in trial.workload.misplaced:
+            yield _comment(f"    warning: {message.advice}")
     if is_tried:
         yield _comment("Pods that exist keep what they have: restart their workloads.")
     elif not shown.is_change and not shown.namespace.injection_enabled:
@@ -192,6 +194,7 @@ def _workload(trial: Trial) -> dict[str, Any]:
         "pods": trial.pods,
         "now": _decision(trial.now),
         "then": _decision(trial.then),
+        "misplaced": list(map(str, trial.workload.misplaced)),
     }
 
 

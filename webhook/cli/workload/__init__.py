@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import jsonpatch
 import msgspec
 
-from webhook.cli.workload.advice import SAYS_HOW_TO_ASK, how_to_ask, misplaced_options, pods_made_elsewhere
+from webhook.cli.workload.advice import SAYS_HOW_TO_ASK, how_to_ask, pods_made_elsewhere
 from webhook.cli.workload.versions import depends_on_versions
 from webhook.cluster.files.claim_manifests import NO_OBJECTS, claim_objects
 from webhook.decisions.admit.admission import admit
@@ -18,6 +18,7 @@ from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.resolve.node import Sources
 from webhook.objects.claims import ClaimSpec
 from webhook.objects.manifest.manifest import Manifest
+from webhook.objects.manifest.misplaced_options import misplaced_options
 from webhook.objects.manifest.pods import decode_pod, to_json
 from webhook.objects.manifest.templates import Template, find_objects, find_templates
 from webhook.objects.pod import Namespace, Pod
@@ -66,7 +67,8 @@ class Injected(msgspec.Struct, frozen=True):
         elif outcome.kind is Kind.SKIP:
             yield f"skipped: {self.label}: {SENTENCES[outcome.reason]}{how_to_ask(outcome.reason, self.template)}"
         warnings = [warning for warning in outcome.warnings if warning != SAYS_HOW_TO_ASK]
-        for warning in (*warnings, *misplaced_options(self.template)):
+        misplaced = [message.advice for message in misplaced_options(self.template)]
+        for warning in (*warnings, *misplaced):
             yield f"warning: {self.label}: {warning}"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,18 @@ from webhook.cluster.redaction.claims import CLAIM, TEMPLATE
 from webhook.cluster.redaction.objects import SNAPSHOT, identity
 from webhook.cluster.snapshot.documents import Documents
 from webhook.cluster.snapshot.edited_nodes import edited_nodes, with_edited
-from webhook.cluster.snapshot.model import KnownPod
+from webhook.cluster.snapshot.model import KnownPod, ToldOfWorkload
 from webhook.cluster.snapshot.template_pods import FoundTemplate
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.manifest.documents import read_yaml
 from webhook.objects.manifest.manifest import Manifest
+from webhook.objects.manifest.misplaced_options import misplaced_options
 from webhook.objects.manifest.pods import decode_pod, to_json
 from webhook.objects.manifest.templates import find_objects, find_templates
 from webhook.words.errors import GpuTopologyError, ManifestError, shorten
 from webhook.words.nesting import decode
+from webhook.words.printable import fitted
 
 CLAIMS = "claims"
 """The folder of a state directory with the claims, which other commands read too."""
@@ -49,6 +52,8 @@ class FromFiles:
     """The further content of manifests, in words."""
     templates: list[FoundTemplate] = field(default_factory=list)
     """The templates of pods in manifests."""
+    workloads: list[ToldOfWorkload] = field(default_factory=list)
+    """The options on workloads in manifests that their pods do not get."""
 
 
 def read_manifests(
@@ -74,6 +79,7 @@ def read_manifests(
             if default_namespace:
                 _name_namespace(documents, default_namespace)
                 found.templates.extend(_templates(documents, file.source, default_namespace))
+            _look_at_workloads(found, documents, file.source)
             _add(found, documents, file.source)
             found.others.extend(_words(each) for each in _values(documents) if not _is_pod(each))
     found.given.extend(found.documents.pods)
@@ -117,6 +123,17 @@ def _templates(documents: Sequence[Any], source: str, namespace: str) -> Iterato
         for template in find_templates(document):
             if not template.is_pod:
                 yield FoundTemplate(template, source, template.owner.namespace or namespace)
+
+
+def _look_at_workloads(found: FromFiles, documents: Sequence[Any], source: str) -> None:
+    """Note the options on workloads that their pods do not get, of one place once."""
+    for document in documents:
+        for owner, templates in groupby(find_templates(document), key=lambda template: template.owner):
+            told = {message.text: message for template in templates for message in misplaced_options(template)}
+            kind, name, namespace = (fitted(text) for text in (owner.kind, owner.name, owner.namespace))
+            for message in told.values():
+                found.workloads.append(ToldOfWorkload(kind, namespace, name, message))
+                found.sources.setdefault((kind, namespace, name), source)
 
 
 def _is_pod(document: Any) -> bool:

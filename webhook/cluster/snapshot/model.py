@@ -32,6 +32,7 @@ from webhook.objects.planner_signs import NO_SIGNS, PlannerSigns, planner_signs
 from webhook.objects.pod import Namespace, Pod, decode_stored_pod
 from webhook.objects.webhook_registration import CONFIGURATION, namespace_of
 from webhook.words import names
+from webhook.words.catalogue.entry import Message
 from webhook.words.errors import FormatError, GpuTopologyError, ManifestError
 from webhook.words.printable import fitted, printable
 from webhook.words.shape import shape_problem
@@ -63,6 +64,16 @@ class Unread(msgspec.Struct, frozen=True):
     """Whether the caller lacks the right to read it."""
 
 
+class ToldOfWorkload(msgspec.Struct, frozen=True):
+    """What a manifest shows of a workload that its pods do not."""
+
+    kind: str
+    namespace: str
+    """The namespace that the workload names; empty if it names none."""
+    name: str
+    message: Message
+
+
 class Scope(StrEnum):
     """The extent of a snapshot."""
 
@@ -86,6 +97,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """The topologies of nodes by their names, from a state directory, for nodes without a ConfigMap."""
     state: str = ""
     """The state directory of the topologies, as messages name it."""
+    workloads: tuple[ToldOfWorkload, ...] = ()
+    """What manifests show of workloads."""
     scope: Scope = Scope.ALL
 
 

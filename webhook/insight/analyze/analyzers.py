@@ -11,6 +11,7 @@ from webhook.insight.analyze.diagnosis import Diagnosis
 from webhook.insight.analyze.namespaces import namespaces
 from webhook.insight.analyze.placement import waiting
 from webhook.insight.analyze.pods import judged_pods
+from webhook.insight.analyze.workloads import workloads
 from webhook.insight.explain.findings import Judgement
 
 
@@ -40,6 +41,7 @@ ANALYZERS = (
     Analyzer("agents", nodes.agents),
     Analyzer("links", nodes.links),
     Analyzer("namespaces", namespaces),
+    Analyzer("workloads", workloads, is_of_namespaces=True),
     Analyzer("cards", cards, needs_all_pods=True),
     Analyzer("waiting pods", waiting),
 )

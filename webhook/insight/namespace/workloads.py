@@ -12,9 +12,11 @@ from webhook.insight.explain.evidence import policy_for
 from webhook.insight.namespace.meaning import ON
 from webhook.insight.namespace.new_pod import as_new
 from webhook.objects.claims import ClaimSpec
+from webhook.objects.manifest.misplaced_options import misplaced_options
 from webhook.objects.manifest.pods import decode_pod, to_json
 from webhook.objects.pod import Namespace, Pod
 from webhook.words import names
+from webhook.words.catalogue.entry import Message
 from webhook.words.outcome import Outcome, Reason
 from webhook.words.printable import printable
 
@@ -30,6 +32,8 @@ class Workload(NamedTuple):
     """A new pod of it."""
     is_running: bool
     """Whether the pod is one that runs, as far as it is known what it had before admission, and no template."""
+    misplaced: tuple[Message, ...] = ()
+    """What is to be told of options on the workload that its template lacks."""
 
 
 class Trial(NamedTuple):
@@ -60,7 +64,8 @@ def of_templates(templates: Iterable[TemplatePod]) -> Iterator[Workload]:
     """
     for made in templates:
         pod = decode_pod(to_json(made.document, made.source), made.source)
-        yield Workload(printable(f"{made.template.owner.kind} {made.known.name}"), pod, is_running=False)
+        label, misplaced = printable(f"{made.template.owner.kind} {made.known.name}"), misplaced_options(made.template)
+        yield Workload(label, pod, is_running=False, misplaced=tuple(misplaced))
 
 
 def of_pods(pods: Iterable[KnownPod], namespace: str, covered: Collection[str]) -> Iterator[Workload]:

@@ -375,3 +375,9 @@ CLUSTER_WITHOUT_HAMI = Entry(
     "Install HAMi; what works without it stands in the documents. If it is there, set cluster.hamiVersion",
     "compatibility.md#without-hami",
 )
+MISPLACED_OPTION = Entry(
+    "GT183",
+    "{kind} {key} has no effect at {found}: the webhook reads the pod's",
+    "Write it at {wanted}",
+    _ANNOTATIONS,
+)
