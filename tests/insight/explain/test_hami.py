@@ -9,6 +9,7 @@ from tests.judge import HAMI_2_9
 from tests.pods import Manifest, container, pod
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.insight.explain.findings import Report
+from webhook.words.version import Version
 
 
 def found(report: Report) -> list[tuple[str, str]]:
@@ -61,3 +62,12 @@ def test_of_another_family_or_served_by_claims_it_is_not_asked() -> None:
     assert found(told(pod(volcano, schedulerName="volcano"))) == []
     claimed = ClusterFacts(claimed=frozenset({"nvidia.com/gpu"}))
     assert found(told(pod(schedulerName="default-scheduler"), cluster=claimed)) == []
+
+
+@pytest.mark.parametrize(("lacks_hami", "control"), [(True, "not-needed"), (False, "fails")])
+def test_no_library_is_preloaded_where_there_is_no_hami(*, lacks_hami: bool, control: str) -> None:
+    cluster = ClusterFacts(kubernetes=Version(1, 33), lacks_hami=lacks_hami)
+    report = told(pod(), cluster=cluster)
+    assert [one.verdict for one in report.findings if one.condition == "control"] == [control]
+    codes = {one.code for one in report.findings}
+    assert ("GT181" in codes, "GT210" in codes) == (lacks_hami, not lacks_hami)

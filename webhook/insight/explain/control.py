@@ -17,6 +17,7 @@ import msgspec
 from webhook.decisions.admit.container import PodContainer
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.decisions.request.hami_control import disables_control
+from webhook.decisions.request.skip_reasons import plain_reason
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.insight.explain.words import containers
@@ -56,6 +57,8 @@ def control(examined: ExaminedPod) -> Finding:
         return not_needed(
             CONTROL, "resource claims serve the GPUs, so HAMi's device plugin does not: see resource-claims"
         )
+    if plain_reason(examined.requests, examined.cluster):
+        return not_needed(CONTROL, "no HAMi is in this cluster, so its library is not preloaded")
     readers = _readers(examined)
     wrong = {reader: list(_wrong(examined, reader, _who(examined, reader))) for reader in readers}
     if not any(wrong.values()):
