@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from webhook.words.printable import TEXT_LIMIT, fitted, printable
+from webhook.words.secret_forms import may_hold_secret, without_secrets
 
 Level = Literal["debug", "info", "warning", "error"]
 LINE_LIMIT = 16 * 1024
@@ -27,7 +28,7 @@ class Log:
 
     A line is JSON of visible characters and at most :data:`LINE_LIMIT` bytes, whatever its texts hold. All texts, also
     those in lists, go through :func:`webhook.words.printable.fitted`, so that a program that decodes the line shows no
-    control character either.
+    control character either. What has the form of a secret is hidden (:mod:`webhook.words.secret_forms`).
 
     Args:
         descriptor: The file descriptor, open for writing. That its reader has gone is no error: the program goes on.
@@ -64,7 +65,8 @@ class Log:
 
     def _written(self, line: Any) -> bytes:
         written = self._encode(line)
-        if len(written) <= TEXT_LIMIT and written.isascii() and b"\\" not in written and b"\x7f" not in written:
+        is_plain = written.isascii() and b"\\" not in written and b"\x7f" not in written
+        if len(written) <= TEXT_LIMIT and is_plain and not may_hold_secret(written.decode()):
             return written
         fields: dict[str, Any] = msgspec.to_builtins(line)
         for limit in (TEXT_LIMIT, TEXT_LIMIT // 4, TEXT_LIMIT // 16):
@@ -83,7 +85,7 @@ class Log:
 def _fitted(value: Any, limit: int) -> Any:
     """Return ``value``, which consists of JSON types, with all texts in it fitted and long lists cut."""
     if isinstance(value, str):
-        return fitted(value, limit)
+        return fitted(without_secrets(value), limit)
     if isinstance(value, dict):
         return {fitted(str(key), limit): _fitted(item, limit) for key, item in list(value.items())[:_ENTRIES]}
     if isinstance(value, list | tuple):
@@ -94,7 +96,7 @@ def _fitted(value: Any, limit: int) -> Any:
 
 def _shown_traceback(text: str) -> str:
     """Return the end of a traceback, which names the error. Invisible characters except line breaks are escaped."""
-    kept = "\n".join(map(printable, text[-TRACEBACK_LIMIT:].split("\n")))
+    kept = "\n".join(map(printable, without_secrets(text[-TRACEBACK_LIMIT:]).split("\n")))
     return kept if len(kept) <= TRACEBACK_LIMIT else kept[-TRACEBACK_LIMIT:]
 
 

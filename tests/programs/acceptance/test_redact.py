@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.words.test_secret_forms import KINDS
 from webhook.programs.acceptance.model import Machine, Ran, Result, Verdict, Word
 from webhook.programs.acceptance.redact import Redactor
 from webhook.programs.acceptance.result import result
@@ -44,6 +45,12 @@ def redacted(text: str, **named: str) -> str:
         ("- name: API_KEY\n  value: 'k3 y'\n", "- name: API_KEY\n  value: '***'\n"),
         ("python /home/alice/train.py --data /Users/bob", "python /home/user-1/train.py --data /Users/user-2"),
         ('{"args": "token: \\"hunter2\\""}', '{"args": "token: ***"}'),
+        ("Node GUID: 0x506b4b0300c2a1b2", "Node GUID: guid-1"),
+        ("node_guid: 506b:4b03:00c2:a1b2", "node_guid: guid-1"),
+        ("python /root/project-x/train.py --steps 3", "python /root/path-1 --steps 3"),
+        ("pull https://bob:hunter2@git.example/x", "pull https://***@git.example/x"),
+        ("AWS AKIAIOSFODNN7EXAMPLE", "AWS ***"),
+        ("PASSPHRASE='correct horse battery'", "PASSPHRASE='***'"),
         ("image: registry.corp.example:5000/ml/train:v3", "image: image-1"),
     ],
 )
@@ -62,10 +69,11 @@ def test_what_tells_whose_machine_it_is_goes(text: str, expected: str) -> None:
         "listens on 127.0.0.1:8443",
         '<nvlink target="0000:1b:00.0" count="18" tclass="0x068000"/>',
         "maxBw 370.8 totalBw 370.8",
+        "comm 0x55cd1a0bf930 rank 1 busId 2b000",
         "2026-11-23T03:29:56Z",
         '{"name": "NCCL_DEBUG", "value": "INFO"}',
         '{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"key": "hf"}}}',
-        "/opt/home/train.py /root/x /homes/alice",
+        "/opt/home/train.py /homes/alice",
         '{"serviceAccountToken": {"path": "token"}, "automountServiceAccountToken": true}',
     ],
 )
@@ -140,3 +148,16 @@ def test_a_result_stays_one_whatever_the_steps_said(text: str, label: str) -> No
         redactor=Redactor({"links": "host", "steps": "host"}),
     )
     assert msgspec.json.decode(found, type=Result).verdicts[0].verdict is Word.FAILS
+
+
+def test_the_name_of_a_host_goes_in_capitals_too() -> None:
+    assert redacted("GPU-NODE-7 gpu-node-7 Gpu-Node-7.corp gpu-node-70", gpu_node_7="host") == (
+        "host-1 host-1 host-1.corp gpu-node-70"
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_secret_of_any_kind_is_in_an_archive(kind: str) -> None:
+    before, secret, after = KINDS[kind]
+    found = redacted(f"2026 NCCL INFO {before}{secret}{after}\n")
+    assert not any(word in found for word in secret.split())

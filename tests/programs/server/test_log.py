@@ -18,6 +18,7 @@ from tests.pods import Manifest, container, pod
 from tests.programs.server.asgi import application, binding_review, post, review
 from tests.programs.server.test_bindings import KnownCluster, KnownPods, injected, to_node
 from tests.programs.server.test_reviews import KNOWN
+from tests.words.test_secret_forms import KINDS
 from webhook.cluster.state import State
 from webhook.programs.log import Log, take_over_logging
 
@@ -48,6 +49,17 @@ def test_a_line_has_time_level_and_message_first(log: Log, path: Path) -> None:
         b'{"time":"2026-11-21T23:30:48.123456Z","level":"warning","message":"certificate","node":"n1",'
         b'"reason":"the Secret is gone","attempts":0}\n'
     )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_secret_of_any_kind_is_in_the_log(log: Log, path: Path, kind: str) -> None:
+    before, secret, after = KINDS[kind]
+    text = f"{before}{secret}{after}"
+    log.say("warning", "odd", why=text, many=[text], by={"name": text})
+    log.say("error", "bug", traceback=f"Traceback\n  File x\nValueError: {text}")
+    first, second = lines(path)
+    assert not any(word in json.dumps([first, second]) for word in secret.split())
+    assert (first["message"], second["message"]) == ("odd", "bug")
 
 
 def test_a_reader_that_is_gone_stops_nothing() -> None:

@@ -7,6 +7,8 @@ value gets a placeholder of its own, in the order in which the values are met.
 import re
 from collections.abc import Iterable, Mapping
 
+from webhook.words.secret_forms import without_secrets
+
 _SHORTEST = 2
 """Characters of a name that is taken out wherever it stands."""
 _UUID = re.compile(r"\b(GPU-|MIG-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
@@ -22,24 +24,13 @@ _LABELLED = re.compile(
     r"""|clique[ _]?uuid|host[ _]?name|machine[ _]?id)(?P<mark>["']?\s*[:=>]\s*["']?)(?P<value>[^\s"'<,;]{3,128})""",
     re.IGNORECASE,
 )
-_TELLTALE = "(?:token|password|passwd|secret|credential|authorization|api[_-]?key)"
-_SECRET = re.compile(
-    rf"(?P<label>{_TELLTALE}[\w.-]{{0,64}})"
-    r"(?P<mark>[\"']?\s{0,8}[:=]\s{0,8}[\"']?)(?P<value>(?:(?:Bearer|Basic)\s{1,4})?(?:\\\S|[^\s\"',;])+)",
-    re.IGNORECASE,
-)
-_SECRET_VARIABLE = re.compile(
-    rf"(?P<label>name[\"']?\s{{0,8}}:\s{{0,8}}[\"']?[\w.-]{{0,64}}{_TELLTALE}[\w.-]{{0,64}}[\"']?)"
-    r"(?P<mark>\s{0,80},?\s{0,80}[\"']?value[\"']?\s{0,8}:\s{0,8})(?P<value>\"(?:\\.|[^\"\\])*\"|'[^']*'|[^\s\"',}]+)",
-    re.IGNORECASE,
-)
-"""A variable of a container, in JSON or YAML: its name stands in one member and its value in the next."""
+_GUID = re.compile(r"(?<![\w:])(?:0x[0-9a-fA-F]{16}|(?:[0-9a-fA-F]{4}:){3}[0-9a-fA-F]{4})(?![\w:])")
+"""Of a node, a port or an HCA of InfiniBand, and of NVLink fabrics."""
+_ROOT = re.compile(r"(?<![\w/])/root/(?P<path>[^\s\"':,]{1,512})")
 _HOME = re.compile(r"(?<![\w/])/(?P<root>home|Users)/(?P<user>[^/\s\"':,]{1,64})")
 _IMAGE = re.compile(
     r"\b[a-z0-9][a-z0-9.-]{1,200}(?::\d{2,5})?/[a-z0-9][\w./-]{1,200}(?::[\w.-]{1,128}|@sha256:[0-9a-f]{64})"
 )
-_NO_SECRET = frozenset({"", "true", "false", "null"})
-"""Of a value in JSON, without its brackets: ``"serviceAccountToken": {`` stands in every pod."""
 _ABSENT = frozenset({"n/a", "[n/a]", "none", "unknown", "not", "0", "0x0", "0x0000000000000000"})
 _LOOPBACK = frozenset({"0.0.0.0", "127.0.0.1"})  # noqa: S104 - compared with, not listened on
 
@@ -55,7 +46,7 @@ class Redactor:
         self._seen: dict[tuple[str, str], str] = {}
         self._counts: dict[str, int] = {}
         words = {word: kind for word, kind in named.items() if len(word) >= _SHORTEST}
-        self._named = {word: self._placeholder(kind, word) for word, kind in words.items()}
+        self._named = {word.lower(): self._placeholder(kind, word.lower()) for word, kind in words.items()}
         self._words = _any_of(words)
 
     @property
@@ -65,14 +56,15 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """``text`` without them."""
-        text = _SECRET_VARIABLE.sub(_without_value, text)
-        text = _SECRET.sub(_without_secret, text)
+        text = without_secrets(text)
         if self._words:
-            text = self._words.sub(lambda found: self._named[found[0]], text)
+            text = self._words.sub(lambda found: self._named[found[0].lower()], text)
         text = _UUID.sub(self._uuid, text)
         text = _LABELLED.sub(self._labelled, text)
+        text = _GUID.sub(lambda found: self._placeholder("guid", found[0].lower()), text)
         text = _MAC.sub(lambda found: self._placeholder("mac", found[0].lower()), text)
         text = _IMAGE.sub(lambda found: self._placeholder("image", found[0]), text)
+        text = _ROOT.sub(lambda found: f"/root/{self._placeholder('path', found['path'])}", text)
         text = _HOME.sub(lambda found: f"/{found['root']}/{self._placeholder('user', found['user'])}", text)
         text = _IPV4.sub(self._address, text)
         return _IPV6.sub(self._address, text)
@@ -101,16 +93,9 @@ class Redactor:
         return found[0] if found[0] in _LOOPBACK else self._placeholder("ip", found[0].lower())
 
 
-def _without_secret(found: re.Match[str]) -> str:
-    return found[0] if found["value"].strip("{}[]") in _NO_SECRET else f"{found['label']}{found['mark']}***"
-
-
-def _without_value(found: re.Match[str]) -> str:
-    quote = found["value"][0] if found["value"][0] in "\"'" else ""
-    return f"{found['label']}{found['mark']}{quote}***{quote}"
-
-
 def _any_of(words: Iterable[str]) -> re.Pattern[str] | None:
     """The longest first: one host may be called as the beginning of another."""
     every = sorted(words, key=len, reverse=True)
-    return re.compile(r"(?<![\w-])(?:" + "|".join(map(re.escape, every)) + r")(?![\w-])") if every else None
+    return (
+        re.compile(r"(?<![\w-])(?:" + "|".join(map(re.escape, every)) + r")(?![\w-])", re.IGNORECASE) if every else None
+    )
