@@ -24,6 +24,7 @@ UNITS = {
     "waiting_seconds": "s",
     "_bytes": "bytes",
     "_gbps_bucket": "GBs",
+    "_ratio": "percentunit",
 }
 """Units of series whose names say so; a certificate's end is shown as the days until then."""
 

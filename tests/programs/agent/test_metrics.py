@@ -6,7 +6,7 @@ import pytest
 
 from tests.hardware.topology.machines import bent, hgx_h100, l40s, with_switch_links, without
 from tests.programs.agent.looks import driver_away, look
-from webhook.hardware.topology.model import Fabric, MigMode, NodeTopology
+from webhook.hardware.topology.model import NVSWITCH, Fabric, MigMode, NodeTopology, NvLink
 from webhook.programs.agent.metrics import families
 from webhook.programs.agent.status import Count, Status, TaintStatus
 from webhook.programs.exposition import Exposition
@@ -22,6 +22,13 @@ gpu_topology_nvlink_links{gpu="0",node="n1",state="up",uuid="GPU-00000000-0000-0
 gpu_topology_nvlink_links{gpu="0",node="n1",state="down",uuid="GPU-00000000-0000-0000-0000-000000000000"} 0.0
 gpu_topology_nvlink_links{gpu="1",node="n1",state="up",uuid="GPU-00000000-0000-0000-0000-000000000001"} 12.0
 gpu_topology_nvlink_links{gpu="1",node="n1",state="down",uuid="GPU-00000000-0000-0000-0000-000000000001"} 6.0
+# HELP gpu_topology_nvlink_capacity_bytes_per_second Bytes per second that the working NVLinks of a GPU carry in one \
+direction.
+# TYPE gpu_topology_nvlink_capacity_bytes_per_second gauge
+gpu_topology_nvlink_capacity_bytes_per_second{gpu="0",node="n1",uuid="GPU-00000000-0000-0000-0000-000000000000"} \
+3.708e+11
+gpu_topology_nvlink_capacity_bytes_per_second{gpu="1",node="n1",uuid="GPU-00000000-0000-0000-0000-000000000001"} \
+2.472e+11
 # HELP gpu_topology_gpus GPUs of the node by state.
 # TYPE gpu_topology_gpus gauge
 gpu_topology_gpus{node="n1",state="healthy"} 1.0
@@ -119,6 +126,20 @@ def test_a_lost_gpu_is_counted_and_its_links_are_gone() -> None:
     assert 'gpu_topology_gpus{node="n1",state="lost"} 1.0' in lines
     assert 'gpu_topology_gpus{node="n1",state="healthy"} 7.0' in lines
     assert not [line for line in lines if 'gpu="2"' in line]
+
+
+def test_what_links_carry_is_absent_where_it_is_not_known_or_nothing() -> None:
+    topologies = (
+        without(hgx_h100(), 2),
+        bent(hgx_h100(), 2, mig_mode=MigMode.ENABLED),
+        bent(hgx_h100(), 2, nvlinks=(), links_problem="unknown error"),
+        bent(hgx_h100(), 2, nvlinks=(NvLink(target=NVSWITCH, count=18, active=0),)),
+    )
+    for topology in topologies:
+        lines = [line for line in of(topology) if line.startswith("gpu_topology_nvlink_capacity_bytes_per_second{")]
+        assert len(lines) == 7
+        assert not [line for line in lines if 'gpu="2"' in line]
+    assert not [line for line in of(l40s()) if line.startswith("gpu_topology_nvlink_capacity_bytes_per_second{")]
 
 
 def test_gpus_in_mig_mode_are_counted_apart() -> None:

@@ -16,6 +16,7 @@ from tests.hardware.traffic.windows import MB, steady
 from tests.programs.planner.server import CONFIG_MAPS, LEASES, PlacingServer
 from tests.programs.planner.site import NOW, ByHand, TestClock, nothing, settings, site, until
 from webhook.cluster.kinds import WHOLE_NODES
+from webhook.decisions.resolve.node import KnownNode, Origin
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.traffic.document import format_traffic
@@ -241,6 +242,44 @@ def test_the_leader_tells_which_pod_has_which_card(tmp_path: Path) -> None:
     assert metrics["pod_gpus_left_out"] == {(): 0}
 
 
+def test_the_leader_tells_how_much_of_the_best_bandwidth_each_pod_has(tmp_path: Path) -> None:
+    """Two cards with a bridge have more than ten times the bandwidth of two without."""
+    linked = next((0, gpu.index) for gpu in BRIDGED.gpus[1:] if BRIDGED.gpus[0].links_to(gpu.label))
+    others = [gpu.index for gpu in BRIDGED.gpus if gpu.index not in linked]
+    assert len(others) == 2
+    memory = BRIDGED.gpus[0].memory_mib
+    best = KnownNode(BRIDGED, origin=Origin.AGENT).gpu_set(linked).bandwidth
+    worst = KnownNode(BRIDGED, origin=Origin.AGENT).gpu_set((0, others[0])).bandwidth
+    assert 0 < worst < best / 10
+
+    def ratios(pods: dict[str, dict[str, Any]], node: NodeTopology = BRIDGED) -> dict[tuple[str, ...], float]:
+        _, metrics = looked(tmp_path, server_with(pods, node=node))
+        assert metrics["pod_bandwidths_left_out"] == {(): 0}
+        return metrics["pod_bandwidth_ratio"]
+
+    joined = pod(uuids(*linked, node=BRIDGED), memory=memory, link="NVLink")
+    alone = pod(uuids(others[0], node=BRIDGED), memory=memory)
+    alone["metadata"]["uid"] = "other"
+    assert ratios({"team-a/train": joined, "team-a/alone": alone}) == {("team-a", "train", "n1", "NVLink"): 1}
+    apart = pod(uuids(0, others[0], node=BRIDGED), memory=memory, link="SYS")
+    assert ratios({"team-a/train": apart}) == {("team-a", "train", "n1", "SYS"): round(worst / best, 4)}
+    all_of_them = pod(uuids(*range(4), node=BRIDGED), memory=memory)
+    assert ratios({"team-a/all": all_of_them}) == {("team-a", "all", "n1", ""): 1}
+    unread = replace(BRIDGED, gpus=tuple(replace(gpu, nvlinks=(), links_problem="?") for gpu in BRIDGED.gpus))
+    assert ratios({"team-a/train": apart}, unread) == {}
+
+
+def test_the_worst_container_of_a_pod_counts(tmp_path: Path) -> None:
+    machine = a100_pcie_bridged()
+    joined = next(gpu for gpu in machine.gpus[1:] if machine.gpus[0].links_to(gpu.label))
+    apart = [gpu for gpu in machine.gpus[1:] if gpu is not joined]
+    broken = replace(apart[0], nvlinks=()), replace(apart[1], nvlinks=())
+    node = replace(machine, node="n1", gpus=(machine.gpus[0], joined, *broken))
+    one = pod(*(uuids(*pair, node=node) for pair in ((0, 1), (2, 3))), memory=node.gpus[0].memory_mib)
+    _, metrics = looked(tmp_path, server_with({"team-a/train": one}, node=node))
+    assert metrics["pod_bandwidth_ratio"] == {("team-a", "train", "n1", ""): 0.1}, "24 of 240 GB/s"
+
+
 def test_a_pod_that_ends_has_no_cards_any_more(tmp_path: Path) -> None:
     server = server_with({"team-a/train": pod(uuids(0, 1))})
 
@@ -260,6 +299,21 @@ def test_more_cards_than_there_may_be_are_counted_and_left_out(tmp_path: Path, m
     monkeypatch.setattr(watch, "MOST_SERIES", 3)
     _, metrics = looked(tmp_path, server_with({"team-a/train": pod(uuids(*range(8)))}))
     assert (len(metrics["pod_gpu_info"]), metrics["pod_gpus_left_out"]) == (3, {(): 5})
+
+
+def test_more_pods_than_there_may_be_are_counted_and_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "MOST_SERIES", 1)
+    pods = {f"team-a/train-{place}": pod(uuids(2 * place, 2 * place + 1)) for place in range(3)}
+    for name, one in pods.items():
+        one["metadata"]["uid"] = name
+    _, metrics = looked(tmp_path, server_with(pods))
+    assert (len(metrics["pod_bandwidth_ratio"]), metrics["pod_bandwidths_left_out"]) == (1, {(): 2})
+
+
+def test_holders_that_take_long_to_find_are_found_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "LONGEST_LOOK", -1.0)
+    _, metrics = looked(tmp_path, server_with({"team-a/train": pod(uuids(0, 1))}))
+    assert len(metrics["pod_bandwidth_ratio"]) == 1
 
 
 def test_a_replica_that_does_not_lead_says_nothing(tmp_path: Path) -> None:

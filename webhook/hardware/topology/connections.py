@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from webhook.hardware.topology.model import Gpu, NodeTopology
+from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology
 from webhook.hardware.topology.pcie import DOWN, INTEL, UP, PciePath, PcieTree, link_bandwidth
 
 
@@ -79,6 +79,17 @@ def _assumed(gpu: Gpu) -> tuple[float, str]:
 def nvlink_bandwidth(gpu: Gpu, links: int) -> float:
     """Returns the GB/s per direction of ``links`` NVLinks of a GPU."""
     return round(links * nvlink_rate(gpu), 3)
+
+
+def nvlink_capacity(gpu: Gpu) -> float | None:
+    """Returns the GB/s per direction that all working NVLinks of a GPU carry together.
+
+    It is None where no traffic between GPUs can go over NVLinks of this GPU, or where its links are not known: no link
+    works, they cannot be read, or the GPU is in MIG mode.
+    """
+    if gpu.links_problem or gpu.mig_mode is MigMode.ENABLED:
+        return None
+    return nvlink_bandwidth(gpu, gpu.active_links) or None
 
 
 def c2c_bandwidth(gpu: Gpu) -> float:

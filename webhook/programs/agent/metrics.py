@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client.core import Metric
 
+from webhook.hardware.topology.connections import nvlink_capacity
 from webhook.hardware.topology.health import HealthState
 from webhook.hardware.topology.model import MigMode
 from webhook.programs import exposition
@@ -80,6 +81,12 @@ def _hardware(of: _Node, look: Look) -> Iterator[Metric]:
     yield of.gauge(
         "nvlink_links", "NVLinks of a GPU. Some products never use all of their links.", ("gpu", "uuid", "state"), links
     )
+    yield of.gauge(
+        "nvlink_capacity_bytes_per_second",
+        "Bytes per second that the working NVLinks of a GPU carry in one direction.",
+        ("gpu", "uuid"),
+        _capacities(look),
+    )
     yield of.gauge("gpus", "GPUs of the node by state.", ("state",), _by_state(look))
     yield of.gauge("health", "1 for the state of the node's NVLinks.", ("state",), one_of(HealthState, health.state))
     fabric = topology.fabric.state if topology.fabric else ""
@@ -87,6 +94,12 @@ def _hardware(of: _Node, look: Look) -> Iterator[Metric]:
     yield of.gauge(
         "fabric_state", "1 for the state of the NVLink fabric, if it has one.", ("state",), one_of(states, fabric)
     )
+
+
+def _capacities(look: Look) -> Values:
+    """Returns what the links of each GPU carry. Where that is nothing or not known there is no value, to divide by."""
+    known = ((gpu, nvlink_capacity(gpu)) for gpu in look.topology.gpus)
+    return {(str(gpu.index), gpu.uuid): round(gbps * 1e9) for gpu, gbps in known if gbps is not None}
 
 
 def _by_state(look: Look) -> Values:

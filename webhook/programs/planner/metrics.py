@@ -15,7 +15,7 @@ from webhook.hardware.traffic.judgement import Sign
 from webhook.programs.exposition import counter, gauge, info
 from webhook.programs.mirror_metrics import cache_families
 from webhook.programs.planner.counts import OBSERVED, Counts
-from webhook.programs.planner.traffic import Attribution, PodGpu
+from webhook.programs.planner.traffic import Attribution, PodGpu, PodOnNode
 from webhook.programs.planner.writer import Fate
 
 RESULTS = ("pinned", "repinned", "released", "taken", "missed", "refused", "given-up")
@@ -72,6 +72,18 @@ def _cards(found: Attribution) -> Iterator[Metric]:
     )
     yield gauge(
         "pod_gpus_left_out", "Cards beyond the 20,000 series of gpu_topology_pod_gpu_info.", (), {(): found.left_out}
+    )
+    yield gauge(
+        "pod_bandwidth_ratio",
+        "Bandwidth of the weakest pair of a pod's cards, as a ratio of the best for as many cards of its node.",
+        PodOnNode._fields,
+        {tuple(labels): ratio for labels, ratio in found.bandwidths.items()},
+    )
+    yield gauge(
+        "pod_bandwidths_left_out",
+        "Pods beyond the 20,000 series of gpu_topology_pod_bandwidth_ratio.",
+        (),
+        {(): found.bandwidths_left_out},
     )
     yield gauge(
         "nvlink_unused_pods",

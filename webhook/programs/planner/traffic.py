@@ -1,6 +1,6 @@
-"""The pods behind the traffic of GPUs, and hints about unused NVLinks: a look at a few nodes each second by the leader.
+"""The pods behind the traffic of GPUs, the bandwidth of their cards, and hints about unused NVLinks.
 
-It is separate from the decisions about waiting pods, which never wait for it.
+The leader looks at a few nodes each second. The decisions about waiting pods are separate, and never wait for this.
 """
 
 import asyncio
@@ -12,10 +12,12 @@ from typing import NamedTuple, NoReturn
 
 from webhook.cluster.api.pod_events import PodEvents, PodReference
 from webhook.decisions.node_record import NodeRecord
+from webhook.decisions.place.bandwidth_ratio import bandwidth_ratio
 from webhook.decisions.place.occupancy import Occupied, hint_message, occupied, unused_nvlink
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.resolve.node import KnownNode, Origin
 from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.planning.fleet import Build, Builds
 from webhook.hardware.traffic.judgement import Sign
 from webhook.objects.binding import PodEvent
 from webhook.objects.pod import Namespace
@@ -29,8 +31,10 @@ LOOKS = 60
 """Looks in which the traffic of all nodes is judged once. Agents renew their Leases once a minute."""
 CHANGED_AT_A_TIME = 100
 """Most nodes for which one look finds the holders of cards anew after a change of their pods."""
+LONGEST_LOOK = 0.1
+"""Seconds after which one look finds no more holders. To choose the best set of a new kind of node takes that long."""
 MOST_SERIES = 20_000
-"""Most series of the metric that says which pod holds which card."""
+"""Most series of the metric that says which pod holds which card, and of that of the bandwidth of pods."""
 TOLD_SECONDS = 3600.0
 """Shortest time between two hints about one pod."""
 MOST_TOLD = 10_000
@@ -50,6 +54,15 @@ class PodGpu(NamedTuple):
     link: str
 
 
+class PodOnNode(NamedTuple):
+    """The labels of a pod that holds cards."""
+
+    namespace: str
+    pod: str
+    node: str
+    link: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attribution:
     """The cards that pods hold, and the pods with unused NVLinks. It is replaced as a whole, for scrapes."""
@@ -57,6 +70,10 @@ class Attribution:
     cards: tuple[PodGpu, ...] = ()
     left_out: int = 0
     """Cards beyond :data:`MOST_SERIES`."""
+    bandwidths: Mapping[PodOnNode, float] = field(default_factory=dict)
+    """Bandwidths of pods as ratios of the best; see :mod:`webhook.decisions.place.bandwidth_ratio`."""
+    bandwidths_left_out: int = 0
+    """Pods beyond :data:`MOST_SERIES`."""
     unused: Mapping[str, int] = field(default_factory=dict)
     """Pods with unused NVLinks, by :class:`webhook.hardware.traffic.judgement.Sign`."""
 
@@ -67,11 +84,13 @@ class _Node:
 
     record: NodeRecord | None = None
     known: KnownNode | None = None
+    build: Build | None = None
     pods: dict[str, PodRecord] = field(default_factory=dict)
     """The pods with cards."""
     found: tuple[Occupied, ...] = ()
     """The pods with whole cards for themselves, as of the last look after a change."""
     cards: tuple[PodGpu, ...] = ()
+    bandwidths: Mapping[PodOnNode, float] = field(default_factory=dict)
     signs: tuple[Sign, ...] = ()
 
 
@@ -106,6 +125,7 @@ class TrafficWatch:
         self._leads = leads
         self._log = log
         self._clock = clock
+        self._builds = Builds()
         self._nodes: dict[str, _Node] = {}
         self._changed: dict[str, None] = {}
         """Names of nodes whose holders of cards are to be found anew, in the order of their changes."""
@@ -134,9 +154,9 @@ class TrafficWatch:
         node = self._nodes.setdefault(name, _Node())
         node.record = record
         if topology is None:
-            node.known = None
+            node.known = node.build = None
         elif node.known is None or node.known.topology is not topology:
-            node.known = KnownNode(topology, origin=Origin.AGENT)
+            node.known, node.build = KnownNode(topology, origin=Origin.AGENT), self._builds.of(topology)
         self._changed[name] = None
         self._drop_if_empty(name)
 
@@ -152,19 +172,27 @@ class TrafficWatch:
             self._turn, self._changed = [], dict.fromkeys(self._nodes)
             self.attribution = Attribution()
             return
-        changed = list(islice(self._changed, CHANGED_AT_A_TIME))
+        is_changed = self._find_next()
+        if self._judge_next(self._clock.now()) or is_changed:
+            self.attribution = self._attribution()
+
+    def _find_next(self) -> bool:
+        """Find the holders of the cards of the next changed nodes; return whether there was one."""
+        changed, since = list(islice(self._changed, CHANGED_AT_A_TIME)), self._clock.monotonic()
         for name in changed:
             del self._changed[name]
             if node := self._nodes.get(name):
                 self._find(name, node)
-        if self._judge_next(self._clock.now()) or changed:
-            self.attribution = self._attribution()
+            if self._clock.monotonic() - since > LONGEST_LOOK:
+                break
+        return bool(changed)
 
     def _find(self, name: str, node: _Node) -> None:
-        """Find the pods that hold cards of a node."""
+        """Find the pods that hold cards of a node, and the bandwidths of these cards."""
         found = occupied(node.pods.values(), node.record, self._counts) if node.record else []
         node.found = tuple(found)
         node.cards = tuple(card for each in found for card in _cards(name, node, each))
+        node.bandwidths = dict(_bandwidths(name, node))
 
     def _judge_next(self, at: datetime) -> bool:
         """Judge the traffic of the next nodes; return whether a sign is new or gone."""
@@ -210,10 +238,13 @@ class TrafficWatch:
 
     def _attribution(self) -> Attribution:
         cards = [card for node in self._nodes.values() for card in node.cards]
+        bandwidths = [entry for node in self._nodes.values() for entry in node.bandwidths.items()]
         signs = [sign for node in self._nodes.values() for sign in node.signs]
         return Attribution(
             cards=tuple(cards[:MOST_SERIES]),
             left_out=max(0, len(cards) - MOST_SERIES),
+            bandwidths=dict(bandwidths[:MOST_SERIES]),
+            bandwidths_left_out=max(0, len(bandwidths) - MOST_SERIES),
             unused={str(sign): signs.count(sign) for sign in Sign},
         )
 
@@ -236,6 +267,15 @@ def _cards(name: str, node: _Node, found: Occupied) -> list[PodGpu]:
         )
         for card in found.cards
     ]
+
+
+def _bandwidths(name: str, node: _Node) -> Iterator[tuple[PodOnNode, float]]:
+    if node.known is None or node.build is None:
+        return
+    for found in node.found:
+        ratio = bandwidth_ratio(found, node.known, node.build)
+        if ratio is not None:
+            yield PodOnNode(found.pod.namespace, found.pod.name, name, found.occupant.link), ratio
 
 
 def _index(known: KnownNode | None, uuid: str) -> str:
