@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from webhook.cli.status.nodes import speed
-from webhook.hardware.traffic.words import bytes_text
+from webhook.hardware.traffic.words import bytes_text, share_text
 from webhook.insight.explain.findings import Nvlink
 from webhook.insight.explain.start import STARTS, Verified
 from webhook.insight.overview.highlights import is_slower, worst
@@ -18,7 +18,8 @@ from webhook.words.printable import fitted, printable
 _VERIFIED = {Verified.YES: ("yes", "green"), Verified.NO: ("NO", "bold red"), Verified.UNKNOWN: ("-", "dim")}
 _NVLINK = {Nvlink.YES: "green", Nvlink.NO: "bold red", Nvlink.UNKNOWN: "yellow", Nvlink.NOTHING_TO_JOIN: "dim"}
 _LEVEL_STYLES = {Level.ERROR: "red", Level.WARNING: "yellow"}
-_ROOMY = 100
+_ROOMY, _WIDE = 100, 120
+"""Widths from which on the table has more columns, and more in them."""
 _TEXT_LIMIT = 800
 
 
@@ -41,7 +42,7 @@ def with_cards(pods: Sequence[Pod], letters: Mapping[str, Mapping[str, str]], wi
         table.add_column(heading, no_wrap=True)
     for pod in pods:
         *about, said, worst_code = _cells(pod)
-        over = (_moved(pod),) if has_traffic else ()
+        over = (_moved(pod, has_share=width >= _WIDE),) if has_traffic else ()
         table.add_row(Text(letters.get(pod.node, {}).get(pod.key, "")), *about, *over, said, worst_code)
     return table
 
@@ -68,12 +69,15 @@ def _bandwidth(pod: Pod) -> Text:
     return Text(text, style="bold red" if is_slower(pod) else "")
 
 
-def _moved(pod: Pod) -> Text:
-    """Return the traffic of the pod's cards in the last minutes, sent and received."""
+def _moved(pod: Pod, *, has_share: bool) -> Text:
+    """Return the traffic of the pod's cards in the last minutes, sent and received, perhaps with the share it is."""
     if pod.nvlink_bytes is None:
         return Text("-")
     minutes = max(1, round(pod.moved_seconds / 60))
-    return Text(f"{bytes_text(pod.nvlink_bytes)} in {minutes} min", style="" if pod.nvlink_bytes else "yellow")
+    text = f"{bytes_text(pod.nvlink_bytes)} in {minutes} min"
+    if has_share and pod.nvlink_use is not None:
+        text += f", {share_text(pod.nvlink_use)}"
+    return Text(text, style="" if pod.nvlink_bytes else "yellow")
 
 
 def code(pod: Pod) -> Text:

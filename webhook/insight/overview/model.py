@@ -130,6 +130,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     pcie_bytes: int | None = None
     """Bytes that its cards sent and received over PCIe in that time; None where no agent tells."""
     moved_seconds: int = 0
+    nvlink_use: float | None = None
+    """Share, from 0 to about 1, of what the NVLinks of its cards carry in both directions that ``nvlink_bytes`` are;
+    None where one of both is not known."""
     verified: Verified
     why: str = ""
     """The reason of a failed verification, in the words of the program in the pod; empty if it did not fail."""

@@ -13,6 +13,7 @@ from webhook.insight.explain.start import Verified, verified
 from webhook.insight.overview.holdings import Held
 from webhook.insight.overview.links import Linked, Worth
 from webhook.insight.overview.model import Finding, Pod
+from webhook.insight.overview.traffic import nvlink_use
 from webhook.insight.overview.waits import waits_for
 from webhook.objects.planner_signs import PlannerSigns
 from webhook.objects.pod import Pod as DecodedPod
@@ -114,6 +115,7 @@ def pod_of(
         nvlink_bytes=moved.nvlink if moved else None,
         pcie_bytes=moved.pcie if moved else None,
         moved_seconds=moved.seconds if moved else 0,
+        nvlink_use=_use(subject),
         verified=is_verified,
         why=fitted(reason),
         phase=fitted((pod.status.phase if pod.status else None) or ""),
@@ -142,6 +144,14 @@ def malformed_pod(known: KnownPod, findings: tuple[Finding, ...]) -> Pod:
         phase="",
         findings=findings,
     )
+
+
+def _use(subject: Subject) -> float | None:
+    if subject.moved is None or subject.linked is None:
+        return None
+    own = set(subject.held.cards)
+    gpus = [gpu for gpu in subject.linked.topology.gpus if gpu.index in own]
+    return nvlink_use(subject.moved, gpus) if len(gpus) == len(own) else None
 
 
 def _worth(ask: Asked, held: Held, linked: Linked | None) -> Worth | None:
