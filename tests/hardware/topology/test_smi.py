@@ -304,7 +304,7 @@ def test_mig_devices_in_the_list_mean_mig_mode() -> None:
 
 
 def test_a_list_may_be_there_twice_with_other_lines_between() -> None:
-    links = "\t Link 0: 14.062 GB/s\n"
+    links = "".join(f"\t Link {number}: 14.062 GB/s\n" for number in range(4))
     assert read(TWO, TWO_LISTED + TWO_LISTED.replace("\n", "\n" + links)) == read(TWO, TWO_LISTED)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FORMATS = (
     "NodeTopology in JSON, the agent's ConfigMap or a Node with HAMi's annotations (kubectl get -o json or yaml),"
-    " output of nvidia-smi topo -m (and -L), or HAMi's annotation"
+    " output of nvidia-smi topo -m (and -L, nvlink -s, nvlink -c), or HAMi's annotation"
 )
 
 

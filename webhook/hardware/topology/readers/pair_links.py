@@ -24,7 +24,11 @@ _MOST_OF_ALL = 18
 
 
 def links_by_gpu(
-    counts: Mapping[tuple[int, int], int], sm: Mapping[int, int], *, source: str
+    counts: Mapping[tuple[int, int], int],
+    sm: Mapping[int, int],
+    *,
+    source: str,
+    chips: Mapping[int, int] | None = None,
 ) -> dict[int, tuple[NvLink, ...]]:
     """Returns the links of each GPU. All of them are up, because counts by pair leave out links that are down.
 
@@ -33,6 +37,7 @@ def links_by_gpu(
             pair.
         sm: Compute capability of every GPU as NCCL writes it, 90 for 9.0; 0 if unknown.
         source: The name of the source of the counts in messages.
+        chips: The number of links of a GPU's chip, up or not, for GPUs of which it is known.
 
     Raises:
         FormatError: neither direct links nor links to switches explain the counts.
@@ -43,7 +48,8 @@ def links_by_gpu(
             raise FormatError(f"{source}: GPU{one} to GPU{other}", expected=f"at most {MAX_LINKS} NVLinks", found=count)
         if count:
             peers[one][other] = peers[other][one] = count
-    if all(sum(links.values()) <= _most_links(sm[gpu]) for gpu, links in peers.items()):
+    most = {gpu: _most_links(number) for gpu, number in sm.items()} | dict(chips or {})
+    if all(sum(links.values()) <= most[gpu] for gpu, links in peers.items()):
         return {gpu: tuple(_link(f"GPU{peer}", links[peer]) for peer in sorted(links)) for gpu, links in peers.items()}
     reach = {gpu: max(links.values(), default=0) for gpu, links in peers.items()}
     _check_switched(counts, reach, source)

@@ -13,8 +13,8 @@ def read_topology(text: str | bytes, *, node: str, source: str) -> NodeTopology:
     """Recognises the form of a text, and reads it.
 
     Args:
-        text: A NodeTopology in JSON, the output of ``nvidia-smi topo -m`` (with or without ``nvidia-smi -L``), or the
-            value of HAMi's annotation ``hami.io/node-nvidia-register``.
+        text: A NodeTopology in JSON, the output of ``nvidia-smi topo -m`` (with or without that of ``nvidia-smi -L``
+            and ``nvidia-smi nvlink``), or the value of HAMi's annotation ``hami.io/node-nvidia-register``.
         node: Name of the node, for texts without it. A NodeTopology keeps its own.
         source: The name of the text in messages, for example ``file node-1.txt``.
 

@@ -26,13 +26,28 @@ class ListedGpu:
     mig: bool = False
     """Whether MIG instances are listed below the GPU."""
 
+    def agrees_with(self, other: "ListedGpu") -> bool:
+        """Returns whether two lines may list the same GPU: one may lack the UUID."""
+        same = not self.uuid or not other.uuid or self.uuid == other.uuid
+        return same and (self.index, self.name) == (other.index, other.name)
+
+
+def listed_gpu(line: Line) -> ListedGpu | None:
+    """Returns the GPU that a line lists; None if it lists none.
+
+    Raises:
+        FormatError: the line is cut off.
+    """
+    found = _GPU.fullmatch(_without_tabs(line))
+    return _read_gpu(line.checked(), int(found[1]), found[2]) if found else None
+
 
 def parse_listings(lines: Sequence[Line]) -> list[dict[int, ListedGpu]]:
     """Finds the lists in a text, each with its GPUs by index.
 
-    A GPU may be listed again with the same text, as ``nvidia-smi nvlink -s`` does. A GPU that is listed again with
-    another text begins another list: pages that describe a fault have lists of containers, which number their GPUs
-    again from 0. Tabs are blanks.
+    A GPU may be listed again with the same text, as ``nvidia-smi nvlink -s`` does, in old drivers without its UUID. A
+    GPU that is listed again with another text begins another list: pages that describe a fault have lists of
+    containers, which number their GPUs again from 0. Tabs are blanks.
 
     Raises:
         FormatError: a line is cut off, two GPUs of a list share a UUID, or only some have UUIDs.
@@ -40,13 +55,13 @@ def parse_listings(lines: Sequence[Line]) -> list[dict[int, ListedGpu]]:
     lists: list[dict[int, ListedGpu]] = []
     last: int | None = None
     for line in lines:
-        text = line.text.replace("\t", " ").strip()
-        if found := _GPU.fullmatch(text):
-            gpu = _read_gpu(line.checked(), int(found[1]), found[2])
+        text = _without_tabs(line)
+        if gpu := listed_gpu(line):
             known = lists[-1].get(gpu.index, gpu) if lists else None
-            if known is None or known != replace(gpu, mig=known.mig):
+            if known is None or not known.agrees_with(gpu):
                 lists.append({})
-            lists[-1].setdefault(gpu.index, gpu)
+                known = gpu
+            lists[-1][gpu.index] = replace(known, uuid=known.uuid or gpu.uuid)
             last = gpu.index
         elif _MIG.fullmatch(text):
             line.checked()
@@ -56,6 +71,10 @@ def parse_listings(lines: Sequence[Line]) -> list[dict[int, ListedGpu]]:
     for listed in lists:
         _check_uuids(lines, list(listed.values()))
     return lists
+
+
+def _without_tabs(line: Line) -> str:
+    return line.text.replace("\t", " ").strip()
 
 
 def _read_gpu(line: Line, index: int, rest: str) -> ListedGpu:

@@ -73,6 +73,11 @@ def nvlinks(word: str) -> int:
     return int(found[1]) if found else 0
 
 
+def has_matrix(lines: Sequence[Line]) -> bool:
+    """Returns whether a text has the header of a matrix, complete or not."""
+    return any("Affinity" in line.words for line in lines)
+
+
 def parse_matrix(lines: Sequence[Line], *, source: str) -> SmiMatrix:
     """Finds the matrix in a text and reads it.
 
