@@ -189,6 +189,8 @@ def watched(site: Site, *, expected: int) -> dict[str, float]:
             assert {(card.namespace, card.pod, card.container) for card in mine()} == {
                 (site.namespace, "train", "main")
             }
+            told = planner.watch.attribution.bandwidths.items()
+            assert [(on.pod, ratio) for on, ratio in told if on.node == site.node] == [("train", 1.0)]
             await until(lambda: len(site.events()) >= expected)
             signs.update(planner.watch.attribution.unused)
             assert planner.counts.api_errors == {}
