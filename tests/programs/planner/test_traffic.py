@@ -280,6 +280,24 @@ def test_the_worst_container_of_a_pod_counts(tmp_path: Path) -> None:
     assert metrics["pod_bandwidth_ratio"] == {("team-a", "train", "n1", ""): 0.1}, "24 of 240 GB/s"
 
 
+@pytest.mark.parametrize(
+    "one",
+    [
+        pod(uuids(0, 1, 0)),
+        pod(uuids(0, 1), uuids(1), injected="0.1.0 pod-peers"),
+        pod(["GPU-of-another-node", *uuids(1)]),
+        pod(uuids(0)),
+        pod(uuids(0, 1), memory=MEMORY // 2),
+    ],
+    ids=["twice in a container", "twice in a pod", "unknown card", "single", "slices"],
+)
+def test_a_pod_whose_cards_are_no_set_has_no_bandwidth(one: dict[str, Any], tmp_path: Path) -> None:
+    other = pod(uuids(6, 7))
+    other["metadata"]["uid"] = "other"
+    _, metrics = looked(tmp_path, server_with({"team-a/odd": one, "team-a/other": other}))
+    assert metrics["pod_bandwidth_ratio"] == {("team-a", "other", "n1", ""): 1}
+
+
 def test_a_pod_that_ends_has_no_cards_any_more(tmp_path: Path) -> None:
     server = server_with({"team-a/train": pod(uuids(0, 1))})
 

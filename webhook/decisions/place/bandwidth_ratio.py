@@ -5,11 +5,16 @@ its node do. It tells how well pods were placed on the machines that they run on
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from webhook.decisions.place.occupancy import Occupied, sets_of
 from webhook.decisions.resolve.node import KnownNode
 from webhook.hardware.topology.model import MigMode
 from webhook.hardware.topology.planning.fleet import Build
+from webhook.hardware.topology.sets import assess
+
+_RATIOS_KEPT = 4096
+"""Nodes of one build mostly have the same sets: pairs, quads and all cards."""
 
 
 def bandwidth_ratio(found: Occupied, node: KnownNode, build: Build) -> float | None:
@@ -28,12 +33,17 @@ def bandwidth_ratio(found: Occupied, node: KnownNode, build: Build) -> float | N
 
 
 def _ratio(uuids: Sequence[str], node: KnownNode, build: Build) -> float | None:
-    usable = {gpu.uuid: gpu.index for gpu in node.topology.gpus if gpu.mig_mode is not MigMode.ENABLED}
-    if not usable.keys() >= set(uuids):
+    gpus = [gpu for uuid in uuids if (gpu := node.gpu(uuid, None)) and gpu.mig_mode is not MigMode.ENABLED]
+    indices = tuple(sorted({gpu.index for gpu in gpus}))
+    if len(indices) < len(uuids) or (node.unread and node.doubt(node.gpu_set(indices))):
         return None
-    given = node.gpu_set([usable[uuid] for uuid in uuids])
-    if node.doubt(given):
-        return None
-    best = build.choice(frozenset(usable.values()), len(given.gpus)).chosen.bandwidth
+    return _ratio_of(build, indices)
+
+
+@lru_cache(_RATIOS_KEPT)
+def _ratio_of(build: Build, indices: tuple[int, ...]) -> float | None:
+    given = assess(build.topology, indices, build.connections)
+    usable = frozenset(gpu.index for gpu in build.topology.gpus if gpu.mig_mode is not MigMode.ENABLED)
+    best = build.choice(usable, len(indices)).chosen.bandwidth
     # The best set is chosen by the class of its links first, so a set of a lesser class may have more bandwidth.
     return min(1.0, round(given.bandwidth / best, 4)) if best else None

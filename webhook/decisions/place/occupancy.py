@@ -111,7 +111,7 @@ def unused_nvlink(found: Occupied, traffic: Traffic, node: KnownNode) -> tuple[U
 def is_linked(node: KnownNode, uuids: Sequence[str]) -> bool:
     """Returns whether each pair of these cards has NVLink, as far as the topology knows them."""
     gpus = [node.gpu(uuid, None) for uuid in uuids]
-    indices = sorted(gpu.index for gpu in gpus if gpu)
+    indices = sorted({gpu.index for gpu in gpus if gpu})  # an allocation may name a card of two containers
     if len(indices) < len(uuids) or len(indices) < 2:
         return False
     gpu_set = node.gpu_set(indices)
