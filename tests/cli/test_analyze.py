@@ -9,7 +9,7 @@ import yaml
 
 from tests.cli.command import ROOT, gpu_topology
 from tests.hardware.topology.machines import h20
-from tests.insight.analyze.clusters import MANIFESTS, Cluster
+from tests.insight.analyze.clusters import MANIFESTS, Cluster, scheduler
 from tests.insight.analyze.faults import many_of_a_deployment, mixture
 from webhook import __version__
 from webhook.hardware.topology.document import format_topology
@@ -61,6 +61,26 @@ def test_where_nothing_is_found_the_command_says_so_and_ends_with_0(tmp_path: Pa
     assert done.out == "nothing found: 3 pods of 1 namespace, 2 nodes\nNVLink of 2 pods with GPUs: unknown 2\n"
 
 
+def test_a_version_of_hami_that_is_yet_to_come_judges_the_pods_that_run(tmp_path: Path) -> None:
+    """The pods of the cluster have our init container, and an allocation as HAMi 2.8 writes it."""
+    everything = write(tmp_path / "all.json", Cluster())
+    assert gpu_topology("analyze", "-f", everything, "--hami-version", "2.9.0").code == 0
+    later = gpu_topology("analyze", "-f", everything, "--hami-version", "2.11.0", "-o", "json")
+    assert found(later.out) == {("GT246", "Pod team-a/train"), ("GT246", "Pod team-a/pair")}
+    assert (later.code, json.loads(later.out)["counts"]["error"]) == (1, 2)
+    assert gpu_topology("analyze", "-f", everything, "--hami-version", "2.11", "--fail-on", "error").code == 1
+
+
+def test_the_version_that_runs_judges_them_without_being_named(tmp_path: Path) -> None:
+    cluster = Cluster()
+    cluster.add(scheduler("2.11.0"))
+    everything = write(tmp_path / "all.json", cluster)
+    expected = {("GT247", "Pod team-a/train"), ("GT247", "Pod team-a/pair")}
+    assert found(gpu_topology("analyze", "-f", everything, "-o", "json").out) == expected
+    assert found(gpu_topology("analyze", "-f", everything, "-o", "json", "--hami-version", "2.11").out) == expected
+    assert gpu_topology("analyze", "-f", everything, "--hami-version", "2.9.0").code == 0
+
+
 @pytest.mark.parametrize("output", ["table", "json", "sarif"])
 def test_the_exit_code_does_not_depend_on_the_format(output: str) -> None:
     manifest = MANIFESTS / "namespace-label.yaml"
@@ -93,6 +113,8 @@ def test_a_namespace_that_is_not_there_is_an_error_and_not_an_empty_answer(tmp_p
         (["--state", "x", "--kubeconfig", "y"], "either a state directory or a cluster"),
         (["--kubeconfig", "missing"], "missing: cannot be read"),
         (["-f", "x", "--fail-on", "panic"], "panic"),
+        (["-f", "x", "--hami-version", "next"], "--hami-version: expected a version such as"),
+        (["-f", "x", "--hami-version", "2.4"], "--hami-version: expected 2.5 or later"),
     ],
 )
 def test_what_cannot_be_read_ends_with_2(arguments: list[str], said: str) -> None:

@@ -204,6 +204,18 @@ def test_a_file_needs_no_state(tmp_path: Path) -> None:
     assert "link class NVSwitch" in done.out
 
 
+def test_a_pod_that_runs_is_judged_as_the_named_hami_would_count_its_cards(tmp_path: Path) -> None:
+    setup = pod(initContainers=[container("setup", gpus=None)])
+    file = write(tmp_path / "pod.yaml", on(setup, "h20-node-1", list(H20[:2])))
+    topology = tmp_path / "node.json"
+    topology.write_text(format_topology(machines.h20()))
+    command = ("explain", "-f", file, "--topology", topology, "--hami-version")
+    assert "GT246" not in gpu_topology(*command, "2.9.0").out
+    done = gpu_topology(*command, "2.11.0")
+    assert done.code == 3
+    assert "HAMi 2.11.0 would count none of the 2 GPUs of this running pod" in done.out
+
+
 def test_the_node_can_be_given(tmp_path: Path, state: Path) -> None:
     chosen = on(pod(), "h20-node-1", list(H20[:2]))
     del chosen["spec"]["nodeName"]

@@ -112,6 +112,16 @@ def test_a_saved_state_gives_the_same_elsewhere_and_holds_no_secret(person: Path
         assert "managedFields" not in text
 
 
+def test_what_a_later_hami_would_count_is_told_of_the_cluster_and_of_its_saved_state(
+    person: Path, tmp_path: Path
+) -> None:
+    state, named = tmp_path / "state", ("--hami-version", "2.11.0", "-o", "json")
+    assert gpu_topology("state", "save", state, "--kubeconfig", person).code == 0
+    live = gpu_topology("analyze", "-A", "--kubeconfig", person, *named)
+    assert {("GT246", "Pod team-a/train"), ("GT246", "Pod team-a/pair")} <= found(live.out)
+    assert found(gpu_topology("analyze", "--state", state, *named).out) == found(live.out)
+
+
 def test_a_pod_of_a_saved_state_is_explained(person: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     assert gpu_topology("state", "save", state, "--kubeconfig", person).code == 0

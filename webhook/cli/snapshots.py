@@ -26,23 +26,35 @@ def setting_of(config: Path | None, policy: AdmitPolicy | None = None) -> Settin
     """
     settings, read = read_settings(config)
     registration = settings.certificates.webhook_configuration
-    return Setting(policy=policy or read, is_configured=config is not None, registration=registration)
+    policy = policy or read
+    return Setting(
+        policy=policy,
+        is_configured=config is not None,
+        registration=registration,
+        names_hami=policy.versions.hami != read.versions.hami,
+    )
 
 
-def cluster_setting(config: Path | None) -> tuple[Setting, CertificateSettings]:
+def cluster_setting(config: Path | None, policy: AdmitPolicy | None = None) -> tuple[Setting, CertificateSettings]:
     """Return the facts beside the documents of a live cluster, and the names of the webhook's registration and Secret.
 
     Args:
         config: The configuration file of the webhook.
+        policy: The policy, if the caller has changed the one that follows from the configuration.
 
     Raises:
         ConfigError: the file cannot be read or used.
     """
-    return setting_of(config), read_settings(config)[0].certificates
+    return setting_of(config, policy), read_settings(config)[0].certificates
 
 
 def from_cluster(
-    kubeconfig: Where, namespace: str | None, config: Path | None, *, files: Iterable[ManifestFile] = ()
+    kubeconfig: Where,
+    namespace: str | None,
+    config: Path | None,
+    *,
+    files: Iterable[ManifestFile] = (),
+    policy: AdmitPolicy | None = None,
 ) -> ReadSnapshot:
     """Read the present cluster.
 
@@ -51,6 +63,7 @@ def from_cluster(
         namespace: The namespace of the pods; None for all.
         config: The configuration file of the webhook.
         files: Manifests, whose objects are added to the cluster or replace those of it.
+        policy: The policy, if the caller has changed the one that follows from the configuration.
 
     Raises:
         GpuTopologyError: the cluster cannot be read, or has no such namespace.
@@ -58,7 +71,7 @@ def from_cluster(
     from webhook.cluster.snapshot.files import read_manifests
     from webhook.cluster.snapshot.lists import read_cluster
 
-    setting, certificates = cluster_setting(config)
+    setting, certificates = cluster_setting(config, policy)
     given = read_manifests(files, None)
     setting = msgspec.structs.replace(setting, workloads=tuple(given.workloads))
     documents = read_cluster(kubeconfig, namespace, certificates).under(given.documents)

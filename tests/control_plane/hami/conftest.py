@@ -1,5 +1,6 @@
 """Clusters with HAMi, each started when the first test wants it, and a namespace in one of them for each test."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,11 +19,13 @@ from tests.control_plane.installation import registered
 from tests.control_plane.kubectl import Kubectl
 from tests.control_plane.on_demand import started_on_demand
 from tests.go_programs.catalogue import HAMI_SCHEDULERS, KUBE_SCHEDULER, KUBECTL
-from tests.go_programs.left_out import GetProgram
+from tests.go_programs.left_out import GetProgram, LeaveOut
 from tests.nvml.stub import nvml_library
 
 __all__ = ["nvml_library"]
 
+NEXT_HAMI, NEXT_ASSETS = "hami-scheduler-next", "NEXT_HAMI_ASSETS"
+"""The program and the variable that names its directory."""
 Clusters: TypeAlias = Callable[[str], Cluster]
 NewTeam: TypeAlias = Callable[..., Team]
 STRATEGY = "envvar"
@@ -60,6 +63,16 @@ def release(request: pytest.FixtureRequest) -> str:
     """Each release of HAMi, unless the test names one."""
     release: str = request.param
     return release
+
+
+@pytest.fixture
+def next_hami(leave_out: LeaveOut) -> Path:
+    """The scheduler of a HAMi after 2.10.0, which is only used ready-made."""
+    directory = os.environ.get(NEXT_ASSETS, "")
+    program = Path(directory).absolute() / NEXT_HAMI
+    if not directory or not os.access(program, os.X_OK):
+        leave_out(NEXT_HAMI, f"{NEXT_ASSETS} names no directory with an executable of that name")
+    return program
 
 
 @pytest.fixture

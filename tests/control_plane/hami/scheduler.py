@@ -126,6 +126,10 @@ class Hami:
         bound = self._answer("bind", names | {"Node": node})
         assert not bound.get("Error"), bound
 
+    def grants(self, pod: dict[str, Any], node: str) -> bool:
+        """Whether HAMi has cards for a pod on the node; if so, it reserves them."""
+        return self._answer("filter", {"Pod": pod, "NodeNames": [node]}).get("NodeNames") == [node]
+
     def _answer(self, verb: str, body: dict[str, Any]) -> dict[str, Any]:
         # The connection is to this machine; kube-scheduler does not check the certificate either.
         answer = httpx.post(f"{self.url}/{verb}", json=body, verify=False, timeout=REQUEST_TIMEOUT_S, trust_env=False)  # noqa: S501

@@ -433,8 +433,8 @@ FAULTS = (
         "faulty HAMi",
         faulty_hami,
         frozenset({("GT848", "Deployment kube-system/hami-scheduler")})
-        | _pod("team-a/train", "GT233")
-        | _pod("team-a/pair", "GT233"),
+        | _pod("team-a/train", "GT247")
+        | _pod("team-a/pair", "GT247"),
         changes_pods=True,
     ),
     Fault("old HAMi", old_hami, frozenset({("GT850", "Deployment kube-system/hami-scheduler")}), changes_pods=True),

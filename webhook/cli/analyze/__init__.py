@@ -24,6 +24,7 @@ from webhook.cli.scope_options import (
     StateOption,
     refuse_both,
 )
+from webhook.cli.versions import HAMI_OPTION
 from webhook.insight.analyze.diagnosis import Severity
 from webhook.words.errors import GpuTopologyError
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from webhook.cluster.api.contexts import Context
     from webhook.cluster.files.manifests import ManifestFile
     from webhook.cluster.snapshot.documents import ReadSnapshot
+    from webhook.decisions.cluster_facts import ClusterFacts
+    from webhook.decisions.configuration import AdmitPolicy
 
 UNREADABLE = 2
 
@@ -54,6 +57,7 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
+    hami_version: Annotated[str, HAMI_OPTION] = "",
     output: Annotated[Format, form_option(Format, "text, json or sarif.")] = Format.TEXT,
     wide: WideOption = False,
     fail_on: Annotated[
@@ -69,18 +73,20 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     """
     from webhook.cli.analyze.output import as_json, print_table
     from webhook.cli.analyze.sarif import as_sarif
+    from webhook.cli.versions import given_versions
     from webhook.insight.analyze.analyzers import analyze as judge
 
     refuse_both(namespace, everywhere=all_namespaces)
+    given = given_versions(hami_version, "")
     if state is not None:
         refuse_cluster(kubeconfig, context, "give either a state directory or a cluster")
     try:
-        files = _Files(file, recursive, state)
+        files, rules = _Files(file, recursive, state), _rules(config, given)
         if kubeconfig is None and not context and (file is not None or state is not None):
-            wanted, read = namespace, _read_files(files, namespace, config)
+            wanted, read = namespace, _read_files(files, namespace, rules)
         else:
             cluster = wanted_cluster(kubeconfig, context)
-            wanted, read = _read_cluster(files, cluster, config, namespace, everywhere=all_namespaces)
+            wanted, read = _read_cluster(files, cluster, rules, namespace, everywhere=all_namespaces)
         judged = judge(read.snapshot, namespace=wanted)
     except GpuTopologyError as error:
         complain(f"gpu-topology: {error}")
@@ -107,17 +113,31 @@ class _Files(NamedTuple):
         return read_files(self.named or [], recursive=self.recursive)
 
 
-def _read_files(files: _Files, namespace: str | None, config: Path | None) -> "ReadSnapshot":
+class _Rules(NamedTuple):
+    """The configuration file, and its policy with the version of the option."""
+
+    config: Path | None
+    policy: "AdmitPolicy"
+
+
+def _rules(config: Path | None, given: "ClusterFacts") -> _Rules:
+    from webhook.cli.inputs import read_settings
+    from webhook.cli.versions import overruled
+
+    return _Rules(config, overruled(read_settings(config)[1], given))
+
+
+def _read_files(files: _Files, namespace: str | None, rules: _Rules) -> "ReadSnapshot":
     from webhook.cli.snapshots import from_files
 
-    return from_files(files.read(), files.state, namespace, config)
+    return from_files(files.read(), files.state, namespace, rules.config, policy=rules.policy)
 
 
 def _read_cluster(
-    files: _Files, cluster: "Context | None", config: Path | None, namespace: str | None, *, everywhere: bool
+    files: _Files, cluster: "Context | None", rules: _Rules, namespace: str | None, *, everywhere: bool
 ) -> "tuple[str | None, ReadSnapshot]":
     """Return the namespace whose pods are judged (None: all), and the snapshot."""
     from webhook.cli.snapshots import from_cluster
 
     wanted = None if everywhere else namespace or namespace_of_context(cluster)
-    return wanted, from_cluster(cluster, wanted, config, files=files.read())
+    return wanted, from_cluster(cluster, wanted, rules.config, files=files.read(), policy=rules.policy)

@@ -89,6 +89,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     policy: AdmitPolicy
     is_configured: bool = True
     """True if ``policy`` is the cluster's, and False if it is all defaults for lack of one."""
+    names_hami: bool = False
+    """True if the caller has put a version of HAMi into ``policy``, which may be one that is yet to come."""
     registration: str = "gpu-topology-webhook"
     """The name of the MutatingWebhookConfiguration that registers the webhook."""
     facts: ClusterFacts = ClusterFacts()

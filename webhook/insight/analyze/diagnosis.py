@@ -11,7 +11,7 @@ class Severity(enum.StrEnum):
     """The severity of a finding, the worst first."""
 
     ERROR = "error"
-    """Something does not work: pods are refused or stopped, or use no NVLink at all."""
+    """Something does not work: pods are refused or stopped, use no NVLink at all, or have cards that others get too."""
     WARNING = "warning"
     """Something is lost, or slower than it could be."""
     INFO = "info"

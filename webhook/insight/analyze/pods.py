@@ -18,7 +18,7 @@ from webhook.insight.explain.opt_in import INJECTED, NAMESPACE_KEYS, OPTED_IN, P
 from webhook.insight.explain.pods import PodReports
 from webhook.objects.pod import MalformedPod, Pod
 from webhook.words import names
-from webhook.words.catalogue.cards import SLICE
+from webhook.words.catalogue.cards import LOSES_CARDS, SLICE, WOULD_LOSE_CARDS
 from webhook.words.catalogue.claims import CLAIM_WAITS, COUNT_AWAITS_CLAIM, SEE_RESOURCE_CLAIMS, TEMPLATE_ASKS
 from webhook.words.catalogue.cluster_findings import POD_MALFORMED
 from webhook.words.catalogue.links import (
@@ -50,6 +50,8 @@ _FOLLOWS = frozenset(
     entry.code for entry in (SEE_RESOURCE_CLAIMS, NO_GPU_OF_A_NODE, GPUS_NOT_KNOWN, VALUES_NOT_COMPARED)
 )
 """Codes of findings that only follow from another one: the GPUs that the claims of the pod gave are not known."""
+_SHARES_CARDS = frozenset({WOULD_LOSE_CARDS.code, LOSES_CARDS.code})
+"""Codes of findings about a running pod whose cards HAMi gives to other pods too."""
 _TEMPLATE_HASH = "pod-template-hash"
 _OWNER_LIMIT = 512
 """Characters of the text that names an owner. The API server takes any text for kind and name of an owner."""
@@ -180,5 +182,5 @@ def _is_idle(finding: Finding, report: Report) -> bool:
 
 def _severity(finding: Finding) -> Severity | None:
     if finding.fails:
-        return Severity.ERROR if finding.stops else Severity.WARNING
+        return Severity.ERROR if finding.stops or finding.code in _SHARES_CARDS else Severity.WARNING
     return {Verdict.UNKNOWN: Severity.INFO, Verdict.HINT: Severity.HINT}.get(finding.verdict)

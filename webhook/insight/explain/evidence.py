@@ -34,6 +34,8 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The reason why the other pods of the group could not be read."""
     is_configured: bool = True
     """Whether the configuration is that of the cluster; if not, all of it is defaults."""
+    names_hami: bool = False
+    """Whether the caller names the version of HAMi, which may be one that is yet to come."""
 
 
 class BindingReviews(msgspec.Struct, frozen=True, kw_only=True):

@@ -125,6 +125,7 @@ class PodReports:
             age_problem=problems.get("leases", "") if sources.age is None and not told.sources else "",
             group_problem=self._group_problem(group) if group else "",
             is_configured=setting.is_configured,
+            names_hami=setting.names_hami,
         )
 
     def _group_problem(self, group: str) -> str:

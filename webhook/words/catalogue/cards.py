@@ -3,6 +3,7 @@
 from webhook.words.catalogue.entry import Entry
 
 _EXPLAIN, _COMPATIBILITY, _CONTROL = "explain.md#the-conditions", "compatibility.md#hami", "injection.md"
+_UPGRADE = "compatibility.md#upgrading-hami-or-kubernetes"
 _REMOVE_LIST = "Remove the variable: the device plugin shows the container its own GPUs and no others"
 _SAY_VERSION = "Say which HAMi runs: --hami-version"
 _WITHOUT_PRIVILEGES = (
@@ -207,6 +208,29 @@ INIT_GPUS_OF_HAMI = Entry(
     "{containers}: HAMi {hami} does not schedule its GPUs",
     "Upgrade HAMi, or ask for the GPUs in another container",
     _COMPATIBILITY,
+)
+WOULD_LOSE_CARDS = Entry(
+    "GT246",
+    "HAMi {hami} would count {counted} of the {gpus} of this running pod: it would take the rest for GPUs of init "
+    "container {taken}, which has ended, and offer them to other pods",
+    "Delete the pod before the upgrade to HAMi {hami}, and create it again after it",
+    _UPGRADE,
+)
+LOSES_CARDS = Entry(
+    "GT247",
+    "HAMi {hami} counts {counted} of the {gpus} of this running pod: it takes the rest for GPUs of init container "
+    "{taken}, which has ended, and offers them to other pods",
+    "Create the pod again. With HAMi 2.10.0 only a restartable init container keeps its cards: leave "
+    "gpu.topology/remap at auto, and set cluster.hamiVersion where the version is not detected",
+    _UPGRADE,
+)
+REMAP_NOT_FIRST = Entry(
+    "GT248",
+    "init container {taken} stands ahead of the sidecar {remap}: HAMi after 2.10 may take the pod's GPUs for those of "
+    "{taken}, and offer them to other pods while the pod runs",
+    "Before HAMi is upgraded, create the pod again with the sidecar first: the webhook has to be asked again after the "
+    "one that adds {taken} (reinvocationPolicy: IfNeeded)",
+    _UPGRADE,
 )
 OTHER_SCHEDULER = Entry(
     "GT250",

@@ -131,7 +131,8 @@ NOT_ASKED_AGAIN = Entry(
 HAMI_GIVES_CARDS_AWAY = Entry(
     "GT848",
     "HAMi {hami} gives the GPUs of running pods away if one of their init containers asks for none",
-    "Use a later release of HAMi",
+    "Use a later release of HAMi, after a look at the running pods that it would misread: gpu-topology analyze -A "
+    "--hami-version VERSION",
     _VERSIONS,
 )
 KUBERNETES_TOO_OLD = Entry(
