@@ -11,7 +11,7 @@ from tests.control_plane.hami.pods import container, pod
 from tests.control_plane.hami.scheduler import USER
 from tests.control_plane.hami.team import Team, annotations_of, cards_of, variables_of
 from tests.control_plane.installation import registered
-from tests.control_plane.other_webhook import ADDED, running_other_webhook
+from tests.control_plane.other_webhook import ADDED, ADDED_INIT, running_other_webhook
 from tests.programs.server.conftest import until
 
 pytestmark = pytest.mark.cluster
@@ -85,8 +85,38 @@ def has_both(team: Team) -> bool:
     if answer.status != 201:
         return False
     body = answer.body
-    names = [each["name"] for each in body["spec"]["containers"]]
-    return ADDED in names and "gpu.topology/injected" in annotations_of(body)
+    names = [each["name"] for field in ("initContainers", "containers") for each in body["spec"].get(field, ())]
+    return not {ADDED, ADDED_INIT}.isdisjoint(names) and "gpu.topology/injected" in annotations_of(body)
+
+
+REMAP = "gpu-topology-remap"
+
+
+@pytest.mark.parametrize(
+    ("release", "again", "order", "is_told"),
+    [
+        ("2.10.0", "IfNeeded", [REMAP, ADDED_INIT], False),
+        ("2.10.0", "Never", [ADDED_INIT, REMAP], True),
+        ("2.9.0", "IfNeeded", [ADDED_INIT, REMAP], False),  # our init container may stand anywhere
+    ],
+    indirect=["release"],
+)
+def test_our_sidecar_stands_first_if_we_are_asked_again_and_otherwise_an_event_says_that_it_does_not(
+    cluster: Cluster, new_team: NewTeam, tmp_path: Path, again: str, order: list[str], is_told: bool
+) -> None:
+    ours = cluster.ours.registration(scheduler=USER)
+    ours["webhooks"][0]["reinvocationPolicy"] = again
+    mesh = running_other_webhook(tmp_path, "mesh", adds_init=True)
+    with mesh as other, registered(cluster.ours, ours, other):
+        team = new_team(injection="enabled")
+        until(lambda: has_both(team), "both webhooks")
+        stored = team.creates(pod("train", container(gpus=2), node=H20))
+        bound = team.bound("train")
+        assert [each["name"] for each in stored["spec"]["initContainers"]] == order
+        assert annotations_of(bound)["gpu.topology/link"] == "NVSwitch"
+        if is_told:
+            assert f"init container {ADDED_INIT} stands ahead of the sidecar {REMAP}" in team.told("train", "GT248")
+    assert is_told or not [text for text in team.events("train") if "GT248" in text]
 
 
 def test_once_the_configuration_is_removed_nothing_of_ours_blocks_anything(cluster: Cluster, new_team: NewTeam) -> None:

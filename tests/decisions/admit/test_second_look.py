@@ -293,6 +293,49 @@ def test_an_init_container_that_another_webhook_puts_before_ours_does_not_make_a
     assert [container["name"] for container in after["spec"]["initContainers"]] == ["istio-init", "gpu-topology-remap"]
 
 
+def inits(manifest: Manifest) -> list[str]:
+    return [each["name"] for each in manifest["spec"]["initContainers"]]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_our_sidecar_is_moved_ahead_of_an_init_container_that_another_webhook_puts_before_it(profile: str) -> None:
+    alone = injected(profile, HAMI_2_10_0)
+    manifest = copy.deepcopy(alone)
+    manifest["spec"]["initContainers"].insert(0, container("istio-init", None))
+    default(manifest)
+    _, operations, after = look(manifest, cluster=HAMI_2_10_0)
+    assert [(each["op"], each["path"]) for each in operations[-2:]] == [
+        ("remove", "/spec/initContainers/1"),
+        ("add", "/spec/initContainers/0"),
+    ]
+    assert inits(after) == ["gpu-topology-remap", "istio-init"]
+    assert remap(after) == remap(alone)
+    assert effective_env(after, "istio-init")["CUDA_DISABLE_CONTROL"] == "true"
+
+
+def test_a_sidecar_of_others_may_stand_ahead_of_ours() -> None:
+    manifest = injected(cluster=HAMI_2_10_0)
+    manifest["spec"]["initContainers"].insert(0, container("istio-proxy", None, restartPolicy="Always"))
+    _, _, after = look(manifest, cluster=HAMI_2_10_0)
+    assert inits(after) == ["istio-proxy", "gpu-topology-remap"]
+
+
+def test_an_init_container_of_ours_becomes_a_sidecar_and_stands_first_at_once() -> None:
+    manifest = injected()
+    manifest["spec"]["initContainers"].insert(0, container("istio-init", None))
+    _, _, after = look(manifest, cluster=HAMI_2_10_0)
+    assert inits(after) == ["gpu-topology-remap", "istio-init"]
+    assert remap(after)["restartPolicy"] == "Always"
+
+
+def test_the_sidecar_that_moves_sees_its_cards_though_hami_had_hidden_them() -> None:
+    manifest = injected(cluster=HAMI_2_10_0)
+    manifest["spec"]["initContainers"].insert(0, container("istio-init", None))
+    remap(manifest)["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"})
+    _, _, after = look(manifest, cluster=HAMI_2_10_0)
+    assert remap(after) == remap(injected(cluster=HAMI_2_10_0))
+
+
 # Values from the env file.
 
 

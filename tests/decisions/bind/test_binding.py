@@ -9,7 +9,7 @@ import pytest
 
 from tests.hardware.topology import machines
 from tests.judge import TEAM_A, policy
-from tests.pods import ALL_ALLOWED, container, pod, team_a
+from tests.pods import ALL_ALLOWED, Manifest, container, pod, team_a
 from webhook.cli.workload import apply_in_place
 from webhook.decisions.admit.admission import admit
 from webhook.decisions.allocation.model import Device
@@ -49,7 +49,15 @@ def injected(
     **spec: Any,
 ) -> Pod:
     """A pod as it is when its Binding is reviewed: admitted, then annotated by HAMi."""
-    manifest = copy.deepcopy(pod(*containers, annotations=annotations or {}, **spec))  # which the patch then changes
+    written = pod(*containers, annotations=annotations or {}, **spec)
+    return msgspec.json.decode(to_json(allocated_to(written, allocated, node, namespace, rules, cluster)), type=Pod)
+
+
+def allocated_to(
+    written: Manifest, allocated: str, node: str, namespace: Namespace, rules: AdmitPolicy | None, cluster: ClusterFacts
+) -> Manifest:
+    """The manifest of a pod that was admitted and then annotated by HAMi."""
+    manifest: Manifest = copy.deepcopy(written)  # which the patch then changes
     before = msgspec.json.decode(to_json(manifest), type=Pod)
     outcome = admit(before, namespace, rules or policy(), cluster)
     assert outcome.operations, outcome
@@ -60,7 +68,7 @@ def injected(
         "hami.io/vgpu-devices-allocated": allocated,
         "hami.io/bind-phase": "allocating",
     }
-    return msgspec.json.decode(to_json(manifest), type=Pod)
+    return manifest
 
 
 def to(node: str = "h20-node-1", uid: str | None = "uid-1", annotations: dict[str, str] | None = None) -> Binding:
@@ -812,3 +820,34 @@ def test_where_clients_show_certificates_a_binding_need_not_name_the_uid(binding
     found = injected(allocated=hami([U[0], U[1]]))
     assert decide(found, binding, rules=rules).reason is BindReason.RESOLVED
     assert decide(found, to(uid="uid-2"), rules=rules).reason is BindReason.POD_RECREATED
+
+
+# The place of our sidecar.
+
+HAMI_2_10_0 = ClusterFacts(hami=Version(2, 10), kubernetes=Version(1, 33))
+NOT_FIRST = (
+    "GT248: init container istio-init stands ahead of the sidecar gpu-topology-remap: HAMi after 2.10 may take the "
+    "pod's GPUs for those of istio-init, and offer them to other pods while the pod runs"
+)
+
+
+def beside_a_mesh(*segments: list[str], behind: bool = True) -> Pod:
+    """A pod with our sidecar and an init container of others, and with this allocation."""
+    manifest = allocated_to(pod(container()), hami(*segments), "h20-node-1", ALL_ALLOWED, None, HAMI_2_10_0)
+    (remap,), mesh = manifest["spec"]["initContainers"], container("istio-init", gpus=None)
+    manifest["spec"]["initContainers"] = [mesh, remap] if behind else [remap, mesh]
+    return msgspec.json.decode(to_json(manifest), type=Pod)
+
+
+def test_a_sidecar_that_does_not_stand_first_is_told_where_a_later_hami_counts_by_position() -> None:
+    outcome = decide(beside_a_mesh([U[0], U[1]]))
+    assert (outcome.kind, outcome.warnings) == (Kind.PATCH, [NOT_FIRST])
+    assert outcome.event is not None
+    assert outcome.event.reason == "SidecarNotFirst"
+    assert outcome.event.note == NOT_FIRST.replace("GT248: ", f"GT248: {ON_NODE}: ")
+
+
+def test_nothing_is_told_where_the_sidecar_stands_first_or_every_container_has_a_segment() -> None:
+    for found in (beside_a_mesh([U[0], U[1]], behind=False), beside_a_mesh([], [], [U[0], U[1]])):
+        outcome = decide(found)
+        assert (outcome.kind, outcome.warnings, outcome.event) == (Kind.PATCH, [], None)

@@ -135,6 +135,12 @@ class PodPatch:
         self._budget.spend(insertion)
         self.insertions.append(insertion)
 
+    def move_first(self, present: PodContainer, container: msgspec.Raw) -> None:
+        """Moves our container before all init containers, and gives it its present form, given as JSON."""
+        for operation in (Operation("remove", present.path), Operation("add", "/spec/initContainers/0", container)):
+            self._budget.spend(operation)
+            self.insertions.append(operation)
+
     def replace_container(self, present: PodContainer, container: msgspec.Raw) -> None:
         """Replaces our container by its present form, given as JSON."""
         self._replace(present.path, container)

@@ -30,6 +30,7 @@ ANNOTATIONS_LIMIT = 256 * 1024
 ROOM_FOR_OTHERS = 32 * 1024
 _NUMA_NODE = attrgetter("numa_node")
 _REQUIREMENT_NOT_MET, _NOT_RESOLVED, _FABRIC_NOT_USED = "RequirementNotMet", "NotResolved", "FabricNotUsed"
+_SIDECAR_NOT_FIRST = "SidecarNotFirst"
 
 
 def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
@@ -40,6 +41,9 @@ def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
     warnings, event = list(map(str, _doubts(resolution))), None
     if pod.profile is Profile.EXCLUSIVE and pod.given.shared_with:
         warnings.append(str(CLAIM_IS_SHARED.say(count=pod.given.shared_with)))
+    if pod.misread:
+        warnings.append(str(pod.misread))
+        event = PodEvent(_SIDECAR_NOT_FIRST, pod.misread.about(f"{pod.holder} on node {pod.node}"))
     between_nodes = fabric_problem(pod.fabric_use, resolution.node.topology)
     if between_nodes:
         warnings.append(str(between_nodes))

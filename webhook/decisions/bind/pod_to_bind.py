@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import msgspec
 
+from webhook.decisions.allocation.reader import read_allocation
 from webhook.decisions.bind.fabric import read_fabric_use
 from webhook.decisions.bind.injection import has_remap_container
 from webhook.decisions.claims.allocations import NOTHING_GIVEN, GivenGpus
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import Options
 from webhook.decisions.request.demand import gpu_container, gpu_demand
+from webhook.decisions.request.hami_counting import SIDECARS_COUNTED_SINCE, ahead_of_sidecar, counting, members
 from webhook.decisions.request.resources import ContainerRequest, GpuRequest, PodRequests, family_of
 from webhook.decisions.request.selection import select_containers
 from webhook.decisions.resolve.demand import GpuContainer, GpuDemand
@@ -18,7 +20,10 @@ from webhook.decisions.resolve.fabric import FabricUse
 from webhook.objects.pod import Namespace, Pod
 from webhook.objects.references import referred_annotations, visible_devices_key
 from webhook.words import names
+from webhook.words.catalogue.cards import REMAP_NOT_FIRST
+from webhook.words.catalogue.entry import Message
 from webhook.words.choices import Profile
+from webhook.words.errors import FormatError
 
 
 class PodToBind(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +52,8 @@ class PodToBind(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the pod waits for a node."""
     given: GivenGpus = NOTHING_GIVEN
     """The GPUs that claims gave to the pod."""
+    misread: Message | None = None
+    """The reason why a later HAMi would give the GPUs of the pod to others; ``None`` if none is known."""
 
     @property
     def profile(self) -> Profile:
@@ -99,11 +106,12 @@ def pod_to_bind(  # noqa: PLR0913 - a pod on its way to a node is made of all of
     family = family_of(requests.containers) or policy.resources[0].family
     containers = _gpu_containers(pod, namespace, requests, options)
     host_network = bool(pod.spec and pod.spec.host_network)
+    annotations = {**pod.annotations, **bound_annotations} if bound_annotations else pod.annotations
     return PodToBind(
         holder=f"pod {namespace.name}/{pod.display_name}",
         uid=uid_of(pod),
         node=node,
-        annotations={**pod.annotations, **bound_annotations} if bound_annotations else pod.annotations,
+        annotations=annotations,
         demand=gpu_demand(containers, family, options, policy, profile, host_network=host_network),
         referred=referred_annotations(pod),
         verifies=profile.shares_gpus and has_remap_container(pod, policy, profile),
@@ -112,7 +120,23 @@ def pod_to_bind(  # noqa: PLR0913 - a pod on its way to a node is made of all of
         is_prepared=is_prepared,
         is_pending=pod.is_pending,
         given=given,
+        misread=_misread(annotations, requests, policy) if family == "hami" else None,
     )
+
+
+def _misread(annotations: Mapping[str, str], requests: PodRequests, policy: AdmitPolicy) -> Message | None:
+    """Returns a message if init containers stand ahead of our sidecar, and a later HAMi counts other GPUs so."""
+    containers = members(requests.containers)
+    ours, ahead = ahead_of_sidecar(containers)
+    if not ahead:
+        return None
+    limits = policy.limits.allocation
+    try:
+        allocation = read_allocation(annotations, family="hami", holder="the pod", limits=limits)
+    except FormatError:
+        return None  # ``resolve`` says it
+    found = counting(allocation, containers, SIDECARS_COUNTED_SINCE)
+    return REMAP_NOT_FIRST.say(taken=ahead[0], remap=ours) if found and found.lost else None
 
 
 def uid_of(pod: Pod) -> str:

@@ -4,7 +4,8 @@ It sees only the cards of its pod, unless the namespace may see every GPU of a n
 pod may do so in this container too, even if only for the milliseconds that an init container takes.
 
 With HAMi up to 2.9 and fixed 2.10 releases it is an init container. HAMi 2.10.0 gives a pod's cards away once its init
-containers finish, so there it is a restartable one, which never finishes.
+containers finish, so there it is a restartable one, which never finishes. That one stands first: a second look moves it
+there if another webhook has put an init container ahead of it.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from webhook.decisions.admit.variables import offer_value
 from webhook.decisions.admit.volumes import numbered
 from webhook.decisions.claims.pod import EXTENDED, ClaimUse
 from webhook.decisions.request.demand import required
+from webhook.decisions.request.hami_counting import ahead_of, members
 from webhook.objects.pod import annotation_reference
 from webhook.words import names
 from webhook.words.catalogue.installation import (
@@ -29,7 +31,7 @@ from webhook.words.catalogue.installation import (
     NCCL_FILE_WITHOUT_REMAP,
     NO_REMAP_CONTAINER,
 )
-from webhook.words.choices import OnViolation, Profile
+from webhook.words.choices import Carrier, OnViolation, Profile
 from webhook.words.outcome import Reason, Refused
 
 PURPOSE = "verify the GPUs and write the NCCL topology file when it starts"
@@ -67,7 +69,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     if existing is None:
         patch.insert_init_container(encode_container(wanted))
     else:
-        _mend(patch, existing, wanted)
+        _mend(subject, patch, existing, wanted)
 
 
 def _environment(subject: Subject, patch: PodPatch) -> None:
@@ -161,10 +163,23 @@ def _is_unseen(container: PodContainer, view: View) -> bool:
     return container.is_left_out or (view is View.POD and container.is_init and not container.is_native_sidecar)
 
 
-def _mend(patch: PodPatch, existing: ExistingRemapContainer, wanted: RemapContainer) -> None:
-    """Brings the container of an earlier admission up to date."""
+def _stands_behind(subject: Subject, existing: ExistingRemapContainer) -> bool:
+    """Returns whether another webhook put an init container that ends ahead of our sidecar.
+
+    HAMi 2.10.0 writes no segment for it. Later versions take the first segment for that of the first init container,
+    and drop it where that has ended (``decisions/request/hami_counting.py``).
+    """
+    if subject.remap.carrier is not Carrier.SIDECAR or subject.family != "hami":
+        return False
+    return bool(ahead_of(existing.container.name, members(subject.requests.containers)))
+
+
+def _mend(subject: Subject, patch: PodPatch, existing: ExistingRemapContainer, wanted: RemapContainer) -> None:
+    """Brings the container of an earlier admission up to date, in form and place."""
     present, document = existing.container, existing.document
-    if not wanted.is_form_of(document):
+    if _stands_behind(subject, existing):
+        patch.move_first(present, encode_container(wanted))
+    elif not wanted.is_form_of(document):
         patch.replace_container(present, encode_container(wanted))
     elif wanted.is_hidden(document):
         # HAMi's overwriteEnv appended "none". The last entry counts, so ours is appended after it.
