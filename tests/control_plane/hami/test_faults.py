@@ -54,6 +54,31 @@ def test_with_our_remap_container_a_running_pod_keeps_its_cards(new_team: NewTea
     assert "nodeName" not in team.pod("second")["spec"]
 
 
+def ends_and_runs_again(team: Team, code: int) -> None:
+    """The kubelet ends the sidecar of ``first``, because its probe failed, and starts it again."""
+    name = team.pod("first")["spec"]["initContainers"][0]["name"]
+    for state in ({"terminated": {"exitCode": code}}, {"running": {"startedAt": "2026-11-20T21:55:20Z"}}):
+        about = {"name": name, "image": "x", "imageID": "", "ready": True, "restartCount": 1, "state": state}
+        body: Any = {"status": {"initContainerStatuses": [about]}}
+        team.admin.patch_namespaced_pod_status("first", team.namespace, body)
+
+
+@pytest.mark.usefixtures("registration")
+@pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
+@pytest.mark.parametrize(("code", "is_kept"), [(143, True), (0, False)])
+def test_a_sidecar_that_is_started_again_keeps_the_cards_because_it_ends_with_143(
+    new_team: NewTeam, *, code: int, is_kept: bool
+) -> None:
+    team = new_team(injection="enabled")
+    ours = takes_four_and_runs(team, pod("first", container(gpus=4), node=BRIDGED))
+    ends_and_runs_again(team, code)
+    if is_kept:
+        team.creates(pod("second", container(gpus=4), node=BRIDGED))
+        assert "no available node" in team.told("second", "no available node")
+    else:
+        assert cards_of_the_next(team) == ours
+
+
 @pytest.mark.usefixtures("registration")
 @pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
 def test_our_sidecar_also_keeps_the_cards_of_a_pod_with_an_init_container_of_its_own(new_team: NewTeam) -> None:

@@ -80,6 +80,16 @@ def test_a_container_that_failed_once_and_then_verified_is_in_order() -> None:
         assert finding(explained(lastState=ended, **state), "start").verdict == "holds"
 
 
+def test_a_sidecar_that_was_told_to_end_has_not_failed_and_verified_only_a_pod_that_succeeded() -> None:
+    ended = {"terminated": {"exitCode": 143}}
+    assert "start" not in conditions(explained(state=ended))
+    assert "start" not in conditions(explained(started=False, state={"running": {}}, lastState=ended))
+    assert finding(explained(started=True, state={"running": {}}, lastState=ended), "start").verdict == "holds"
+    manifest = prepared(state=ended)
+    manifest["status"]["phase"] = "Succeeded"
+    assert finding(told(manifest, asked_at=AT), "start").verdict == "holds"
+
+
 @pytest.mark.parametrize(("started", "verdict"), [("11:59:00", None), ("11:57:00", "unknown")])
 def test_a_program_that_verifies_for_long_is_remarkable(started: str, verdict: str | None) -> None:
     running = {"running": {"startedAt": f"2026-11-22T{started}Z"}}

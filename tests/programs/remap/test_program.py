@@ -333,7 +333,7 @@ def test_a_sidecar_is_ready_once_it_has_verified_and_ends_at_once_when_told(node
     with node.started(POD_PEERS, "--mode", "sidecar") as sidecar:
         node.wait_until_ready(sidecar)
         assert node.files() == ["env", "nccl-topo.xml", "ready", "report.txt"]
-        assert terminated(sidecar) == 0
+        assert terminated(sidecar) == 143
     assert not node.is_ready()
 
 
@@ -341,7 +341,7 @@ def test_a_sidecar_that_starts_again_is_ready_again(node: Node) -> None:
     for _ in range(2):
         with node.started(POD_PEERS, "--mode", "sidecar") as sidecar:
             node.wait_until_ready(sidecar)
-            assert terminated(sidecar) == 0
+            assert terminated(sidecar) == 143
 
 
 def test_a_sidecar_of_a_pod_with_wrong_values_ends_and_is_never_ready(node: Node) -> None:
@@ -360,7 +360,7 @@ def stuck(on: OnNode) -> Node:
     return on(h20().with_lines(f"hang {HANGS}"))
 
 
-@pytest.mark.parametrize(("mode", "code"), [("sidecar", 0), ("init", 143)])
+@pytest.mark.parametrize(("mode", "code"), [("sidecar", 143), ("init", 143)])
 def test_a_run_that_waits_for_the_driver_ends_at_once_when_told(stuck: Node, mode: str, code: int) -> None:
     with stuck.started(POD_PEERS, "--mode", mode) as process:
         assert process.stderr is not None
@@ -475,7 +475,7 @@ def test_what_is_planted_in_the_place_of_the_mark_of_a_sidecar_holds_neither_it_
         (node.shared / "ready").unlink()
         plant(node.shared / "ready", victim)
         assert not node.is_ready()
-        assert terminated(sidecar) == 0
+        assert terminated(sidecar) == 143
 
 
 @pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
@@ -530,7 +530,7 @@ def test_as_process_1_it_still_obeys(node: Node) -> None:
             assert parent.stdout.readline() == "ok: the 4 GPUs of this pod are those it was given\n"
             children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
             os.kill(int(children[0]), 15)
-            assert parent.wait(PATIENCE_SECONDS) == 0
+            assert parent.wait(PATIENCE_SECONDS) == 143
         finally:
             parent.kill()
 

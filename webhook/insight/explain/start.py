@@ -2,10 +2,11 @@
 
 The remap program ends with 0 if the pod has these GPUs, and with another code and a reason if it does not
 (docs/injection.md, section 12). As a sidecar it continues to run, and its startup probe succeeds once it has verified
-the GPUs.
+the GPUs. It ends with 143 when it is told to, which is no failure: at the end of the pod, or because its probe failed.
 """
 
 import enum
+import signal
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -32,6 +33,7 @@ _WITHOUT_IMAGE = frozenset({"ImagePullBackOff", "ErrImagePull", "InvalidImageNam
 _NOT_CREATED = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 """Reasons for which the kubelet keeps a container waiting: kubernetes pkg/kubelet/images/types.go and
 pkg/kubelet/kuberuntime/kuberuntime_container.go."""
+_TOLD = 128 + signal.SIGTERM
 _SAID_LIMIT = 400
 """Characters of what the kubelet or the program says."""
 
@@ -54,7 +56,8 @@ def verified(pod: Pod) -> tuple[Verified, str]:
     ended = next((end for each in found if (end := _failed(each))), None)
     if ended is not None:
         return Verified.NO, ended.message
-    return (Verified.YES if any(map(_is_verified, found)) else Verified.UNKNOWN), ""
+    is_verified = any(_is_verified(each) or _has_let_it_run(each, pod) for each in found)
+    return (Verified.YES if is_verified else Verified.UNKNOWN), ""
 
 
 def start(examined: ExaminedPod) -> Iterator[Finding]:
@@ -65,7 +68,7 @@ def start(examined: ExaminedPod) -> Iterator[Finding]:
     troubles = [trouble for each in found if (trouble := _trouble(each, examined.evidence.asked_at))]
     if troubles:
         yield from troubles
-    elif any(map(_is_verified, found)):
+    elif any(_is_verified(each) or _has_let_it_run(each, examined.evidence.pod) for each in found):
         yield holds(START, "the pod verified that it has the GPUs that it was given")
     elif examined.evidence.node and _lacks_container(examined):
         yield fails(START, words.NO_REMAP_IN_POD.say())
@@ -81,12 +84,19 @@ def _is_verified(found: ContainerStatus) -> bool:
     return bool(found.started) if now is None else now.exit_code == 0
 
 
+def _has_let_it_run(found: ContainerStatus, pod: Pod) -> bool:
+    """Returns whether a sidecar was told to end by the end of a pod that succeeded, which starts only behind it."""
+    now = found.state.terminated if found.state else None
+    phase = pod.status.phase if pod.status else None
+    return now is not None and now.exit_code == _TOLD and phase == "Succeeded"
+
+
 def _failed(found: ContainerStatus) -> Terminated | None:
     """Returns the end of a container that failed and has not succeeded since."""
     if _is_verified(found):
         return None
     ends = (state.terminated for state in (found.state, found.last_state) if state)
-    return next((end for end in ends if end is not None and end.exit_code), None)
+    return next((end for end in ends if end is not None and end.exit_code not in {None, 0, _TOLD}), None)
 
 
 def _trouble(found: ContainerStatus, now: datetime | None) -> Finding | None:

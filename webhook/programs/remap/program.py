@@ -55,7 +55,9 @@ def _watch(options: "Namespace") -> Watch:
     if options.mode == PROBE:
         return Watch(told=128 + signal.SIGTERM, late=_NOT_READY, seconds=_PROBE_DEADLINE, leave=lambda _: None)
     return Watch(
-        told=0 if options.mode == SIDECAR else 128 + signal.SIGTERM,
+        # Never 0: the kubelet restarts a sidecar whose probe fails, and HAMi 2.10.0 takes an end with 0 for the end of
+        # an init container, and gives the pod's cards away.
+        told=128 + signal.SIGTERM,
         late=_LATE,
         seconds=options.deadline,
         leave=lambda reason: _leave_reason(options.termination_log, reason),
