@@ -76,7 +76,7 @@ def test_a_group_that_is_complete_holds_nothing_for_others() -> None:
         member(cluster, name)
     cluster.round()
     assert [later(cluster, name) for name in ("one", "two", "three")] == [[], [], []]
-    for _ in range(3):
+    for _ in range(4):
         cluster.schedule()
         cluster.round()
     assert stranger(cluster, 2)

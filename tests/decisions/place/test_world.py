@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from tests.decisions.place.objects import described, encoded, nodes, pods, record_of, world_of
 from webhook.decisions.node_record import NodeRecord, read_node
-from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.world import World
 from webhook.hardware.topology.model import NodeTopology
@@ -42,8 +41,6 @@ def test_a_world_kept_change_by_change_is_the_one_that_hears_of_all_at_once(
     for pod in present.values():
         mates = world.mates(pod)
         assert world.nodes_of_mates(pod) == {mate.node for mate in mates if mate.node}
-        if not pin_of(pod):
-            assert world.has_begun(pod) == any(mate.node or pin_of(mate) for mate in mates)
     for pod in list(present.values()):
         rest = {key: other for key, other in present.items() if other is not pod}
         with world.without(pod):

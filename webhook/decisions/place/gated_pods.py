@@ -2,27 +2,23 @@
 
 from collections.abc import Iterator
 
-import msgspec
-
 from webhook.decisions.place import evidence
 from webhook.decisions.place.card_request import Asked, CardsAsked
 from webhook.decisions.place.choice import Chosen, grade_of, is_satisfying
-from webhook.decisions.place.group_choice import GroupChooser, Member, Placement
+from webhook.decisions.place.gated_groups import GatedGroups
 from webhook.decisions.place.pin_patches import release
 from webhook.decisions.place.pins import pin_of
-from webhook.decisions.place.placed_annotation import MOST_CARDS, CardsHeld, Later, Placed
-from webhook.decisions.place.pod import PodRecord, UnboundPod
-from webhook.decisions.place.reasons import PlaceReason
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.reasons import PlaceReason, told
 from webhook.decisions.place.round import NotPlaceable, Round, Scene
-from webhook.decisions.place.telling import changed_write, chosen_write, gate_write, waiting_write
+from webhook.decisions.place.telling import changed_write
+from webhook.decisions.place.turns import Turns
 from webhook.decisions.place.writes import Write
 from webhook.words import names
 from webhook.words.catalogue import waiting as said
 from webhook.words.catalogue.entry import Message
 from webhook.words.choices import PlacementMode
 
-TELL_SECONDS = 30.0
-"""Seconds between two writes of the condition of a pod that waits for the same reason."""
 _GATES_NAMED = 3
 
 
@@ -31,6 +27,8 @@ class WaitingPods:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
+        self._turns = Turns(scene)
+        self._groups = GatedGroups(scene, self._turns)
 
     def decide(self, this: Round) -> Iterator[Write]:
         """Yields the writes of this round: for the most urgent pod first, then for the oldest.
@@ -43,10 +41,10 @@ class WaitingPods:
         rounds = self._scene.memory.begin_passing_over()
         for pod in sorted(gated, key=lambda pod: (-rounds.get(pod.uid, 0), _order(pod, waiting[pod.uid]))):
             waited = waiting[pod.uid]
-            if pod.key in this.busy or pod.unbound is None or pod.unbound.is_ending:
+            if pod.key in this.busy or pod.key in this.decided or pod.unbound is None or pod.unbound.is_ending:
                 continue
             if self._is_for_later(this):
-                this.count(_told(pod.unbound), waited)
+                this.count(told(pod.unbound), waited)
             else:
                 yield from self._decide(pod, pod.unbound.gates, waited, this)
 
@@ -73,153 +71,34 @@ class WaitingPods:
         pinned = pin_of(pod)
         if others:
             message = said.OTHER_GATES.say(gates=", ".join(others[:_GATES_NAMED]))
-            yield from self._wait(pod, PlaceReason.OTHER_GATES, message, waited, this)
+            yield from self._turns.wait(pod, PlaceReason.OTHER_GATES, message, this)
+        elif asked.group_size > 1 and pod.group:
+            yield from self._groups.decide(pod, asked, this)
         elif pinned:
-            yield from self._let_go(pod, pinned, waited, this)
-        elif not self._scene.has_time_for(asked):
+            yield from self._turns.let_go(pod, asked.cards, pinned, this)
+        elif self._scene.has_time_for(asked):
+            yield from self._choose(pod, asked, waited, this)
+        else:
             self._scene.memory.pass_over(pod)
             this.count(PlaceReason.SOON, waited)
-        elif asked.group_size > 1 and pod.group:
-            yield from self._choose_for_group(pod, asked, waited, this)
-        else:
-            yield from self._choose(pod, asked, waited, this)
-
-    def _choose_for_group(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
-        """Yields the writes that give all pods of a group their cards at once.
-
-        The pods whose turn it is go on, and the others hold their cards.
-        """
-        world, group = self._scene.world, (pod.namespace, pod.group)
-        present = len(world.groups[group])
-        if group in this.groups:
-            this.count(PlaceReason.NO_FREE_CARDS, waited)
-            return
-        if present < asked.group_size and not world.has_begun(pod) and waited < self._scene.settings.full_seconds:
-            name = pod.group.partition("=")[2]
-            message = said.GROUP_INCOMPLETE.say(present=present, size=asked.group_size, group=name)
-            yield from self._wait(pod, PlaceReason.GROUP_INCOMPLETE, message, waited, this)
-            return
-        this.groups.add(group)
-        members = self._members(pod, asked, this)
-        absent = [] if world.has_begun(pod) else _absent(members[0], asked.group_size - present)
-        found = self._choose_together(group, [*members, *absent], this)
-        if found is None and absent and not asked.waits:
-            absent, found = [], self._choose_together(group, members, this)
-        if found is None:
-            yield from self._group_without_cards(pod, asked, [*members, *absent], waited, this)
-            return
-        later = _held_for(absent, found, asked.group_size)
-        for member in members:
-            chosen, what = found[member.pod.key], later if member is members[0] else None
-            yield from self._pin(member.pod, member.asked.cards, chosen, this, holds=True, later=what)
-
-    def _choose_together(self, group: tuple[str, str], members: list[Member], this: Round) -> Placement | None:
-        """Returns cards for all members; None if there are not enough.
-
-        First as many of the sets that are held for the group are released as there are members, then all of them.
-        """
-        held = self._scene.later
-        for sets in dict.fromkeys((min(len(members), held.sets_for(group)), held.sets_for(group))):
-            with held.lifted(group, sets):
-                found = GroupChooser(self._scene, this, members).choose()
-            if found:
-                return found
-        return None
-
-    def _members(self, pod: PodRecord, asked: Asked, this: Round) -> list[Member]:
-        """Returns the waiting pods of a group that have no cards."""
-        members = [Member(pod, asked)]
-        for mate in self._scene.world.mates(pod):
-            if mate.unbound and mate.unbound.is_gated and not pin_of(mate) and mate.key not in this.busy:
-                try:
-                    members.append(Member(mate, self._scene.asked(mate)))
-                except NotPlaceable:
-                    continue  # this pod is released by itself
-        return members
-
-    def _group_without_cards(
-        self, pod: PodRecord, asked: Asked, members: list[Member], waited: float, this: Round
-    ) -> Iterator[Write]:
-        scene, count = self._scene, sum(member.asked.cards.count for member in members)
-        if not asked.waits and waited >= max(scene.settings.full_seconds, asked.wait):
-            free = scene.free_cards(pod, asked.cards)
-            message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
-            for member in members:
-                yield _released(member.pod, PlaceReason.RELEASED, message, waited)
-            return
-        if self._may_tell(pod, PlaceReason.NO_FREE_CARDS, this):
-            message = said.GROUP_WITHOUT_CARDS.say(
-                size=len(members),
-                group=pod.group.partition("=")[2],
-                count=count,
-                wanted=evidence.wanted(asked.cards),
-                evidence=scene.free_cards(pod, asked.cards),
-            )
-            yield from self._wait(pod, PlaceReason.NO_FREE_CARDS, message, waited, this)
-        else:
-            this.count(PlaceReason.NO_FREE_CARDS, waited)
-        self._keep_a_node(pod, asked, waited, this)
-
-    def _let_go(self, pod: PodRecord, pinned: Placed, waited: float, this: Round) -> Iterator[Write]:
-        """Opens the gate of a pod that holds its cards, when it is its turn."""
-        if this.in_flight >= self._scene.settings.in_flight or pinned.node in this.releasing:
-            yield from self._queue(pod, waited, this)
-            return
-        this.in_flight += 1
-        this.releasing.add(pinned.node)
-        self._scene.memory.pinned(pod, pinned, this.now)
-        yield gate_write(pod, pinned, waited)
 
     def _choose(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
         chosen = this.best(self._scene, pod, asked)
         if chosen is None:
             yield from self._without_cards(pod, asked, waited, this)
         elif asked.waits and not is_satisfying(chosen):
-            if self._may_tell(pod, PlaceReason.REQUIREMENT_NOT_MET, this):
+            if self._turns.may_tell(pod, PlaceReason.REQUIREMENT_NOT_MET, this):
                 message = this.once_for(
                     self._scene.world, "no such set", pod, asked.cards, lambda: self._no_such_set(pod, asked)
                 )
-                yield from self._wait(pod, PlaceReason.REQUIREMENT_NOT_MET, message, waited, this)
+                yield from self._turns.wait(pod, PlaceReason.REQUIREMENT_NOT_MET, message, this)
             else:
                 this.count(PlaceReason.REQUIREMENT_NOT_MET, waited)
-            self._keep_a_node(pod, asked, waited, this)
+            self._turns.keep_a_node(pod, asked, this)
         elif waited < asked.wait and (better := self._better(pod, asked, chosen, this)):
-            yield from self._wait(pod, PlaceReason.BETTER_LATER, better, waited, this)
+            yield from self._turns.wait(pod, PlaceReason.BETTER_LATER, better, this)
         else:
-            yield from self._pin(pod, asked.cards, chosen, this)
-
-    def _pin(
-        self,
-        pod: PodRecord,
-        cards: CardsAsked,
-        chosen: Chosen,
-        this: Round,
-        *,
-        holds: bool = False,
-        later: Later | None = None,
-    ) -> Iterator[Write]:
-        """Pins the pod. If it is not its turn yet, its cards are held in this round, or for longer if it ``holds``."""
-        scene, waited = self._scene, self._scene.memory.see(pod, this.now)
-        scene.intents.hold(pod, chosen.node, chosen.uuids)
-        is_turn = this.in_flight < scene.settings.in_flight and chosen.node.name not in this.releasing
-        placed = this.placed(chosen, later=later)
-        if is_turn:
-            this.in_flight += 1
-            this.releasing.add(chosen.node.name)
-            scene.memory.pinned(pod, placed, this.now)
-        if is_turn or holds:
-            narrowed = scene.narrowed(pod, chosen, cards)
-            yield chosen_write(pod, chosen, placed, waited, opens=is_turn, narrowed=narrowed)
-        else:
-            yield from self._queue(pod, waited, this)
-
-    def _queue(self, pod: PodRecord, waited: float, this: Round) -> Iterator[Write]:
-        """Notes that a pod with cards waits for its turn. If that takes long, the pod says so."""
-        if waited < TELL_SECONDS:
-            this.count(PlaceReason.SOON, waited)
-        else:
-            message = said.WAITS_FOR_ITS_TURN.say(count=this.in_flight)
-            yield from self._wait(pod, PlaceReason.SOON, message, waited, this)
+            yield from self._turns.pin(pod, asked.cards, chosen, this)
 
     def _without_cards(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
         """Yields the write for a pod without enough free cards on any node on which it can run."""
@@ -230,14 +109,14 @@ class WaitingPods:
             yield _released(pod, PlaceReason.RELEASED, message, waited)
             return
         reason = this.once_for(scene.world, "shortage", pod, asked.cards, lambda: self._shortage(pod, count))
-        if self._may_tell(pod, reason, this):
+        if self._turns.may_tell(pod, reason, this):
             message = this.once_for(
                 scene.world, "said", pod, asked.cards, lambda: self._said_of(pod, reason, asked.cards)
             )
-            yield from self._wait(pod, reason, message, waited, this)
+            yield from self._turns.wait(pod, reason, message, this)
         else:
             this.count(reason, waited)
-        self._keep_a_node(pod, asked, waited, this)
+        self._turns.keep_a_node(pod, asked, this)
 
     def _shortage(self, pod: PodRecord, count: int) -> PlaceReason:
         world, chooser = self._scene.world, self._scene.chooser
@@ -268,53 +147,6 @@ class WaitingPods:
             return None
         better, here = f"{ideal[1]:g} GB/s", f"{found[1]:g} GB/s"
         return said.BETTER_LATER.say(found=here, best=better, seconds=round(asked.wait))
-
-    def _keep_a_node(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> None:
-        """Reserves the node that is nearest to having enough cards for the first pod that has waited for long.
-
-        The node is reserved in every second period of ``reserveSeconds`` only, because some nodes never become free.
-        """
-        if not this.closed and int(waited // self._scene.settings.reserve_seconds) % 2:
-            world, count = self._scene.world, asked.cards.count
-            nearest = this.once_for(world, "nearest", pod, asked.cards, lambda: evidence.nearest(world, pod, count))
-            this.closed.update({nearest} if nearest else ())
-
-    def _wait(
-        self, pod: PodRecord, reason: PlaceReason, message: Message, waited: float, this: Round
-    ) -> Iterator[Write]:
-        this.count(reason, waited)
-        if self._may_tell(pod, reason, this) and (write := waiting_write(pod, reason, message, waited)):
-            self._scene.memory.told[pod.uid] = this.now
-            yield write
-
-    def _may_tell(self, pod: PodRecord, reason: PlaceReason, this: Round) -> bool:
-        """Returns whether the condition may be written: at once for a new reason, else every half minute."""
-        told = self._scene.memory.told.get(pod.uid)
-        is_new = pod.unbound is not None and pod.unbound.placed.reason != reason
-        return told is None or is_new or this.now - told >= TELL_SECONDS
-
-
-def _told(unbound: UnboundPod) -> PlaceReason:
-    """Returns the reason why a pod waits, as the planner has written it to the pod."""
-    try:
-        return PlaceReason(unbound.placed.reason)
-    except ValueError:
-        return PlaceReason.SOON
-
-
-def _absent(first: Member, count: int) -> list[Member]:
-    """Returns stand-ins, like the first pod, for the missing pods of a group, as far as cards can be held for them."""
-    most = MOST_CARDS // max(1, first.asked.cards.count)
-    absent = [f"{first.pod.name}/later-{number}" for number in range(min(count, most))]
-    pods = [msgspec.structs.replace(first.pod, name=name) for name in absent]
-    return [Member(pod, first.asked, holder=first.pod.key) for pod in pods]
-
-
-def _held_for(absent: list[Member], found: Placement, size: int) -> Later | None:
-    if not absent:
-        return None
-    chosen = [found[member.pod.key] for member in absent]
-    return Later(size, tuple(CardsHeld(each.node.name, each.uuids) for each in chosen))
 
 
 def _released(pod: PodRecord, reason: PlaceReason, message: Message, waited: float) -> Write:

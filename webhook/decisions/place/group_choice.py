@@ -8,6 +8,7 @@ from webhook.decisions.configuration import NetworkLevel
 from webhook.decisions.place.card_request import Asked
 from webhook.decisions.place.choice import Chosen, grade_of, is_satisfying
 from webhook.decisions.place.group import NETWORK_LABELS
+from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.round import Round, Scene
 from webhook.hardware.topology.planning.quality import models_of, quality_of
@@ -43,8 +44,10 @@ class GroupChooser:
         self._first = self._members[0]
         self._count = sum(member.asked.cards.count for member in members)
         self._options = self._first.asked.options
-        self._present = scene.world.nodes_of_mates(self._first.pod)
-        """The nodes on which pods of the group run already."""
+        first = self._first.pod
+        pinned = {pin.node for mate in scene.world.mates(first) if (pin := pin_of(mate))}
+        self._present = scene.world.nodes_of_mates(first) | pinned
+        """The nodes on which pods of the group run already, or have cards."""
 
     def choose(self) -> Placement | None:
         """Returns cards for all members, near each other; None if there are not enough.

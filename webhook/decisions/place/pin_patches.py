@@ -35,10 +35,30 @@ def pin(pod: PodRecord, placed: Placed, *, opens: bool, narrowed: Sequence[str] 
     )
 
 
-def let_go(pod: PodRecord) -> tuple[Operation, ...]:
-    """Returns the patch that opens the gate of a pod that is pinned already."""
+def let_go(pod: PodRecord, narrowed: Sequence[str] = ()) -> tuple[Operation, ...]:
+    """Returns the patch that opens the gate of a pod that is pinned already.
+
+    Args:
+        pod: A pod without a node.
+        narrowed: As in :func:`pin`. A pin that stays behind the gate can be taken back, and a limit cannot.
+    """
     unbound = _unbound(pod)
-    return (*_unchanged(pod, unbound), *_pass(unbound, Placement.PINNED))
+    limit = narrow(unbound.pod, narrowed) if narrowed else ()
+    return (*_unchanged(pod, unbound), *limit, *_pass(unbound, Placement.PINNED))
+
+
+def take_back(pod: PodRecord) -> tuple[Operation, ...]:
+    """Returns the patch that removes the planner's pin and its choice from a pod that goes on waiting."""
+    unbound = _unbound(pod)
+    ours = (names.USE_GPU_UUID, names.PLACED)
+    removed = (Operation("remove", pointer("metadata", "annotations", key)) for key in ours)
+    return (*_unchanged(pod, unbound), *(removed if written_pin(pod) else ()))
+
+
+def adopt(pod: PodRecord) -> tuple[Operation, ...]:
+    """Returns the patch that holds the cards of a pin whose gate another program has opened."""
+    unbound = _unbound(pod)
+    return (*_unchanged(pod, unbound), *_label(unbound, Placement.PINNED))
 
 
 def release(pod: PodRecord) -> tuple[Operation, ...]:

@@ -52,6 +52,8 @@ class Placed(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The nodes that the scheduler refused with earlier choices."""
     later: Later | None = None
     """The cards held for other pods of the group, as long as this pod exists."""
+    together: int = 0
+    """The number of pods of the group that got their cards at once with this one; 0: the pod was placed alone."""
 
 
 _DECODER = msgspec.json.Decoder(Placed)

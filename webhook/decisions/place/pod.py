@@ -148,7 +148,8 @@ def record_of(pod: Pod) -> PodRecord:
     metadata, spec = pod.metadata or Metadata(), pod.spec or PodSpec()
     namespace, name = metadata.namespace or names.DEFAULT_NAMESPACE, metadata.name or pod.display_name
     ended, chosen = pod.has_ended, pod.annotations.get(names.HAMI_ALLOCATED_NODE, "")
-    group = group_of(pod.labels)
+    # A pod that is being deleted works with no others: those that follow it are a group of their own.
+    group = "" if metadata.deletion_timestamp else group_of(pod.labels)
     return PodRecord(
         namespace=intern(namespace),
         name=name,

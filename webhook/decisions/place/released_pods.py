@@ -11,7 +11,7 @@ from webhook.decisions.place.placed_annotation import Placed, read_placed
 from webhook.decisions.place.pod import PodRecord, UnboundPod
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.round import NotPlaceable, Round, Scene
-from webhook.decisions.place.telling import bound_write, changed_write, chosen_write
+from webhook.decisions.place.telling import adopted_write, bound_write, changed_write, chosen_write
 from webhook.decisions.place.writes import Write
 from webhook.objects.pod import PodCondition
 from webhook.words import names
@@ -42,7 +42,11 @@ class FollowedPods:
             if found:
                 followed.append((found.pinned_at, pod.key, pod, unbound, found))
             elif placement_of(pod) == Placement.RELEASED and pod.key not in this.busy:
-                resting.append((pod, unbound))
+                write = self._adopt(pod, unbound, this)
+                if write:
+                    yield write
+                else:
+                    resting.append((pod, unbound))
         followed.sort(key=lambda entry: entry[:2])
         waiting = [entry[2:] for entry in followed if not self._is_on_its_way(*entry[2:], this)]
         others_move = False
@@ -123,6 +127,29 @@ class FollowedPods:
             message = said.PIN_WITHOUT_CARDS.say(evidence=free)
             scene.memory.rested[pod.uid] = this.now
             yield changed_write(pod, PlaceReason.CARDS_LOST, message, rest(pod), result="refused", waited=waited)
+
+    def _adopt(self, pod: PodRecord, unbound: UnboundPod, this: Round) -> Write | None:
+        """Returns the write that holds the cards of a pod whose gate the webhook opened; None: it holds none.
+
+        A replica opens gates while no planner is alive, and may not change the pin of a pod of a group. HAMi keeps to
+        that pin. A pod that the planner has put to rest looks alike, but says that its cards are lost.
+        """
+        scene, pin = self._scene, written_pin(pod)
+        if (
+            pin is None
+            or scene.settings.mode is not PlacementMode.ON
+            or unbound.placed.reason == PlaceReason.CARDS_LOST
+        ):
+            return None
+        node, asked = scene.world.node_with(pin.cards), self._asked(pod)
+        if node is None or node.name != pin.node or asked is None or asked.cards.count != len(pin.cards):
+            return None
+        if any(scene.world.holders(uuid, node.name) - {pod.key} for uuid in pin.cards):
+            return None
+        scene.intents.hold(pod, node, pin.cards)
+        this.in_flight += 1
+        this.releasing.add(node.name)
+        return adopted_write(pod, pin, scene.memory.see(pod, this.now))
 
     def _wake(self, pod: PodRecord, unbound: UnboundPod, this: Round) -> Iterator[Write]:
         """Yields a new pin for a pod that holds no cards, if there are cards for it; tried once in ``pinSeconds``."""

@@ -19,7 +19,7 @@ from webhook.decisions.place.placed_annotation import UNKNOWN_LINK, Later, Place
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.scheduling import NodeNeeds
-from webhook.decisions.place.world import World
+from webhook.decisions.place.world import PlaceNode, World
 from webhook.decisions.request.placement import PodToPlace, unplaced
 from webhook.decisions.request.resources import read_requests
 from webhook.objects.pod import MalformedPod, Namespace
@@ -73,8 +73,8 @@ class Scene:
         self._policy = policy
         self._namespaces = namespaces
 
-    def narrowed(self, pod: PodRecord, chosen: Chosen, cards: CardsAsked) -> list[str]:
-        """Returns the host names to which a pod is to be limited while it waits; empty: the pod stays as it is.
+    def narrowed(self, pod: PodRecord, chosen: PlaceNode, cards: CardsAsked) -> list[str]:
+        """Returns the host names to which a pod is to be limited when its gate opens; empty: the pod stays as it is.
 
         From 100 nodes on kube-scheduler stops its search when it has found enough nodes, and may never ask HAMi about
         the right node (pkg/scheduler/schedule_one.go, numFeasibleNodesToFind). A limit can be set only while the pod is
@@ -86,8 +86,8 @@ class Scene:
         fit = (node for node in nodes if not node.refusal(unbound.needs))
         if next(islice(fit, SAMPLED_FROM, None), None) is None:
             return []
-        others = (node for node in self.chooser.ranked_nodes(pod, cards) if node is not chosen.node)
-        hosts = [node.host_name for node in (chosen.node, *islice(others, SAMPLED_FROM - 1))]
+        others = (node for node in self.chooser.ranked_nodes(pod, cards) if node is not chosen)
+        hosts = [node.host_name for node in (chosen, *islice(others, SAMPLED_FROM - 1))]
         return [host for host in hosts if host] if hosts[0] else []
 
     def free_cards(self, pod: PodRecord, asked: CardsAsked) -> str:
@@ -155,8 +155,8 @@ class Round:
     """Nodes to which a pod is on its way: HAMi locks a node from Bind to Allocate, so other pods would wait for it."""
     closed: set[str] = field(default_factory=set)
     """Nodes that are reserved for a pod that has waited for long."""
-    groups: set[tuple[str, str]] = field(default_factory=set)
-    """Groups that had their turn in this round."""
+    decided: set[str] = field(default_factory=set)
+    """The keys of pods about which was decided in this round, with their group."""
     in_vain: set[_Same] = field(default_factory=set)
     """Requests for which no cards were found in this round: no card becomes free during a round."""
     answers: dict[tuple[object, ...], tuple[int, object]] = field(default_factory=dict)
@@ -198,7 +198,12 @@ class Round:
         return self.once(world, (what, cards, needs, frozenset(pod.amounts.items())), answer)
 
     def placed(
-        self, chosen: Chosen, attempt: int = 1, refused: tuple[str, ...] = (), later: Later | None = None
+        self,
+        chosen: Chosen,
+        attempt: int = 1,
+        refused: tuple[str, ...] = (),
+        later: Later | None = None,
+        together: int = 0,
     ) -> Placed:
         """Returns the value of the annotation ``gpu.topology/placed`` for a choice.
 
@@ -207,6 +212,7 @@ class Round:
             attempt: 1 for the first choice.
             refused: The nodes that the scheduler refused before.
             later: The cards held for other pods of the group; fewer sets where the annotation has no room for all.
+            together: The number of pods of the group that get their cards with this choice; 0: the pod is placed alone.
         """
         gpu_set, is_known = chosen.choice.chosen, chosen.has_known_links
         placed = Placed(
@@ -220,6 +226,7 @@ class Round:
             gave_up=tuple(unmet.evidence for unmet in chosen.choice.unmet),
             refused=refused,
             later=later,
+            together=together,
         )
         return fitted(placed) if later else placed
 

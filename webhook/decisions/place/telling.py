@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from webhook.decisions.place.choice import Chosen
-from webhook.decisions.place.pin_patches import let_go, pin
+from webhook.decisions.place.pin_patches import adopt, let_go, pin
 from webhook.decisions.place.placed_annotation import Placed, link_text
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
@@ -70,14 +70,38 @@ def _chosen(placed: Placed, cards: str, link: str) -> Message:
     return said.CARDS_CHOSEN_AND_HELD.say(node=placed.node, cards=cards, link=link, held=held, pods=len(later.sets))
 
 
-def gate_write(pod: PodRecord, placed: Placed, waited: float) -> Write:
-    """Returns the write that opens the gate of a pod which holds its cards."""
+def gate_write(
+    pod: PodRecord, placed: Placed, waited: float, *, labels: Sequence[str], narrowed: Sequence[str] = ()
+) -> Write:
+    """Returns the write that opens the gate of a pod which holds its cards.
+
+    Args:
+        pod: A pod without a node.
+        placed: The choice that stands on the pod.
+        waited: Seconds that the pod has waited.
+        labels: The names of the cards.
+        narrowed: As in :func:`chosen_write`.
+    """
+    is_told = pod.unbound is not None and pod.unbound.placed.reason == PlaceReason.PINNED
+    message = _chosen(placed, ", ".join(labels), link_text(placed))
     return Write(
         namespace=pod.namespace,
         name=pod.name,
         uid=pod.uid,
-        patch=let_go(pod),
+        patch=let_go(pod, narrowed),
+        condition=None if is_told else PodCondition("True", PlaceReason.PINNED, str(message)),
         log={"reason": PlaceReason.LET_GO, "waited": round(waited, 3), "node": placed.node},
+    )
+
+
+def adopted_write(pod: PodRecord, placed: Placed, waited: float) -> Write:
+    """Returns the write that holds the cards of a pod again, whose gate another program opened."""
+    return Write(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        patch=adopt(pod),
+        log={"reason": PlaceReason.ADOPTED, "waited": round(waited, 3), "node": placed.node},
     )
 
 

@@ -68,6 +68,11 @@ class PlaceNode:
         """The value of the label ``kubernetes.io/hostname``, by which pods can be limited to the node; else empty."""
         return self.record.labels.get(names.HOSTNAME_TOPOLOGY, "") if self.record else ""
 
+    def labels_of(self, uuids: Collection[str]) -> list[str]:
+        """Returns the names of cards, such as ``GPU3``; of a card that the node no longer gives, its UUID."""
+        indices = {uuid: index for index, uuid in self.uuids.items()}
+        return [f"GPU{indices[uuid]}" if uuid in indices else uuid for uuid in uuids]
+
     def refusal(self, needs: NodeNeeds) -> str:
         """Returns why a pod may not run on the node, regardless of the pods that run there; empty if it may."""
         record = self.record
@@ -247,11 +252,6 @@ class World:
         if group is None:
             return set()
         return {name for name, pods in group.nodes.items() if name != pod.node or pods > 1}
-
-    def has_begun(self, pod: PodRecord) -> bool:
-        """Returns whether the group of a pod without a pin has pods that are pinned, or on a node."""
-        group = self.groups.get((pod.namespace, pod.group))
-        return group is not None and bool(group.pinned or self.nodes_of_mates(pod))
 
     def holders(self, uuid: str, node: str) -> frozenset[str]:
         """Returns the keys of the pods that hold a card of a node."""

@@ -32,7 +32,7 @@ class Write:
     event: PodEvent | None = None
     result: str = ""
     """The result for a counter: ``pinned``, ``repinned``, ``released``, ``refused``, ``given-up``,
-    ``taken`` or ``missed``; empty: nothing to count."""
+    ``taken-back``, ``taken`` or ``missed``; empty: nothing to count."""
     link: str = ""
     """The link class of the cards that were chosen, if any."""
     given_up: float = 0.0

@@ -18,7 +18,7 @@ from webhook.programs.planner.counts import OBSERVED, Counts
 from webhook.programs.planner.traffic import Attribution, PodGpu, PodOnNode
 from webhook.programs.planner.writer import Fate
 
-RESULTS = ("pinned", "repinned", "released", "taken", "missed", "refused", "given-up")
+RESULTS = ("pinned", "repinned", "released", "taken", "missed", "refused", "given-up", "taken-back")
 WAITING = frozenset(
     (
         PlaceReason.SOON,
@@ -29,6 +29,7 @@ WAITING = frozenset(
         PlaceReason.REQUIREMENT_NOT_MET,
         PlaceReason.BETTER_LATER,
         PlaceReason.GROUP_INCOMPLETE,
+        PlaceReason.TAKEN_BACK,
     )
 )
 """The reasons for which a pod may wait."""

@@ -94,3 +94,15 @@ BETTER_CARDS_WERE_FREE = Entry(
     "Set placement.mode: on, and the planner chooses",
     _PAGE,
 )
+TAKEN_BACK = Entry(
+    "GT650",
+    "the cards that were chosen for group {group} are given back: {why}",
+    "Wait: the planner chooses again for all pods of the group",
+    "placement.md#groups",
+)
+GROUP_HELD_BACK = Entry(
+    "GT651",
+    "other scheduling gates hold pods of group {group} back: {gates} ({held} of them)",
+    "The programs that set them open them",
+    "placement.md#groups",
+)

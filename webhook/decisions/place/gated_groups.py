@@ -1,0 +1,215 @@
+"""Decisions about groups behind the gate: a group gets cards for all of its pods, or for none.
+
+First each pod is pinned behind its gate, and the gates are opened when all are seen to be pinned. As long as no pod is
+past its gate, all pins are taken back if one is missing or no longer good. The gate of the oldest pod is opened
+first and its pin is taken back first, each before that of any other pod. Both writes test its version, so only one of
+them is made, however late the other arrives: a leader that stood still opens no gate of a group whose pins another
+leader takes back. From the first open gate on, pods go forward one by one, and nothing is taken back.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from webhook.decisions.place import evidence
+from webhook.decisions.place.card_request import Asked
+from webhook.decisions.place.group_choice import GroupChooser, Member, Placement
+from webhook.decisions.place.pin_patches import release, take_back
+from webhook.decisions.place.pins import pin_of
+from webhook.decisions.place.placed_annotation import MOST_CARDS, CardsHeld, Later
+from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.reasons import PlaceReason, told
+from webhook.decisions.place.round import Round, Scene
+from webhook.decisions.place.telling import changed_write
+from webhook.decisions.place.turns import Turns
+from webhook.decisions.place.waiting_group import WaitingGroup, broken_by, look_at_group
+from webhook.decisions.place.writes import Write
+from webhook.words import names
+from webhook.words.catalogue import waiting as said
+
+_GATES_NAMED = 3
+
+
+class GatedGroups:
+    """Decides about the pods of groups behind the planner's gate.
+
+    Args:
+        scene: The world, the memory and the configuration.
+        turns: Writes for single pods.
+    """
+
+    def __init__(self, scene: Scene, turns: Turns) -> None:
+        self._scene = scene
+        self._turns = turns
+
+    def decide(self, pod: PodRecord, asked: Asked, this: Round) -> Iterator[Write]:
+        """Yields the writes for all pods of a group, once in a round.
+
+        Args:
+            pod: The pod of the group whose turn comes first. It waits behind the planner's gate alone.
+            asked: Its request.
+            this: The round.
+        """
+        group = look_at_group(self._scene, Member(pod, asked), this.busy)
+        this.decided |= {member.pod.key for member in group.members}
+        if group.has_begun:
+            yield from self._go_forward(group, this)
+        elif group.is_unsettled:
+            self._count(group.members, this)
+        elif not group.pinned:
+            yield from self._begin(pod, group, this)
+        elif why := broken_by(group, self._scene.world):
+            yield from self._take_back(group, why, this)
+        else:
+            (first, pin), *others = group.pinned
+            yield from self._turns.let_go(first.pod, first.asked.cards, pin, this)
+            self._count([member for member, _ in others], this)
+
+    def _begin(self, pod: PodRecord, group: WaitingGroup, this: Round) -> Iterator[Write]:
+        """Yields the pins of a group of which no pod has cards, if there are cards for all."""
+        waited = self._scene.memory.see(pod, this.now)
+        if group.held_back:
+            gates = dict.fromkeys(gate for mate in group.held_back for gate in _others(mate))
+            message = said.GROUP_HELD_BACK.say(
+                held=len(group.held_back), group=group.name, gates=", ".join(list(gates)[:_GATES_NAMED])
+            )
+            for member in group.members:
+                yield from self._turns.wait(member.pod, PlaceReason.OTHER_GATES, message, this)
+        elif group.present < group.size and waited < self._scene.settings.full_seconds:
+            message = said.GROUP_INCOMPLETE.say(present=group.present, size=group.size, group=group.name)
+            for member in group.members:
+                yield from self._turns.wait(member.pod, PlaceReason.GROUP_INCOMPLETE, message, this)
+        else:
+            first, *others = _with_first(pod, group.members)
+            absent = _absent(first, group.size - group.present)
+            yield from self._choose([first, *others], absent, group, this, together=len(group.members))
+
+    def _go_forward(self, group: WaitingGroup, this: Round) -> Iterator[Write]:
+        """Yields the writes for the rest of a group that has begun: each pod goes on as soon as it can."""
+        settled = [member for member in group.members if member.pod.key not in this.busy]
+        without = []
+        for member in settled:
+            pin = pin_of(member.pod)
+            if pin:
+                yield from self._turns.let_go(member.pod, member.asked.cards, pin, this)
+            else:
+                without.append(member)
+        if without:
+            yield from self._choose(without, [], group, this, together=1)
+
+    def _choose(
+        self, members: list[Member], absent: list[Member], group: WaitingGroup, this: Round, *, together: int
+    ) -> Iterator[Write]:
+        """Yields pins for all these members, or the reason why there are no cards for all of them.
+
+        Args:
+            members: Pods without cards, at least one.
+            absent: Stand-ins for pods that come later, for which cards are held too.
+            group: The group.
+            this: The round.
+            together: As in :meth:`Turns.pin_of_group`.
+        """
+        scene, first = self._scene, members[0]
+        if not scene.has_time_for(first.asked):
+            for member in members:
+                scene.memory.pass_over(member.pod)
+                this.count(PlaceReason.SOON, scene.memory.see(member.pod, this.now))
+            return
+        key = (first.pod.namespace, first.pod.group)
+        found = self._choose_together(key, [*members, *absent], this)
+        if found is None and absent and not group.waits:
+            absent, found = [], self._choose_together(key, members, this)
+        if found is None:
+            yield from self._without_cards(members, absent, group, this)
+            return
+        later = _held_for(absent, found, group.size)
+        for member in members:
+            chosen, of_first = found[member.pod.key], later if member is first else None
+            yield self._turns.pin_of_group(
+                member.pod, member.asked.cards, chosen, this, together=together, later=of_first
+            )
+
+    def _choose_together(self, group: tuple[str, str], members: list[Member], this: Round) -> Placement | None:
+        """Returns cards for all members; None if there are not enough.
+
+        First as many of the sets that are held for the group are released as there are members, then all of them.
+        """
+        held = self._scene.later
+        for sets in dict.fromkeys((min(len(members), held.sets_for(group)), held.sets_for(group))):
+            with held.lifted(group, sets):
+                found = GroupChooser(self._scene, this, members).choose()
+            if found:
+                return found
+        return None
+
+    def _without_cards(
+        self, members: list[Member], absent: list[Member], group: WaitingGroup, this: Round
+    ) -> Iterator[Write]:
+        scene, first = self._scene, members[0]
+        count = sum(member.asked.cards.count for member in (*members, *absent))
+        waited = scene.memory.see(first.pod, this.now)
+        if not group.waits and waited >= max(scene.settings.full_seconds, group.wait):
+            free = scene.free_cards(first.pod, first.asked.cards)
+            message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
+            for member in members:
+                waited = scene.memory.see(member.pod, this.now)
+                patch = release(member.pod)
+                yield changed_write(member.pod, PlaceReason.RELEASED, message, patch, result="released", waited=waited)
+            return
+        reason = PlaceReason.NO_FREE_CARDS
+        tells = [member for member in members if told(member.pod.unbound) is not reason or member is first]
+        tells = [member for member in tells if self._turns.may_tell(member.pod, reason, this)]
+        if tells:
+            message = said.GROUP_WITHOUT_CARDS.say(
+                size=len(members) + len(absent),
+                group=group.name,
+                count=count,
+                wanted=evidence.wanted(first.asked.cards),
+                evidence=scene.free_cards(first.pod, first.asked.cards),
+            )
+            for member in tells:
+                yield from self._turns.wait(member.pod, reason, message, this)
+        for member in members:
+            if member not in tells:
+                this.count(reason, scene.memory.see(member.pod, this.now))
+        self._turns.keep_a_node(first.pod, first.asked, this)
+
+    def _take_back(self, group: WaitingGroup, why: str, this: Round) -> Iterator[Write]:
+        """Yields the writes that take the pins back: that of the oldest pod alone, and then those of all others."""
+        pinned, oldest = group.pinned, group.members[0]
+        message = said.TAKEN_BACK.say(group=group.name, why=why)
+        for member, _ in pinned[:1] if pinned[0][0] is oldest else pinned:
+            waited = self._scene.memory.see(member.pod, this.now)
+            patch = take_back(member.pod)
+            yield changed_write(member.pod, PlaceReason.TAKEN_BACK, message, patch, result="taken-back", waited=waited)
+        for member in group.members:
+            this.count(PlaceReason.TAKEN_BACK, self._scene.memory.see(member.pod, this.now))
+
+    def _count(self, members: Sequence[Member], this: Round) -> None:
+        """Counts pods that wait for what they say, or for their turn."""
+        for member in members:
+            this.count(told(member.pod.unbound), self._scene.memory.see(member.pod, this.now))
+
+
+def _with_first(pod: PodRecord, members: Sequence[Member]) -> list[Member]:
+    """Returns the members, the pod first."""
+    return sorted(members, key=lambda member: member.pod.key != pod.key)
+
+
+def _others(pod: PodRecord) -> list[str]:
+    return [gate for gate in (pod.unbound.gates if pod.unbound else ()) if gate != names.PLACE_GATE]
+
+
+def _absent(first: Member, count: int) -> list[Member]:
+    """Returns stand-ins, like the first pod, for the missing pods of a group, as far as cards can be held for them."""
+    most = MOST_CARDS // max(1, first.asked.cards.count)
+    absent = [f"{first.pod.name}/later-{number}" for number in range(min(count, most))]
+    pods = [msgspec.structs.replace(first.pod, name=name) for name in absent]
+    return [Member(pod, first.asked, holder=first.pod.key) for pod in pods]
+
+
+def _held_for(absent: list[Member], found: Placement, size: int) -> Later | None:
+    if not absent:
+        return None
+    chosen = [found[member.pod.key] for member in absent]
+    return Later(size, tuple(CardsHeld(each.node.name, each.uuids) for each in chosen))
