@@ -1,0 +1,176 @@
+"""Groups with the real HAMi: while all of their pods wait, all get cards or none does, whatever comes in between."""
+
+import json
+import random
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.control_plane.hami.cluster import H20, Cluster
+from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.placed import is_gated, placed_as
+from tests.control_plane.hami.planning import Planner, placing
+from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.team import Team, annotations_of, cards_of
+from tests.control_plane.manifests import request
+from tests.control_plane.nightly import NIGHTLY
+from tests.programs.server.conftest import until
+
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+
+USE = "nvidia.com/use-gpuuuid"
+TIMES = 100 if NIGHTLY else 5
+SHAPES = ({"one": 2, "two": 1, "four": 4}, {"one": 2, "two": 2, "four": 4})
+OCCUPIED = 3
+"""Cards in use: of eight there are too few for either group, and enough for all of its pods but the largest."""
+MOST_SECONDS = 0.05
+"""Longest time between the creations of two pods: about what a write of the planner takes."""
+
+
+@pytest.fixture
+def planner(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[Planner]:  # noqa: ARG001 - comes first
+    with placing(cluster.ours, tmp_path) as planner:
+        yield planner
+
+
+@pytest.fixture
+def team(planner: Planner, new_team: NewTeam) -> Team:  # noqa: ARG001 - stays until its pods are gone
+    return new_team(injection="enabled")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is written on the pods of a group at one moment."""
+
+    pinned: frozenset[str]
+    """The names of those with cards."""
+    gated: frozenset[str]
+    """The names of those behind the gate."""
+
+
+def member(name: str, cards: int, size: int, *, denies: bool) -> dict[str, Any]:
+    options = {"inject": "true", "group-size": str(size), "on-violation": "deny" if denies else "warn"}
+    written = pod(name, container(gpus=cards), node=H20, annotations=options)
+    written["metadata"]["labels"] = {"gpu.topology/group": "ring"}
+    return written
+
+
+def creates(team: Team, shape: Mapping[str, int], chance: random.Random, *, denies: bool = True) -> None:
+    """The pods of a group, one shortly after the other, in any order."""
+    for name, cards in chance.sample(sorted(shape.items()), len(shape)):
+        assert is_gated(team.creates(member(name, cards, len(shape), denies=denies)))
+        time.sleep(chance.uniform(0, MOST_SECONDS))
+
+
+def version(team: Team) -> str:
+    """The version of all pods of the namespace."""
+    answer: Any = team.admin.list_namespaced_pod(team.namespace, _preload_content=False)
+    found: str = json.loads(answer.data)["metadata"]["resourceVersion"]
+    return found
+
+
+def history(team: Team, since: str, names: Mapping[str, int]) -> list[Moment]:
+    """What stood on these pods after each write since that version, in the order of the API server."""
+    wanted = {name: team.pod(name)["metadata"]["resourceVersion"] for name in names}
+    path = f"/api/v1/namespaces/{team.namespace}/pods?watch=1&timeoutSeconds=1&resourceVersion={since}"
+    events: list[dict[str, Any]] = []
+
+    def are_all_there() -> bool:
+        events[:] = map(json.loads, request(team.control_plane, "GET", path).text.splitlines())
+        found = {event["object"]["metadata"]["name"]: event["object"]["metadata"] for event in events}
+        return all(found.get(name, {}).get("resourceVersion") == last for name, last in wanted.items())
+
+    until(are_all_there, "the writes up to now")
+    present: dict[str, dict[str, Any]] = {}
+    found: list[Moment] = []
+    for event in events:
+        name = event["object"]["metadata"]["name"]
+        if name in names:
+            present[name] = event["object"]
+            if event["type"] == "DELETED":
+                del present[name]
+            found.append(moment(present))
+    return found
+
+
+def moment(pods: Mapping[str, dict[str, Any]]) -> Moment:
+    return Moment(
+        pinned=frozenset(name for name, each in pods.items() if annotations_of(each).get(USE)),
+        gated=frozenset(name for name, each in pods.items() if is_gated(each)),
+    )
+
+
+def occupies(team: Team, cards: int) -> None:
+    """A pod that does not wait has so many cards."""
+    team.creates(pod("occupant", container(gpus=cards), node=H20, annotations={"place": "off"}))
+    team.bound("occupant")
+
+
+def test_a_group_without_room_for_one_of_its_pods_gets_no_cards(team: Team, release: str) -> None:
+    chance = random.Random(release)
+    occupies(team, OCCUPIED)
+    for number in range(TIMES):
+        shape = SHAPES[number % 2]
+        since = version(team)
+        creates(team, shape, chance)
+        for name in shape:
+            until(placed_as(team, name, "NoFreeCards"), f"{name} of group {number} waits for cards")
+        seen = history(team, since, shape)
+        assert seen[-1] == Moment(frozenset(), frozenset(shape)), number
+        assert not any(at.pinned for at in seen), number
+        for name in shape:
+            team.deletes(name)
+    creates(team, SHAPES[0], chance)
+    team.deletes("occupant")
+    bound = [team.bound(name) for name in SHAPES[0]]
+    cards = [card for each in bound for given in cards_of(each) for card in given]
+    assert len(cards) == len(set(cards)) == sum(SHAPES[0].values())
+
+
+@pytest.mark.parametrize("denies", [True, False])
+def test_all_pods_of_a_group_have_cards_before_the_first_gate_opens(team: Team, release: str, *, denies: bool) -> None:
+    chance = random.Random(f"{release} {denies}")
+    since = version(team)
+    creates(team, SHAPES[0], chance, denies=denies)
+    bound = {name: team.bound(name) for name in SHAPES[0]}
+    seen = history(team, since, SHAPES[0])
+    whole = frozenset(SHAPES[0])
+    complete = [at for at in seen if at.pinned or at.gated != whole]
+    first_open = next(number for number, at in enumerate(complete) if at.gated != whole and at.pinned)
+    assert complete[first_open].pinned == whole
+    assert all(at.pinned == whole for at in complete[first_open:])
+    cards = [card for each in bound.values() for given in cards_of(each) for card in given]
+    assert len(cards) == len(set(cards)) == sum(SHAPES[0].values())
+
+
+def test_a_card_that_is_lost_before_the_first_gate_opens_takes_all_pins_back(cluster: Cluster, team: Team) -> None:
+    """Another pod is on its way to the node, so the gates stay closed, and HAMi gives it a card of the group."""
+    shape = {"one": 2, "four": 4}
+    chance = random.Random(0)
+    with cluster.hami.scheduling.away():
+        team.creates(pod("ahead", container(gpus=2), node=H20))
+        until(placed_as(team, "ahead", "Pinned"), "a pod that is on its way")
+        since = version(team)
+        creates(team, shape, chance)
+        until(lambda: pins(team, shape) == 2, "a group with cards")
+        assert all(is_gated(team.pod(name)) for name in shape)
+        chosen = annotations_of(team.pod("four"))[USE].split(",")
+        thief = pod("thief", container(gpus=2), node=H20, annotations={"place": "off", USE: ",".join(chosen[:2])})
+        cluster.hami.binds(team.creates(thief), H20)
+        for name in shape:
+            until(placed_as(team, name, "NoFreeCards"), f"{name} gave its cards back")
+        assert pins(team, shape) == 0
+        assert all(at.gated == frozenset(shape) for at in history(team, since, shape)[-4:])
+    team.deletes("thief")
+    bound = [team.bound(name) for name in ("ahead", *shape)]
+    cards = [card for each in bound for given in cards_of(each) for card in given]
+    assert len(cards) == len(set(cards)) == 8
+
+
+def pins(team: Team, names: Mapping[str, int]) -> int:
+    """How many of the pods have cards."""
+    return sum(USE in annotations_of(team.pod(name)) for name in names)
