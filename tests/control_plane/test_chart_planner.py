@@ -230,6 +230,32 @@ def test_the_planner_pins_anew_unpins_and_releases(planner: Account) -> None:
     assert allowed(planner.tries(other, RELEASES))
 
 
+def test_the_planner_pins_a_pod_of_a_group_behind_its_gate_takes_the_pin_back_and_opens_the_gate(
+    planner: Account,
+) -> None:
+    pod = planner.creates("train", annotations={"gpu.topology/group-size": "2"})
+    pins = [add(PIN, "GPU-1,GPU-2"), add(SAID, "{}")]
+    assert allowed(planner.tries(pod, pins))
+    assert allowed(planner.tries(pod, [remove(PIN), remove(SAID)]))
+    stored = planner.reads(pod)
+    assert stored["spec"]["schedulingGates"] == [{"name": PLACE_GATE}]
+    assert stored["metadata"]["annotations"] == {"note": "x", "gpu.topology/group-size": "2"}
+    assert stored["metadata"]["labels"] == {PLACEMENT: "waiting", "team": "ml"}
+    assert allowed(planner.tries(pod, pins))
+    terms = {"nodeSelectorTerms": [{"matchExpressions": HOSTNAMES}]}
+    narrowed = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    opens = [add("/spec/affinity", narrowed), add(LABEL, "pinned"), remove(f"{GATES}/0")]
+    assert allowed(planner.tries(pod, opens))
+    assert "schedulingGates" not in planner.reads(pod)["spec"]
+
+
+def test_the_planner_adopts_a_pin_whose_gate_was_opened(planner: Account) -> None:
+    pod = planner.creates("train")
+    assert allowed(planner.tries(pod, [add(PIN, "GPU-1,GPU-2"), add(SAID, "{}"), *RELEASES]))
+    assert allowed(planner.tries(pod, [add(LABEL, "pinned")]))
+    assert planner.reads(pod)["metadata"]["annotations"][USE_GPU_UUID] == "GPU-1,GPU-2"
+
+
 def test_the_planner_says_how_far_a_pod_is_in_a_condition_of_its_own(planner: Account) -> None:
     pod = planner.creates("train")
     waits = {"type": PLACED_CONDITION, "status": "False", "reason": "NoFreeCards", "message": "x"}

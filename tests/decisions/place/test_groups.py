@@ -1,6 +1,7 @@
 """Groups whose pods all wait: pins for all of them first, gates afterwards; until the first opens all is taken back."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import jsonpatch
@@ -408,3 +409,33 @@ def test_a_pod_that_waited_long_for_its_turn_says_in_the_end_that_it_has_cards()
     cluster.schedule()
     cluster.round()
     assert (cluster.gates("one"), cluster.why("one")[0]) == ([], "Pinned")
+
+
+def test_a_group_whose_pins_are_undone_again_and_again_is_chosen_anew_ever_more_seldom() -> None:
+    cluster = group()
+    chosen = 0
+    for _ in range(600):
+        writes = cluster.round()
+        chosen += sum(write.result == "pinned" for write in writes) // 3
+        for name in NAMES[1:]:
+            cluster.pods[name]["metadata"]["annotations"].pop("nvidia.com/use-gpuuuid", None)
+            cluster.pods[name]["metadata"]["annotations"].pop(PLACED, None)
+            cluster.tell(name)
+        cluster.now += 0.5
+    assert 5 <= chosen <= 12
+    for _ in range(4):
+        cluster.now += 60
+        cluster.round()
+    assert gated(cluster)[0] is False
+
+
+def test_cards_of_a_copied_machine_are_those_of_the_node_that_was_chosen() -> None:
+    cluster = PlacedCluster()
+    for name in ("b", "a"):
+        copied = replace(named(h20(), "copy"), node=name)
+        cluster.add_node(copied)
+    for name, cards in THREE.items():
+        member(cluster, name, cards, nodeSelector={"kubernetes.io/hostname": "b"})
+    for _ in range(2):
+        cluster.round()
+    assert (pinned(cluster), sorted(gated(cluster))) == ([2, 1, 4], [False, True, True])

@@ -7,7 +7,7 @@ import jsonpatch
 import pytest
 
 from tests.decisions.place.objects import Object, as_json, plain_pod, record_of
-from webhook.decisions.place.pin_patches import pin, release, rest
+from webhook.decisions.place.pin_patches import adopt, let_go, pin, release, rest, take_back
 from webhook.decisions.place.pins import pin_of, pinned_cards, placement_of, written_pin
 from webhook.decisions.place.placed_annotation import Placed, format_placed
 from webhook.decisions.place.pod import PodRecord
@@ -97,13 +97,47 @@ def test_a_list_that_a_user_wrote_is_not_taken_away() -> None:
     assert said(after(before, release(record_of(before)))) == ("GPU-2,GPU-1", TEXT, "released", [])
 
 
+def test_a_pod_of_a_group_that_is_released_loses_its_pin_with_its_gate() -> None:
+    before = pod(GATE, pinned=True)
+    assert said(after(before, release(record_of(before)))) == (None, TEXT, "released", [])
+
+
+def test_a_pin_that_is_taken_back_leaves_the_pod_as_it_was() -> None:
+    before = pod(GATE, pinned=True)
+    assert said(after(before, take_back(record_of(before)))) == (None, None, "waiting", [GATE])
+
+
+def test_a_list_that_a_user_wrote_is_not_taken_back() -> None:
+    before = pod(GATE, pinned=True)
+    before["metadata"]["annotations"][PIN] = "GPU-2,GPU-1"
+    assert said(after(before, take_back(record_of(before)))) == ("GPU-2,GPU-1", TEXT, "waiting", [GATE])
+
+
+def test_a_gate_is_opened_with_what_stands_on_the_pod_and_with_its_limit_to_nodes() -> None:
+    before = pod(GATE, pinned=True)
+    opened = after(before, let_go(record_of(before), ["a"]))
+    assert said(opened) == ("GPU-1,GPU-2", TEXT, "pinned", [])
+    assert "a" in str(opened["spec"]["affinity"])
+    assert "affinity" not in after(before, let_go(record_of(before)))["spec"]
+
+
+def test_a_pin_whose_gate_another_program_opened_is_held_again() -> None:
+    before = pod(pinned=True, label="released")
+    found = after(before, adopt(record_of(before)))
+    assert said(found) == ("GPU-1,GPU-2", TEXT, "pinned", [])
+    assert pin_of(record_of(before)) is None
+    assert pin_of(record_of(found)) == CHOSEN
+
+
 def test_a_pod_that_rests_keeps_its_pin() -> None:
     before = pod(pinned=True, label="pinned")
     assert said(after(before, rest(record_of(before)))) == ("GPU-1,GPU-2", TEXT, "released", [])
 
 
 @pytest.mark.parametrize("changed", [{"resourceVersion": "2"}, {"uid": "uid-of-the-next"}])
-@pytest.mark.parametrize("make", [lambda record: pin(record, CHOSEN, opens=True), release, rest])
+@pytest.mark.parametrize(
+    "make", [lambda record: pin(record, CHOSEN, opens=True), release, rest, let_go, take_back, adopt]
+)
 def test_a_pod_that_has_changed_meanwhile_is_left_alone(make: Any, changed: dict[str, str]) -> None:
     before = pod(GATE, pinned=True)
     patch = make(record_of(before))
@@ -122,7 +156,9 @@ def test_a_gate_that_has_moved_is_not_taken_for_another(make: Any) -> None:
         after(before, patch)
 
 
-@pytest.mark.parametrize("make", [lambda record: pin(record, CHOSEN, opens=True), release, rest])
+@pytest.mark.parametrize(
+    "make", [lambda record: pin(record, CHOSEN, opens=True), release, rest, let_go, take_back, adopt]
+)
 def test_a_pod_with_a_node_is_not_patched(make: Any) -> None:
     bound = pod(pinned=True)
     bound["spec"]["nodeName"] = "a"

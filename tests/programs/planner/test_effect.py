@@ -28,6 +28,9 @@ DONE = {"metadata": {"uid": "u", "labels": {"gpu.topology/placement": "pinned"}}
         ((Operation("add", "/metadata/labels/gpu.topology~1placement", "released"),), False),
         ((Operation("add", "/metadata/annotations", {"a": "b"}),), False),
         ((UID, GATE), False),
+        ((UID, Operation("remove", "/metadata/annotations/gpu.topology~1placed")), True),
+        ((UID, Operation("remove", "/metadata/labels/gpu.topology~1placement")), False),
+        ((Operation("test", "/metadata/uid", "other"), Operation("remove", "/metadata/annotations/a")), False),
         ((), False),
     ],
 )

@@ -79,6 +79,8 @@ class GatedGroups:
             message = said.GROUP_INCOMPLETE.say(present=group.present, size=group.size, group=group.name)
             for member in group.members:
                 yield from self._turns.wait(member.pod, PlaceReason.GROUP_INCOMPLETE, message, this)
+        elif not self._scene.memory.may_choose(group.members[0].pod, this.now):
+            self._count(group.members, this)
         else:
             first, *others = _with_first(pod, group.members)
             absent = _absent(first, group.size - group.present)
@@ -178,7 +180,10 @@ class GatedGroups:
         """Yields the writes that take the pins back: that of the oldest pod alone, and then those of all others."""
         pinned, oldest = group.pinned, group.members[0]
         message = said.TAKEN_BACK.say(group=group.name, why=why)
-        for member, _ in pinned[:1] if pinned[0][0] is oldest else pinned:
+        those = pinned[:1] if pinned[0][0] is oldest else pinned
+        if len(those) == len(pinned):
+            self._scene.memory.take_back(oldest.pod, this.now)
+        for member, _ in those:
             waited = self._scene.memory.see(member.pod, this.now)
             patch = take_back(member.pod)
             yield changed_write(member.pod, PlaceReason.TAKEN_BACK, message, patch, result="taken-back", waited=waited)

@@ -16,6 +16,12 @@ ALL_SECONDS = 0.95
 """Least seconds between two rounds that look at all pods. If nothing changes, rounds come each second
 (``EVERY_SECONDS`` of the planner's rounds), and each looks at all pods."""
 
+LONGEST_PAUSE = 60.0
+"""Longest time in seconds from a choice for a group that was taken back to the next one."""
+SOON = 300.0
+"""Seconds after which a choice that is taken back counts as the first one again."""
+_MOST_TIMES = 10
+
 
 @dataclass(slots=True)
 class Followed:
@@ -30,6 +36,23 @@ class Followed:
     """The scheduler's condition when the pod was pinned. A condition that differs from it was set later."""
     is_overtaken: bool = False
     """Whether a pod that was pinned later has got its node already."""
+
+
+class TakenBack(NamedTuple):
+    """The pins of a group that were taken back."""
+
+    times: int
+    """The number of times, each soon after the one before."""
+    at: float
+    """The last time."""
+
+    @property
+    def until(self) -> float:
+        """The time from which on the group is chosen anew: at once, and later each time that this follows soon.
+
+        Another program that undoes each pin would otherwise keep the planner and the API server busy.
+        """
+        return self.at + min(LONGEST_PAUSE, 2.0 ** (self.times - 1) - 1.0)
 
 
 class Intent(NamedTuple):
@@ -51,6 +74,9 @@ class Memory:
     """The time when the condition of each pod was last written."""
     rested: dict[str, float] = field(default_factory=dict)
     """The time of the last search for cards, for pods that are past their gate and hold none."""
+
+    taken_back: dict[str, TakenBack] = field(default_factory=dict)
+    """How often pins of a group were taken back, by the uid of its oldest pod."""
 
     looked_at_all: float = -inf
     """The time when a round last looked at all pods that wait."""
@@ -95,6 +121,17 @@ class Memory:
             self.pinned(pod, placed, now)
         return self.followed[pod.uid]
 
+    def take_back(self, oldest: PodRecord, now: float) -> None:
+        """Notes that the pins of the group of a pod are taken back."""
+        before = self.taken_back.get(oldest.uid)
+        times = before.times if before and now - before.at < SOON else 0
+        self.taken_back[oldest.uid] = TakenBack(min(times + 1, _MOST_TIMES), now)
+
+    def may_choose(self, oldest: PodRecord, now: float) -> bool:
+        """Returns whether cards are looked for now for the group of a pod, whose pins may have been taken back."""
+        before = self.taken_back.get(oldest.uid)
+        return before is None or now >= before.until
+
     def begin_anew(self, pinned_at: float, now: float) -> None:
         """Restarts the patience with other pods after HAMi has bound a pod that was pinned at a moment.
 
@@ -109,7 +146,7 @@ class Memory:
     def forget(self, present: Collection[str]) -> None:
         """Forgets all pods except these."""
         kept: dict[str, Any]
-        for kept in (self.seen, self.followed, self.told, self.rested):
+        for kept in (self.seen, self.followed, self.told, self.rested, self.taken_back):
             for uid in [uid for uid in kept if uid not in present]:
                 del kept[uid]
 

@@ -112,8 +112,10 @@ def broken_by(group: WaitingGroup, world: World) -> str:
 
 def _is_kept(member: Member, pin: Placed, world: World) -> bool:
     """Returns whether the pod can get the cards: its node has them and takes the pod, and no other pod holds one."""
-    pod, node = member.pod, world.node_with(pin.cards)
-    if node is None or node.name != pin.node or pod.unbound is None or node.refusal(pod.unbound.needs):
+    pod, node = member.pod, world.nodes.get(pin.node)
+    if node is None or pod.unbound is None or node.refusal(pod.unbound.needs):
+        return False
+    if not {*pin.cards} <= {*node.uuids.values()}:
         return False
     is_enough = len(pin.cards) == member.asked.cards.count
     return is_enough and all(world.holders(uuid, node.name) <= {pod.key} for uuid in pin.cards)

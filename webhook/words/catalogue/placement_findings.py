@@ -22,7 +22,7 @@ NO_REASON_YET = Entry(
 HOLDS_ITS_CARDS = Entry(
     "GT642",
     "the pod waits behind the scheduling gate gpu.topology/place{since}, and holds its cards: {chosen}",
-    "Wait: pods of a group that share a node go on one after the other",
+    "Wait: the gates of a group open when all of its pods have cards, one after the other on a node",
     "placement.md#groups",
 )
 NOT_TAKEN_YET = Entry(
