@@ -6,7 +6,6 @@ the GPUs. It ends with 143 when it is told to, which is no failure: at the end o
 """
 
 import enum
-import signal
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -33,7 +32,8 @@ _WITHOUT_IMAGE = frozenset({"ImagePullBackOff", "ErrImagePull", "InvalidImageNam
 _NOT_CREATED = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 """Reasons for which the kubelet keeps a container waiting: kubernetes pkg/kubelet/images/types.go and
 pkg/kubelet/kuberuntime/kuberuntime_container.go."""
-_TOLD = 128 + signal.SIGTERM
+_TOLD = 143
+"""128 and the number of SIGTERM."""
 _SAID_LIMIT = 400
 """Characters of what the kubelet or the program says."""
 
