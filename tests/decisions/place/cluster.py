@@ -53,6 +53,8 @@ class PlacedCluster:
         self.now = 1000.0
         self.version = 0
         self.pods: dict[str, Object] = {}
+        self.namespaces: dict[str, str] = {}
+        """Of each pod that ever was."""
         self.nodes: dict[str, Object] = {}
         self.topologies: dict[str, NodeTopology | None] = {}
         self.records: dict[str, PodRecord] = {}
@@ -100,6 +102,7 @@ class PlacedCluster:
         options: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
         gated: bool = True,
+        namespace: str = "team",
         annotations: Mapping[str, str] | None = None,
         **spec: Any,
     ) -> Object:
@@ -114,7 +117,7 @@ class PlacedCluster:
         pod: Object = {
             "metadata": {
                 "name": name,
-                "namespace": "team",
+                "namespace": namespace,
                 "uid": f"uid-{name}-{self.version}",
                 "creationTimestamp": created.strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "labels": {**({"gpu.topology/placement": "waiting"} if gated else {}), **(labels or {})},
@@ -124,14 +127,15 @@ class PlacedCluster:
             "status": {"phase": "Pending"},
         }
         self.pods[name] = pod
+        self.namespaces[name] = namespace
         self.tell(name)
         return pod
 
     def tell(self, name: str) -> None:
         """The planner hears of a pod as it is now."""
         self.version += 1
-        key, before = f"team/{name}", self.records.pop(f"team/{name}", None)
-        after = None
+        key = f"{self.namespaces.get(name, 'team')}/{name}"
+        before, after = self.records.pop(key, None), None
         if name in self.pods:
             self.pods[name]["metadata"]["resourceVersion"] = str(self.version)
             after = read_pod(msgspec.json.encode(self.pods[name]), key, before)

@@ -526,7 +526,7 @@ def test_pods_that_ask_different_things_do_not_keep_each_other_from_their_turn()
         for index in range(4):
             if not free >> index & 1:
                 slice_on(cluster, f"{node}-{index}", node, index)
-    for number in range(500):
+    for number in range(150):
         options = {"min-bandwidth": str(1000 + number), "on-violation": "deny"}
         cluster.create(f"odd-{number:03}", 2, options=options)
     cluster.now += 1

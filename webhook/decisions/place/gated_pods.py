@@ -6,6 +6,7 @@ from webhook.decisions.place import evidence
 from webhook.decisions.place.card_request import Asked, CardsAsked
 from webhook.decisions.place.choice import Chosen, grade_of, is_satisfying
 from webhook.decisions.place.gated_groups import GatedGroups
+from webhook.decisions.place.memory import NoCards
 from webhook.decisions.place.pin_patches import release
 from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.pod import PodRecord
@@ -31,15 +32,11 @@ class WaitingPods:
         self._groups = GatedGroups(scene, self._turns)
 
     def decide(self, this: Round) -> Iterator[Write]:
-        """Yields the writes of this round: for the most urgent pod first, then for the oldest.
-
-        Pods with many different requests take long. Pods for which a round has no time come first in the next round,
-        and among them the pods that had to wait for the most rounds.
-        """
+        """Yields the writes of this round: for the most urgent and the oldest first, by shares."""
         gated = [pod for pod in self._scene.world.unbound.values() if pod.unbound and pod.unbound.is_gated]
         waiting = {pod.uid: self._scene.memory.see(pod, this.now) for pod in gated}
-        rounds = self._scene.memory.begin_passing_over()
-        for pod in sorted(gated, key=lambda pod: (-rounds.get(pod.uid, 0), _order(pod, waiting[pod.uid]))):
+        self._scene.memory.begin_turns()
+        for pod in self._scene.shares.in_turn(sorted(gated, key=lambda pod: _order(pod, waiting[pod.uid]))):
             waited = waiting[pod.uid]
             if pod.key in this.busy or pod.key in this.decided or pod.unbound is None or pod.unbound.is_ending:
                 continue
@@ -62,6 +59,10 @@ class WaitingPods:
             message = said.NOT_PLACEABLE.say(why="placement is off")
             yield _released(pod, PlaceReason.SWITCHED_OFF, message, waited)
             return
+        refused = self._scene.refused(pod)
+        if refused and not this.closed and (refused.is_told or not self._turns.may_tell(pod, refused.reason, this)):
+            yield from self._refused_again(pod, refused, waited, this)
+            return
         try:
             asked = self._scene.asked(pod)
         except NotPlaceable as problem:
@@ -76,24 +77,38 @@ class WaitingPods:
             yield from self._groups.decide(pod, asked, this)
         elif pinned:
             yield from self._turns.let_go(pod, asked.cards, pinned, this)
-        elif self._scene.has_time_for(asked):
+        elif self._scene.has_time_for(asked) or this.has_answer(self._scene, pod, asked):
             yield from self._choose(pod, asked, waited, this)
         else:
             self._scene.memory.pass_over(pod)
             this.count(PlaceReason.SOON, waited)
+
+    def _refused_again(self, pod: PodRecord, refused: NoCards, waited: float, this: Round) -> Iterator[Write]:
+        """Yields the write for a pod to which the last answer still holds: only its time may be over now."""
+        if refused.reason is not PlaceReason.REQUIREMENT_NOT_MET and self._is_time_over(refused.asked, waited):
+            yield self._released_without_cards(pod, refused.asked, waited)
+            return
+        this.count(refused.reason, waited)
+        if self._scene.shares.has_time:
+            self._turns.keep_a_node(pod, refused.asked, this)
+
+    def _is_time_over(self, asked: Asked, waited: float) -> bool:
+        return not asked.waits and waited >= max(self._scene.settings.full_seconds, asked.wait)
 
     def _choose(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
         chosen = this.best(self._scene, pod, asked)
         if chosen is None:
             yield from self._without_cards(pod, asked, waited, this)
         elif asked.waits and not is_satisfying(chosen):
-            if self._turns.may_tell(pod, PlaceReason.REQUIREMENT_NOT_MET, this):
+            tells = self._turns.may_tell(pod, PlaceReason.REQUIREMENT_NOT_MET, this)
+            if tells:
                 message = this.once_for(
                     self._scene.world, "no such set", pod, asked.cards, lambda: self._no_such_set(pod, asked)
                 )
                 yield from self._turns.wait(pod, PlaceReason.REQUIREMENT_NOT_MET, message, this)
             else:
                 this.count(PlaceReason.REQUIREMENT_NOT_MET, waited)
+            self._refuse(pod, asked, PlaceReason.REQUIREMENT_NOT_MET, this, is_told=tells)
             self._turns.keep_a_node(pod, asked, this)
         elif waited < asked.wait and (better := self._better(pod, asked, chosen, this)):
             yield from self._turns.wait(pod, PlaceReason.BETTER_LATER, better, this)
@@ -103,20 +118,30 @@ class WaitingPods:
     def _without_cards(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
         """Yields the write for a pod without enough free cards on any node on which it can run."""
         scene, count = self._scene, asked.cards.count
-        if not asked.waits and waited >= max(scene.settings.full_seconds, asked.wait):
-            free = scene.free_cards(pod, asked.cards)
-            message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
-            yield _released(pod, PlaceReason.RELEASED, message, waited)
+        if self._is_time_over(asked, waited):
+            yield self._released_without_cards(pod, asked, waited)
             return
         reason = this.once_for(scene.world, "shortage", pod, asked.cards, lambda: self._shortage(pod, count))
-        if self._turns.may_tell(pod, reason, this):
+        tells = self._turns.may_tell(pod, reason, this)
+        if tells:
             message = this.once_for(
                 scene.world, "said", pod, asked.cards, lambda: self._said_of(pod, reason, asked.cards)
             )
             yield from self._turns.wait(pod, reason, message, this)
         else:
             this.count(reason, waited)
+        self._refuse(pod, asked, reason, this, is_told=tells)
         self._turns.keep_a_node(pod, asked, this)
+
+    def _refuse(self, pod: PodRecord, asked: Asked, reason: PlaceReason, this: Round, *, is_told: bool) -> None:
+        """Remembers the answer, unless nodes are kept for others in this round."""
+        if not this.closed:
+            self._scene.refuse(pod, asked, reason, is_told=is_told)
+
+    def _released_without_cards(self, pod: PodRecord, asked: Asked, waited: float) -> Write:
+        free = self._scene.free_cards(pod, asked.cards)
+        message = said.RELEASED_WITHOUT_CARDS.say(count=asked.cards.count, seconds=round(waited), evidence=free)
+        return _released(pod, PlaceReason.RELEASED, message, waited)
 
     def _shortage(self, pod: PodRecord, count: int) -> PlaceReason:
         world, chooser = self._scene.world, self._scene.chooser

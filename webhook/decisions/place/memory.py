@@ -1,16 +1,18 @@
 """The memory of the planner between two rounds. All of it can be lost: the necessary state stands on the pods."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
+from webhook.decisions.place.card_request import Asked
 from webhook.decisions.place.later_pods import stand_in
 from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.placed_annotation import Placed
-from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.pod import PodRecord, UnboundPod
+from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.world import PlaceNode, World
-from webhook.objects.pod import NO_CONDITION, PodCondition
+from webhook.objects.pod import NO_CONDITION, Namespace, PodCondition
 
 ALL_SECONDS = 0.95
 """Least seconds between two rounds that look at all pods. If nothing changes, rounds come each second
@@ -63,6 +65,30 @@ class Intent(NamedTuple):
     """The key of the pod onto which the cards are written."""
 
 
+class NoCards(NamedTuple):
+    """The answer to a pod for which there were no cards, or none that it would take."""
+
+    unbound: UnboundPod
+    namespace: Namespace
+    gains: int
+    """The number of changes of the world by which a pod could win."""
+    asked: Asked
+    reason: PlaceReason
+    is_told: bool
+    """Whether the pod says so with what is free now, as far as it was its turn to say something."""
+
+    def holds(self, pod: PodRecord, namespace: Namespace, gains: int) -> bool:
+        """Returns whether the answer would be the same now: nothing became free, and the pod asks for the same."""
+        if self.gains != gains or self.namespace != namespace or pod.unbound is None:
+            return False
+        return pod.unbound is self.unbound or _wishes(pod.unbound) == _wishes(self.unbound)
+
+
+def _wishes(unbound: UnboundPod) -> tuple[object, ...]:
+    """Returns all that can change of what a pod behind the gate asks for."""
+    return unbound.needs, unbound.pod.annotations, unbound.pod.labels
+
+
 @dataclass(slots=True)
 class Memory:
     """The memory of the planner, by the uids of pods. Times are seconds of a clock that never goes back."""
@@ -84,6 +110,10 @@ class Memory:
     """For each pod that the last round had no time for: the number of such rounds in a row."""
     passed_over_before: dict[str, int] = field(default_factory=dict)
     """The value of ``passed_over`` after the round before."""
+    without_turn: dict[str, int] = field(default_factory=dict)
+    """For each namespace that no pod of had a turn in the last round: the number of such rounds in a row."""
+    refused: dict[str, NoCards] = field(default_factory=dict)
+    """The last answer to pods for which there were no cards."""
 
     def is_time_for_all(self, now: float) -> bool:
         """Returns whether a round looks at all pods that wait, and notes the time if it does."""
@@ -92,10 +122,13 @@ class Memory:
             self.looked_at_all = now
         return is_time
 
-    def begin_passing_over(self) -> Mapping[str, int]:
-        """Begins a round, and returns for how many rounds in a row each pod got no time."""
+    def begin_turns(self) -> None:
+        """Begins a round."""
         self.passed_over_before, self.passed_over = self.passed_over, {}
-        return self.passed_over_before
+
+    def end_turns(self, namespaces: Collection[str]) -> None:
+        """Ends a round in which these namespaces had no turn."""
+        self.without_turn = {name: self.without_turn.get(name, 0) + 1 for name in namespaces}
 
     def pass_over(self, pod: PodRecord) -> None:
         """Notes that this round has no time for a pod."""
@@ -146,7 +179,7 @@ class Memory:
     def forget(self, present: Collection[str]) -> None:
         """Forgets all pods except these."""
         kept: dict[str, Any]
-        for kept in (self.seen, self.followed, self.told, self.rested, self.taken_back):
+        for kept in (self.seen, self.followed, self.told, self.rested, self.taken_back, self.refused):
             for uid in [uid for uid in kept if uid not in present]:
                 del kept[uid]
 

@@ -42,7 +42,7 @@ class Planner:
         scene = self._scene
         scene.intents.settle(busy)
         scene.later.look(now, scene.settings.reserve_seconds)
-        scene.chooser.looks = scene.searches = 0
+        scene.chooser.work = scene.searches = 0
         on_their_way = scene.intents.nodes()
         is_thorough = scene.memory.is_time_for_all(now)
         this = Round(now, at, busy, is_thorough, in_flight=len(on_their_way), releasing=set(on_their_way))

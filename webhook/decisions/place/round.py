@@ -11,14 +11,15 @@ from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.place import evidence
 from webhook.decisions.place.card_request import Asked, CardsAsked, read_asked
-from webhook.decisions.place.choice import LOOKS, Chooser, Chosen
+from webhook.decisions.place.choice import Chooser, Chosen
 from webhook.decisions.place.later_pods import HeldForLater
-from webhook.decisions.place.memory import Intents, Memory
+from webhook.decisions.place.memory import Intents, Memory, NoCards
 from webhook.decisions.place.pins import written_pin
 from webhook.decisions.place.placed_annotation import UNKNOWN_LINK, Later, Placed, fitted
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.scheduling import NodeNeeds
+from webhook.decisions.place.shares import BUDGET, Shares
 from webhook.decisions.place.world import PlaceNode, World
 from webhook.decisions.request.placement import PodToPlace, unplaced
 from webhook.decisions.request.resources import read_requests
@@ -34,7 +35,7 @@ SEARCHES = 4096
 takes about a second with 1,000 nodes."""
 _FAMILY = "hami"
 _NOTHING_DETECTED = ClusterFacts()
-_Same = tuple[CardsAsked, NodeNeeds, frozenset[tuple[str, int]], frozenset[str]]
+_Same = tuple[CardsAsked, NodeNeeds | None, frozenset[tuple[str, int]], frozenset[str]]
 _T = TypeVar("_T")
 
 
@@ -68,6 +69,7 @@ class Scene:
         self.intents = Intents(world)
         self.later = HeldForLater(world)
         self.chooser = Chooser(world, _resources_of_hami(policy))
+        self.shares = Shares(self.memory, lambda: self.chooser.work)
         self.searches = 0
         """The number of searches for cards of members of groups. The caller sets it to 0 before a round."""
         self._policy = policy
@@ -135,7 +137,19 @@ class Scene:
         """
         if asked.group_size > 1 and self.searches >= SEARCHES:
             return False
-        return self.chooser.looks < LOOKS or self.chooser.is_known(asked.cards)
+        return self.shares.has_time and self.chooser.work < BUDGET
+
+    def refused(self, pod: PodRecord) -> NoCards | None:
+        """Returns the last answer to a pod for which there were no cards, if it would be the same now."""
+        found = self.memory.refused.get(pod.uid)
+        is_so_still = found and found.holds(pod, self._namespaces(pod.namespace), self.world.gains)
+        return found if is_so_still else None
+
+    def refuse(self, pod: PodRecord, asked: Asked, reason: PlaceReason, *, is_told: bool) -> None:
+        """Remembers that there are no cards for a pod, until one becomes free."""
+        if pod.unbound is not None:
+            namespace = self._namespaces(pod.namespace)
+            self.memory.refused[pod.uid] = NoCards(pod.unbound, namespace, self.world.gains, asked, reason, is_told)
 
 
 @dataclass(slots=True)
@@ -168,6 +182,11 @@ class Round:
         self.report.waiting[reason] += 1
         self.report.oldest = max(self.report.oldest, waited)
 
+    def has_answer(self, scene: Scene, pod: PodRecord, asked: Asked) -> bool:
+        """Returns whether a pod with the same request was answered in this round, so that the answer costs nothing."""
+        same = self._same(pod, asked)
+        return same in self.in_vain or self.answers.get(same, (-1, None))[0] == scene.world.changes
+
     def best(self, scene: Scene, pod: PodRecord, asked: Asked) -> Chosen | None:
         """Returns the best cards for a pod; None if no node on which it can run has enough."""
         if pod.unbound is None:
@@ -176,13 +195,17 @@ class Round:
         nodes = scene.world.nodes_of_mates(pod) if asked.on_one_node else set()
         if nodes:
             return scene.chooser.best(pod, cards, closed=closed, only=nodes)
-        same = (cards, pod.unbound.needs, frozenset(pod.amounts.items()), frozenset(closed))
+        same = self._same(pod, asked)
         if same in self.in_vain:
             return None
         chosen = self.once(scene.world, same, lambda: scene.chooser.best(pod, cards, closed=closed))
         if chosen is None:
             self.in_vain.add(same)
         return chosen
+
+    def _same(self, pod: PodRecord, asked: Asked) -> _Same:
+        needs = pod.unbound.needs if pod.unbound else None
+        return asked.cards, needs, frozenset(pod.amounts.items()), frozenset(self.closed)
 
     def once(self, world: World, question: tuple[object, ...], answer: Callable[[], _T]) -> _T:
         """Returns the answer to a question of many pods, and works it out again only after a change of the world."""

@@ -178,6 +178,9 @@ class World:
         """Names of the nodes whose stock has to be found anew."""
         self.changes = 0
         """The number of changes so far. A result holds as long as this number stays the same."""
+        self.gains = 0
+        """The number of changes so far by which a pod could get cards: cards or resources became free, or a node
+        changed. That there are none holds as long as this number stays the same."""
 
     def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
         """Replaces the state of a pod; ``None`` means that the pod did not exist before, or no longer exists."""
@@ -219,6 +222,7 @@ class World:
             if record is None and topology is None:
                 return
             node = self.nodes[name] = PlaceNode(name)
+        self.gains += record != node.record or topology is not node.topology
         before = set(node.uuids.values())
         node.changed(record, topology, self._builds)
         self._moved(name, before, set(node.uuids.values()))
@@ -330,6 +334,7 @@ class World:
     def _discount(self, key: str, pod: PodRecord) -> None:
         name = self._counted.pop(key, "")
         if name:
+            self.gains += 1
             node = self.nodes[name]
             node.count(pod.amounts, -1)
             if not node.pods and node.record is None and node.topology is None:
@@ -349,6 +354,7 @@ class World:
             self._stale |= self._on.get(uuid, set())
 
     def _let_go(self, key: str, uuids: frozenset[str]) -> None:
+        self.gains += bool(uuids)
         for uuid in uuids:
             holders = self._holders.get(uuid, set())
             holders.discard(key)
