@@ -439,3 +439,37 @@ def test_cards_of_a_copied_machine_are_those_of_the_node_that_was_chosen() -> No
     for _ in range(2):
         cluster.round()
     assert (pinned(cluster), sorted(gated(cluster))) == ([2, 1, 4], [False, True, True])
+
+
+KUEUE = {"kueue.x-k8s.io/pod-group-name": "ring"}
+GANG = {"scheduling.x-k8s.io/pod-group": "ring"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "size", "options"),
+    [
+        (KUEUE, {"kueue.x-k8s.io/pod-group-total-count": "3"}, {}),
+        (GANG, {}, {"group-size": "3"}),
+    ],
+    ids=["plain pods of Kueue", "a PodGroup"],
+)
+def test_groups_of_other_programs_get_their_cards_together(
+    labels: dict[str, str], size: dict[str, str], options: dict[str, str]
+) -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    for name, cards in {"one": 2, "two": 2}.items():
+        cluster.create(name, cards, labels=labels, annotations=size, options=options)
+    cluster.round()
+    assert pinned(cluster, "one", "two") == [0, 0]
+    cluster.create("three", 4, labels=labels, annotations=size, options=options)
+    for _ in range(2):
+        cluster.round()
+    assert pinned(cluster, "one", "two", "three") == [2, 2, 4]
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "three", "٣", "3.0", "99999"])
+def test_a_size_that_no_program_writes_is_none(text: str) -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    cluster.create("one", 2, labels=KUEUE, annotations={"kueue.x-k8s.io/pod-group-total-count": text})
+    cluster.round()
+    assert pinned(cluster, "one") == [2]

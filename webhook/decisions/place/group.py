@@ -12,8 +12,12 @@ _GROUP_LABELS = (
     "jobset.sigs.k8s.io/jobset-name",
     # PyTorchJob, MPIJob and others: kubeflow/training-operator pkg/apis/kubeflow.org/v1/common_types.go.
     "training.kubeflow.org/job-name",
+    # A group of plain pods of Kueue: kueue.sigs.k8s.io/docs/tasks/run/plain_pods.
+    "kueue.x-k8s.io/pod-group-name",
+    # A PodGroup of the scheduler plugin coscheduling, which HAMi 2.10 knows too: kubernetes-sigs/scheduler-plugins.
+    "scheduling.x-k8s.io/pod-group",
 )
-_SIZE_ANNOTATION = "leaderworkerset.sigs.k8s.io/size"
+_SIZE_ANNOTATIONS = ("leaderworkerset.sigs.k8s.io/size", "kueue.x-k8s.io/pod-group-total-count")
 _MOST_PODS = 9999
 NETWORK_LABELS = (
     "nvidia.com/gpu.clique",
@@ -38,9 +42,10 @@ def group_size(asked: int, annotations: Mapping[str, str]) -> int:
 
     Args:
         asked: ``gpu.topology/group-size``; 1: the pod does not say it.
-        annotations: The annotations of the pod. A LeaderWorkerSet writes the size of its groups there.
+        annotations: The annotations of the pod. A LeaderWorkerSet writes the size of its groups there, and a user of
+            Kueue that of a group of plain pods.
     """
-    text = annotations.get(_SIZE_ANNOTATION, "")
+    text = next((annotations[key] for key in _SIZE_ANNOTATIONS if key in annotations), "")
     if asked > 1 or not (text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_PODS))):
         return asked
     return max(1, int(text))
