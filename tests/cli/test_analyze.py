@@ -207,6 +207,10 @@ def test_an_option_on_an_object_of_any_kind_that_its_pods_lack_is_found_once(tmp
     (row,) = json.loads(done.out)["findings"]
     assert (row["severity"], len(row["objects"])) == ("warning", 1)
     assert "annotation gpu.topology/policy has no effect at /metadata/annotations" in row["objects"][0]["text"]
+    listed = tmp_path / "listed.yaml"
+    listed.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(RAY_JOB)]}))
+    (of_list,) = json.loads(gpu_topology("analyze", "-f", listed, "-o", "json").out)["findings"]
+    assert of_list == row
     (result,) = json.loads(gpu_topology("analyze", "-f", file, "-o", "sarif").out)["runs"][0]["results"]
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].endswith("ray.yaml")
 

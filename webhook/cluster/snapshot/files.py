@@ -129,7 +129,11 @@ def _look_at_workloads(found: FromFiles, documents: Sequence[Any], source: str) 
     """Note the options on workloads that their pods do not get, of one place once."""
     for document in documents:
         for owner, templates in groupby(find_templates(document), key=lambda template: template.owner):
-            told = {message.text: message for template in templates for message in misplaced_options(template)}
+            told = {
+                message.text: message
+                for template in templates
+                for message in misplaced_options(template, in_object=True)
+            }
             kind, name, namespace = (fitted(text) for text in (owner.kind, owner.name, owner.namespace))
             for message in told.values():
                 found.workloads.append(ToldOfWorkload(kind, namespace, name, message))

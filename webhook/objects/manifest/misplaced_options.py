@@ -11,16 +11,22 @@ from webhook.words.patch import pointer
 from webhook.words.printable import fitted
 
 
-def misplaced_options(template: Template) -> Iterator[Message]:
-    """Yields a message for each annotation and label of ours on a parent of a pod template that the template lacks."""
+def misplaced_options(template: Template, *, in_object: bool = False) -> Iterator[Message]:
+    """Yields a message for each annotation and label of ours on a parent of a pod template that the template lacks.
+
+    Args:
+        template: The template.
+        in_object: Whether places are named as in the object, and not as in its document, which may be a List.
+    """
+    begin = len(template.owner.keys) if in_object else 0
     for depth in range(len(template.owner.keys), len(template.keys)):
         holder = _at(template.owner, template.keys[:depth])
         for field in ("annotations", "labels"):
             own = _texts(template.value, field)
-            found = pointer(*template.keys[:depth], "metadata", field)
+            found = pointer(*template.keys[begin:depth], "metadata", field)
             for key in _texts(holder, field):
                 if isinstance(key, str) and key.startswith(names.PREFIX) and key not in own:
-                    kind, wanted = field.removesuffix("s"), f"{template.path}/metadata/{field}"
+                    kind, wanted = field.removesuffix("s"), pointer(*template.keys[begin:], "metadata", field)
                     yield MISPLACED_OPTION.say(kind=kind, key=fitted(key), found=found, wanted=wanted)
 
 
