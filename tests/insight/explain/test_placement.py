@@ -105,7 +105,8 @@ def test_a_waiting_pod_repeats_what_the_planner_says_with_what_to_do() -> None:
         "no node has 2 free cards for the pod: a is full"
     )
     assert one.remedy == (
-        "Wait until cards are given back, ask for fewer, or have a node uncordoned that the message names"
+        "Wait until cards are given back, ask for fewer, or have a node uncordoned that the message names; "
+        "no pod is evicted for its cards, whatever the priority"
     )
 
 

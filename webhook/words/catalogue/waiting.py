@@ -3,7 +3,10 @@
 from webhook.words.catalogue.entry import Entry
 
 _PAGE = "placement.md#what-a-waiting-pod-says"
-_FREE = "Wait until cards are given back, ask for fewer, or have a node uncordoned that the message names"
+_FREE = (
+    "Wait until cards are given back, ask for fewer, or have a node uncordoned that the message names; no pod is "
+    "evicted for its cards, whatever the priority"
+)
 _UNMET = "Wait until cards are given back, ask for less, set gpu.topology/on-violation: warn, or have a node uncordoned"
 
 CARDS_CHOSEN = Entry("GT620", "node {node}: {cards} ({link})", "", _PAGE)
