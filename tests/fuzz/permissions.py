@@ -17,6 +17,7 @@ _OWN_CARDS = "metadata.annotations['gpu.topology/visible-uuids']"
 _KEPT = ("name", "image", "command", "args", "securityContext", "lifecycle", "ports")
 """Fields of users' containers that stay as they are."""
 _CONTAINER = r"/spec/(init)?[cC]ontainers/\d+"
+_GONE = re.compile(r"remove /spec/initContainers/\d+")
 _DOCUMENTED = tuple(
     re.compile(pattern, re.DOTALL)
     for pattern in (
@@ -52,9 +53,12 @@ def with_other_outputs(pod: Manifest) -> Manifest:
 
 
 def check_operations(operations: list[Manifest]) -> None:
-    """A patch touches only what docs/injection.md names."""
-    for operation in operations:
+    """A patch touches only what docs/injection.md names; an init container goes only to come first."""
+    for number, operation in enumerate(operations):
+        then = operations[number + 1] if number + 1 < len(operations) else {}
         text = f"{operation['op']} {operation['path']}"
+        if _GONE.fullmatch(text) and (then.get("op"), then.get("path")) == ("add", "/spec/initContainers/0"):
+            continue
         assert any(pattern.fullmatch(text) for pattern in _DOCUMENTED), f"a patch that {text[:300]}"
 
 
@@ -82,7 +86,8 @@ def _check_volumes(before: list[Manifest], after: list[Manifest]) -> None:
 
 def _check_containers(before: Manifest, after: Manifest) -> None:
     """No container becomes more than it was, and one that was added is ours."""
-    old = [*(before.get("initContainers") or []), *(before.get("containers") or [])]
+    inits = _in_new_order(before.get("initContainers") or [], after.get("initContainers") or [])
+    old = [*inits, *(before.get("containers") or [])]
     new = [*(after.get("initContainers") or []), *(after.get("containers") or [])]
     added = None
     if len(new) > len(old):
@@ -90,10 +95,20 @@ def _check_containers(before: Manifest, after: Manifest) -> None:
         assert len(new) == len(old), f"{len(new) - len(old)} more containers than one"
     for one, other in zip(old, new, strict=True):
         if other.get("command") == ["gpu-topology", "remap"] and one != other:
-            assert _is_ours(other) or all(one.get(key) == other.get(key) for key in _KEPT)
+            is_mended = _is_ours(other) and one.get("name") == other.get("name")
+            is_kept = all(one.get(key) == other.get(key) for key in _KEPT)
+            assert is_mended or is_kept, f"container {one.get('name')} becomes another"
             continue
         assert all(one.get(key) == other.get(key) for key in _KEPT), f"container {one['name']} becomes another"
     assert added is None or _is_ours(added), f"a container {added}"
+
+
+def _in_new_order(before: list[Manifest], after: list[Manifest]) -> list[Manifest]:
+    """The init containers of before, ours first if it is the first one now."""
+    if len(before) != len(after) or not _is_ours(after[0] if after else {}):
+        return before
+    place = next((place for place, each in enumerate(before) if each.get("name") == after[0].get("name")), 0)
+    return [before[place], *before[:place], *before[place + 1 :]]
 
 
 def _is_ours(container: Manifest) -> bool:

@@ -136,6 +136,7 @@ def test_of_several_lists_the_last_one_counts() -> None:
         ({"op": "add", "path": "/spec/serviceAccountName"}, False),
         ({"op": "replace", "path": "/metadata/annotations/example.com~1mine"}, False),
         ({"op": "add", "path": "/spec/containers/-"}, False),
+        ({"op": "remove", "path": "/spec/initContainers/1"}, False),
     ],
 )
 def test_a_patch_touches_what_is_documented(operation: Manifest, documented: bool) -> None:
@@ -144,6 +145,21 @@ def test_a_patch_touches_what_is_documented(operation: Manifest, documented: boo
     else:
         with pytest.raises(AssertionError, match="a patch that"):
             permissions.check_operations([operation])
+
+
+def test_an_init_container_may_only_go_to_come_first() -> None:
+    gone = {"op": "remove", "path": "/spec/initContainers/1"}
+    permissions.check_operations([gone, {"op": "add", "path": "/spec/initContainers/0"}])
+    for then in ({"op": "add", "path": "/spec/initContainers/1"}, {"op": "remove", "path": "/spec/initContainers/0"}):
+        with pytest.raises(AssertionError, match="a patch that remove"):
+            permissions.check_operations([gone, then])
+    theirs = {"name": "fetch", "image": "x"}
+    before = after(lambda made: made["spec"].update(initContainers=[theirs, OURS]))
+    permissions.check_permissions(before, after(lambda made: made["spec"].update(initContainers=[OURS, theirs])), {})
+    for bent in ([OURS, theirs | {"image": "y"}], [theirs | {"name": "other"}, OURS], [OURS, OURS]):
+        made = after(lambda made, bent=bent: made["spec"].update(initContainers=bent))  # type: ignore[misc]
+        with pytest.raises(AssertionError, match=r"becomes another|assert \(False or False\)"):
+            permissions.check_permissions(before, made, {})
 
 
 def test_outputs_are_told_from_options() -> None:
