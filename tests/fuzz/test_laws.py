@@ -158,7 +158,7 @@ def test_an_init_container_may_only_go_to_come_first() -> None:
     permissions.check_permissions(before, after(lambda made: made["spec"].update(initContainers=[OURS, theirs])), {})
     for bent in ([OURS, theirs | {"image": "y"}], [theirs | {"name": "other"}, OURS], [OURS, OURS]):
         made = after(lambda made, bent=bent: made["spec"].update(initContainers=bent))  # type: ignore[misc]
-        with pytest.raises(AssertionError, match=r"becomes another|assert \(False or False\)"):
+        with pytest.raises(AssertionError, match="becomes another"):
             permissions.check_permissions(before, made, {})
 
 
