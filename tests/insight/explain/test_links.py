@@ -377,6 +377,48 @@ def test_in_exclusive_the_order_in_which_they_are_listed_does_no_harm() -> None:
     assert said(right, "told-at-binding")[0] == "holds"
 
 
+def moved(manifest: Manifest, *segments: list[str], **hami: str) -> Manifest:
+    """The pod after its allocation was changed, with annotations of HAMi."""
+    after = on(manifest, "h20-node-1", *segments)
+    after["metadata"]["annotations"] |= {f"hami.io/{key.replace('_', '-')}": value for key, value in hami.items()}
+    return after
+
+
+@pytest.mark.parametrize(
+    ("alignment", "code"), [("best-effort", "GT348"), (" STRICT ", "GT348"), ("", "GT343"), ("always", "GT343")]
+)
+def test_a_refit_is_named_where_the_pod_wants_one(alignment: str, code: str) -> None:
+    told_first = annotated(alone(), **{"visible-uuids": f"{H20[0]},{H20[1]}"})
+    report = told(moved(told_first, list(H20[4:6]), numa_alignment=alignment), TEAM_A)
+    found = finding(report, "told-at-binding")
+    assert (found.verdict, found.stops, found.code) == ("fails", False, code)
+
+
+def test_a_refit_that_the_remap_program_can_judge_is_a_hint() -> None:
+    aligned = pod(annotations={"hami.io/numa-alignment": "best-effort"})
+    manifest = on(injected(aligned, ALL_ALLOWED), "h20-node-1", list(H20[:2]))
+    told_first = annotated(manifest, **{"visible-uuids": f"{H20[0]},{H20[1]}"})
+    report = told(moved(told_first, list(H20[4:6])))
+    found = finding(report, "told-at-binding")
+    assert (found.verdict, found.code) == ("hint", "GT348")
+    unmoved = finding(told(told_first), "told-at-binding")
+    assert (unmoved.verdict, unmoved.code) == ("holds", "")
+
+
+def test_peers_whose_allocation_was_moved_use_the_cards_of_others() -> None:
+    manifest = moved(bound_peers(), list(H20[4:6]), list(H20[2:4]), numa_alignment="strict")
+    found = finding(told(manifest), "told-at-binding")
+    assert (found.verdict, found.code) == ("fails", "GT348")
+    assert found.evidence.endswith("; its containers go on seeing the first GPUs, which other pods may get")
+    without = moved(bound_peers(), list(H20[4:6]), list(H20[2:4]))
+    assert finding(told(without), "told-at-binding").code == "GT342"
+
+
+def test_peers_that_bind_has_not_seen_are_not_said_to_be_moved() -> None:
+    found = finding(told(moved(peers(), list(H20[:2]), list(H20[2:4]), numa_alignment="strict")), "told-at-binding")
+    assert (found.verdict, found.stops, found.code) == ("fails", True, "GT342")
+
+
 def bound_peers() -> Manifest:
     """A pod of peers with everything that bind writes."""
     manifest = peers()

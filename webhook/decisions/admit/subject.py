@@ -10,6 +10,7 @@ from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import Options
+from webhook.decisions.request.refit import Alignment, alignment
 from webhook.decisions.request.resources import GpuRequest, PodRequests
 from webhook.objects.pod import Namespace, Pod, PodSpec, Reference, Volume, annotation_reference
 from webhook.words import names
@@ -72,6 +73,12 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     def has_claims(self) -> bool:
         """True if resource claims give the pod its GPUs, as far as admission can know, and bind can read them."""
         return self.family == CLAIM
+
+    @property
+    def alignment(self) -> Alignment | None:
+        """What lets HAMi change the allocation after the Binding; None if nothing does."""
+        may_change = self.family == "hami" and not self.served_by_claims
+        return alignment(self.pod.annotations) if may_change else None
 
     @property
     def resource(self) -> str:

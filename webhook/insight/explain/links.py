@@ -7,6 +7,7 @@ from webhook.decisions.allocation.reader import DIALECTS
 from webhook.decisions.bind.binding import may_be_opted_in
 from webhook.decisions.request.demand import required
 from webhook.decisions.request.nvlink_switches import shuts_p2p
+from webhook.decisions.request.refit import alignment
 from webhook.decisions.resolve.node import KnownNode, Origin
 from webhook.decisions.resolve.outputs import FOR_PEOPLE, annotations
 from webhook.decisions.resolve.resolve import Resolution, Unresolved
@@ -15,15 +16,17 @@ from webhook.hardware.topology.model import Gpu
 from webhook.hardware.topology.sets import GpuSet, LinkClass
 from webhook.insight.explain.cards import WHOLE_CARDS
 from webhook.insight.explain.examination import ExaminedPod, Unknown
-from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.insight.explain.findings import Finding, fails, hint, holds, not_needed, unknown
 from webhook.insight.explain.reviews import binding_reviews
 from webhook.insight.explain.words import gpus
+from webhook.objects.pod import Pod
 from webhook.objects.references import referred_annotations
 from webhook.words import names
 from webhook.words.catalogue.claims import SEE_RESOURCE_CLAIMS, UNMET_BY_CLAIM
 from webhook.words.catalogue.entry import Message
 from webhook.words.catalogue.links import (
     AGE_NOT_KNOWN,
+    ALLOCATION_MOVED,
     ALLOCATION_OF_ANOTHER_FAMILY,
     GPUS_NOT_KNOWN,
     JUDGED_LATER,
@@ -330,9 +333,45 @@ def _written_at_binding(examined: ExaminedPod) -> Finding:
     if not wrong:
         changed = "the node, or which pods of its group are there," if examined.options.group else "the node"
         return not_needed(TOLD, f"{said}; no container reads that, but people do: {changed} may have changed since")
+    if moved := _moved_by_refit(examined, wrong, said):
+        return moved
     if not examined.profile.shares_gpus or wrong.keys() <= {names.NCCL_P2P_LEVEL}:
         return _written_at_binding_of_exclusive(present, said, wrong.get(names.VISIBLE_UUIDS))
     return fails(TOLD, VALUES_WRONG.say(differences=said), stops=_shows_nothing(examined))
+
+
+def _moved_by_refit(examined: ExaminedPod, wrong: Mapping[str, str], said: str) -> Finding | None:
+    """Returns the finding about a pod whose allocation HAMi changed after the Binding; None if it did not.
+
+    In ``exclusive`` nothing is lost if the remap container sees all GPUs of the node, because it judges the new ones.
+    """
+    pod = examined.evidence.pod
+    wanted = alignment(pod.annotations) if examined.family == "hami" else None
+    if wanted is None or not _names_other_gpus(pod.annotations, wrong):
+        return None
+    if examined.profile.shares_gpus:
+        effect = "; its containers go on seeing the first GPUs, which other pods may get"
+    elif _sees_node(pod):
+        return hint(TOLD, ALLOCATION_MOVED.say(alignment=wanted, differences=said, effect=""))
+    else:
+        effect = "; the remap container is shown the first GPUs, and stops the pod (exit code 12) once it is told"
+    return fails(TOLD, ALLOCATION_MOVED.say(alignment=wanted, differences=said, effect=effect))
+
+
+def _names_other_gpus(present: Mapping[str, str], wrong: Mapping[str, str]) -> bool:
+    """Returns whether a list that was written at the Binding names other GPUs than the allocation does now."""
+    unwritten = ("", names.NO_VISIBLE_DEVICE, names.NO_CUDA_DEVICE)
+    return any(
+        present.get(key, "") not in unwritten and set(present[key].split(",")) != set(value.split(","))
+        for key, value in wrong.items()
+        if key == names.VISIBLE_UUIDS or key.startswith(names.CUDA_VISIBLE_DEVICES_PREFIX)
+    )
+
+
+def _sees_node(pod: Pod) -> bool:
+    """Returns whether the remap container sees all GPUs of the node and is told those of the Binding beside them."""
+    every = pod.spec.init_containers or () if pod.spec else ()
+    return any(variable.name == names.REMAP_BOUND_UUIDS for each in every for variable in each.env or ())
 
 
 def _written_at_binding_of_exclusive(present: Mapping[str, str], said: str, wanted: str | None) -> Finding:

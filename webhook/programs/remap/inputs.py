@@ -28,6 +28,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TRUTHS = {"true": True, "false": False}
 _PROFILES = (Profile.EXCLUSIVE, Profile.POD_PEERS, Profile.NODE_PEERS)
 _GIVERS = {"hami": "HAMi", "volcano": "Volcano", "koordinator": "Koordinator", CLAIM: "the resource claim"}
+_ALIGNMENTS = ("best-effort", "strict")
 _NOTHING = "nothing"
 _FIX = "Admission sets it: is the image of this container of the same release as the webhook?"
 
@@ -61,6 +62,10 @@ class Inputs:
     """The list of the pod's GPUs. In ``pod-peers`` it is the ``NVIDIA_VISIBLE_DEVICES`` of all containers, in
     ``exclusive`` that of this container if it may not see every GPU of the node. None in all other cases."""
     environment: Environment = Environment.ANNOTATIONS
+    alignment: str = ""
+    """The pod's ``hami.io/numa-alignment``: HAMi may change the allocation after the Binding. Empty if it may not."""
+    bound_uuids: str = ""
+    """The pod's GPUs at the Binding, where this container sees all GPUs of the node and HAMi may change them since."""
 
     @property
     def profile(self) -> Profile:
@@ -72,6 +77,12 @@ class Inputs:
         """The UUIDs on the list of the pod's GPUs; none if there is no list, or bind has not written it."""
         text = self.visible_uuids or names.NO_VISIBLE_DEVICE
         return () if text == names.NO_VISIBLE_DEVICE else tuple(text.split(","))
+
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """The UUIDs of the pod's GPUs at the Binding, as far as this container is told; none if bind wrote none."""
+        text = self.bound_uuids or names.NO_VISIBLE_DEVICE
+        return self.shown or (() if text == names.NO_VISIBLE_DEVICE else tuple(text.split(",")))
 
     @property
     def is_blind(self) -> bool:
@@ -120,6 +131,8 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         visible_devices={key: variables.text(_variable_of(key), absent) for key in keys},
         visible_uuids=None if family == CLAIM else _read_uuids(variables, profile, absent),
         environment=source,
+        alignment=variables.choice(names.REMAP_NUMA_ALIGNMENT, {word: word for word in _ALIGNMENTS}, ""),
+        bound_uuids=variables.text(names.REMAP_BOUND_UUIDS, ""),
     )
 
 

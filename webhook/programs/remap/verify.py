@@ -30,6 +30,10 @@ _SWITCH = "accept-nvidia-visible-devices-envvar-when-unprivileged"
 """nvidia-container-toolkit, api/config/v1/config.go."""
 _TOOLKIT = f"does the nvidia-container-toolkit of this node let unprivileged containers ask for GPUs ({_SWITCH})?"
 _AMBIGUOUS = "did not run, or could not tell the GPUs (see the events of the pod)"
+_WAY_OUT = (
+    f"remove {names.HAMI_NUMA_ALIGNMENT} from the template and create the pod again; {names.PREFIX}policy: single-numa "
+    "asks for GPUs of one NUMA node before the Binding"
+)
 _LIST = f"annotation {names.VISIBLE_UUIDS}, from which {names.ENV_NVIDIA_VISIBLE_DEVICES} comes"
 
 
@@ -105,7 +109,7 @@ def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> CheckRe
     """
     if error.reason is Unresolved.GPU_UNKNOWN and _lists_others(inputs, node):
         text = f"{_LIST}, lists other GPUs than {inputs.scheduler} allocated: {error}"
-        return failed(ExitCode.OTHER_GPUS, text)
+        return failed(ExitCode.OTHER_GPUS, text + _refit(inputs))
     text = _troubled(inputs, node, error)
     if inputs.demand.sees_others or error.reason is Unresolved.GPU_UNKNOWN:
         return failed(_CODES[error.reason], text)
@@ -225,7 +229,9 @@ def _hidden(inputs: Inputs, machine: MachineState) -> Iterator[CheckResult]:
 def _values(inputs: Inputs, resolution: Resolution | None) -> Iterator[CheckResult]:
     if resolution is None:
         return
-    if inputs.shown:
+    if _is_moved(inputs, resolution):
+        yield _moved(inputs, resolution)
+    elif inputs.shown:
         yield _list_of_gpus(inputs, resolution)
     if not inputs.demand.sees_others:
         return
@@ -233,6 +239,38 @@ def _values(inputs: Inputs, resolution: Resolution | None) -> Iterator[CheckResu
         value = inputs.visible_devices.get(given.container.visible_key, "")
         if value not in ("", names.NO_CUDA_DEVICE):
             yield _visible_devices(inputs, given, value, resolution)
+
+
+def _is_moved(inputs: Inputs, resolution: Resolution) -> bool:
+    """Returns whether HAMi's NUMA refit gave a pod of ``exclusive`` other GPUs, all of which the driver lists here.
+
+    In ``exclusive`` the device plugin shows a container its GPUs, and it serves from what the refit wrote; no variable
+    numbers them. In the peer profiles the containers still see the GPUs of the Binding.
+    """
+    if not inputs.alignment or inputs.profile is not Profile.EXCLUSIVE or resolution.node.origin is not Origin.NVML:
+        return False
+    return not {gpu.uuid for gpu in resolution.gpus}.issuperset(inputs.bound)
+
+
+def _moved(inputs: Inputs, resolution: Resolution) -> CheckResult:
+    gone = [named(gpu) for gpu in resolution.node.topology.gpus if gpu.uuid in set(inputs.bound)]
+    before = listed(gone or [f"{counted(len(inputs.bound), 'GPU')} that cannot be seen here"])
+    now = listed([named(gpu) for gpu in resolution.gpus])
+    text = (
+        f"the allocation was changed after the Binding, from {before} to {now}, as {inputs.scheduler}'s NUMA refit "
+        f"does ({names.HAMI_NUMA_ALIGNMENT}: {inputs.alignment}). The new one is judged, and written into the files"
+    )
+    if inputs.environment is Environment.ANNOTATIONS:
+        text += "; NCCL's variables that containers read from annotations are still those of the Binding"
+    return warning(text)
+
+
+def _refit(inputs: Inputs) -> str:
+    """Returns the end of a sentence about other GPUs, for a pod whose allocation HAMi may change after the Binding."""
+    if not inputs.alignment:
+        return ""
+    cause = f"{inputs.scheduler}'s NUMA refit may have changed the allocation after the Binding"
+    return f". {cause} ({names.HAMI_NUMA_ALIGNMENT}: {inputs.alignment}): {_WAY_OUT}"
 
 
 def _list_of_gpus(inputs: Inputs, resolution: Resolution) -> CheckResult:
@@ -277,7 +315,7 @@ def _compared(inputs: Inputs, text: str, *, ok_text: str, differs: str) -> Check
         return ok(ok_text)
     if inputs.environment is Environment.FILE:
         return warning(f"{text}. Containers read the value from the file {names.ENV_FILE}, which is right")
-    return failed(ExitCode.OTHER_GPUS, text)
+    return failed(ExitCode.OTHER_GPUS, text + _refit(inputs))
 
 
 def _requirements(inputs: Inputs, resolution: Resolution | None) -> Iterator[CheckResult]:

@@ -4,6 +4,7 @@ from webhook.words.catalogue.entry import Entry
 
 _EXPLAIN, _COMPATIBILITY, _CONTROL = "explain.md#the-conditions", "compatibility.md#hami", "injection.md"
 _UPGRADE = "compatibility.md#upgrading-hami-or-kubernetes"
+_REFIT = "compatibility.md#numa-refit"
 _REMOVE_LIST = "Remove the variable: the device plugin shows the container its own GPUs and no others"
 _SAY_VERSION = "Say which HAMi runs: --hami-version"
 _WITHOUT_PRIVILEGES = (
@@ -209,6 +210,12 @@ INIT_GPUS_OF_HAMI = Entry(
     "Upgrade HAMi, or ask for the GPUs in another container",
     _COMPATIBILITY,
 )
+REFIT_WITH_LIST = Entry(
+    "GT245",
+    "hami.io/numa-alignment: strict with nvidia.com/use-gpuuuid: HAMi fails the pod where the kubelet offers others",
+    "Remove hami.io/numa-alignment",
+    _REFIT,
+)
 WOULD_LOSE_CARDS = Entry(
     "GT246",
     "HAMi {hami} would count {counted} of the {gpus} of this running pod: it would take the rest for GPUs of init "
@@ -231,6 +238,12 @@ REMAP_NOT_FIRST = Entry(
     "Before HAMi is upgraded, create the pod again with the sidecar first: the webhook has to be asked again after the "
     "one that adds {taken} (reinvocationPolicy: IfNeeded)",
     _UPGRADE,
+)
+REFIT_AFTER_BINDING = Entry(
+    "GT249",
+    "hami.io/numa-alignment: {alignment}: HAMi may change the GPUs after the Binding; the pod is told the first ones",
+    "Remove the annotation; gpu.topology/policy: single-numa asks for GPUs of one NUMA node before the Binding",
+    _REFIT,
 )
 OTHER_SCHEDULER = Entry(
     "GT250",

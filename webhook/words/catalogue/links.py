@@ -184,6 +184,15 @@ REMAP_SEES_OTHERS = Entry(
     _BINDING,
 )
 
+ALLOCATION_MOVED = Entry(
+    "GT348",
+    "the allocation was changed after the Binding, as HAMi's NUMA refit does (hami.io/numa-alignment: {alignment}): "
+    "{differences}{effect}",
+    "Remove hami.io/numa-alignment from the template and create the pod again; gpu.topology/policy: single-numa asks "
+    "for GPUs of one NUMA node before the Binding",
+    "compatibility.md#numa-refit",
+)
+
 NONE_TO_SELECTED = Entry(
     "GT350",
     "the scheduler has given no GPU to the containers that the pod wants prepared",

@@ -85,6 +85,13 @@ TWO_SHM_VOLUMES = Entry(
     "Remove the mount",
     _PROFILES,
 )
+REFIT_WITH_PEERS = Entry(
+    "GT513",
+    "pod {pod} has hami.io/numa-alignment: {alignment}, with which HAMi may give its GPUs to others after the Binding, "
+    "but profile {profile} fixes the GPUs at the Binding",
+    "Remove the annotation; gpu.topology/policy: single-numa asks for GPUs of one NUMA node before the Binding",
+    "compatibility.md#numa-refit",
+)
 HOST_IDS_DIFFER = Entry(
     "GT520",
     "{containers} have different values of NCCL_HOSTID: to NCCL they are on different nodes",

@@ -63,7 +63,8 @@ _REMEDIES: Mapping[int, str] = MappingProxyType(
         11: "see whether a GPU of the node was replaced or lost (Events of the node), restart HAMi's device plugin "
         "there, then " + _AGAIN,
         12: "see whether a GPU of the node was replaced, or whether the annotations of the pod were changed; restart "
-        "HAMi's device plugin there, then " + _AGAIN,
+        "HAMi's device plugin there. With hami.io/numa-alignment HAMi itself may have changed them (Event "
+        "NumaRefitSucceed): remove it from the template; then " + _AGAIN,
         13: "switch MIG mode off on the node, or keep pods of peer profiles away from it; then " + _AGAIN,
         14: "see whether the image sets LD_PRELOAD or /etc/ld.so.preload itself, and whether the version of HAMi knows "
         "CUDA_DISABLE_CONTROL; then " + _AGAIN,

@@ -104,6 +104,8 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether containers take values from the env file."""
     claims: tuple[ClaimUse, ...] = ()
     """The claims whose GPUs the container sees."""
+    alignment: str = ""
+    """The pod's ``hami.io/numa-alignment``, with which HAMi may change the allocation after the Binding; else empty."""
 
     def build(self) -> dict[str, Any]:
         """Returns the container as it stands in ``spec.initContainers``."""
@@ -141,11 +143,18 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             yield field_reference(names.REMAP_CUDA_VISIBLE_DEVICES_PREFIX + number, annotation_path(key))
         if self.reads_list:
             yield field_reference(names.REMAP_VISIBLE_UUIDS, annotation_path(names.VISIBLE_UUIDS))
+        elif self.reads_bound_list:
+            yield field_reference(names.REMAP_BOUND_UUIDS, annotation_path(names.VISIBLE_UUIDS))
 
     @property
     def reads_list(self) -> bool:
         """True if the container reads the annotation with the GPUs that the pod's containers see."""
         return self.view is View.POD or (self.profile is Profile.POD_PEERS and self.family != CLAIM)
+
+    @property
+    def reads_bound_list(self) -> bool:
+        """True if the container reads the GPUs of the Binding only to see whether the allocation was changed since."""
+        return bool(self.alignment) and self.view is View.NODE and self.profile is Profile.EXCLUSIVE
 
     @property
     def size(self) -> int:
@@ -170,6 +179,7 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             (names.REMAP_NCCL, self.nccl),
             (names.REMAP_HOST_NETWORK, "true" if self.host_network else ""),
             (names.REMAP_ENVIRONMENT, "file" if self.reads_file else ""),
+            (names.REMAP_NUMA_ALIGNMENT, self.alignment),
         ):
             if value:
                 yield literal(name, value)

@@ -10,6 +10,7 @@ from webhook.decisions.request.demand import required
 from webhook.decisions.request.exchange import signs
 from webhook.decisions.request.nvlink_switches import SWITCHES, Matters, Switch, literal
 from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, exchange_warnings
+from webhook.decisions.request.refit import Alignment
 from webhook.decisions.request.unkept_options import required_options, would_not_keep
 from webhook.decisions.request.untreated_pods import Cause, untreated
 from webhook.decisions.request.users import user_difference, users
@@ -20,6 +21,8 @@ from webhook.words.catalogue.cards import (
     INIT_GPUS_NOT_SCHEDULED,
     PRIVILEGED_REFUSED,
     PRIVILEGED_SEES_ALL,
+    REFIT_AFTER_BINDING,
+    REFIT_WITH_LIST,
 )
 from webhook.words.catalogue.claims import PERHAPS_OF_HAMI
 from webhook.words.catalogue.opting import COUNT_SERVED_BY_CLAIMS, OPTION_NOT_KEPT
@@ -42,6 +45,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     _sees_all_gpus(subject, patch)
     if not subject.resource:
         return  # the rest is about HAMi
+    _refit(subject, patch)
     if subject.cluster.denies_privileged:
         _privileged(subject, patch)
     if not subject.cluster.serves_init_containers:
@@ -132,6 +136,16 @@ def _sees_all_gpus(subject: Subject, patch: PodPatch) -> None:
         found = () if subject.profile.shares_gpus else assigned_lists(container.spec)
         if found:
             patch.warn(COMMAND_SETS_LIST.say(container=container.name, variables=", ".join(found)))
+
+
+def _refit(subject: Subject, patch: PodPatch) -> None:
+    """Warns that HAMi may change the allocation after the Binding; the peer profiles refuse such a pod before."""
+    if not subject.alignment:
+        return
+    patch.warn(REFIT_AFTER_BINDING.say(alignment=subject.alignment))
+    # HAMi's fit keeps to the list in a refit too, and ``strict`` fails the pod where it cannot.
+    if subject.alignment is Alignment.STRICT and names.USE_GPU_UUID in subject.pod.annotations:
+        patch.warn(REFIT_WITH_LIST.say())
 
 
 def _privileged(subject: Subject, patch: PodPatch) -> None:

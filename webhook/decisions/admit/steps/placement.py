@@ -9,7 +9,9 @@ from webhook.decisions.admit.subject import Subject
 from webhook.decisions.options import Options, name_of_node_policy
 from webhook.decisions.request.demand import required
 from webhook.decisions.request.placement import PodToPlace, Unplaced, not_waiting, unplaced
+from webhook.decisions.request.refit import Alignment
 from webhook.words import names
+from webhook.words.catalogue.cards import REFIT_WITH_LIST
 from webhook.words.catalogue.placement import DENIES_WITHOUT_PLANNER, NO_EFFECT
 from webhook.words.choices import OnViolation
 
@@ -27,6 +29,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     found = absent or _unplaced(subject)
     if found is None:
         hold(subject.pod, patch)
+        if subject.alignment is Alignment.STRICT:  # the planner pins the cards with ``use-gpuuuid``
+            patch.warn(REFIT_WITH_LIST.say())
         return
     let_pass(subject.pod, patch, found.message)
     for name in WISHES:

@@ -62,10 +62,10 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         if partial:
             offer_value(patch, container, names.ENV_NCCL_CONF_FILE, names.NCCL_FILE)
     patch.annotate(names.NODE_TOPOLOGY, subject.allocated.get(names.NODE_TOPOLOGY, names.UNKNOWN_TOPOLOGY))
-    if _view(subject) is View.POD and names.VISIBLE_UUIDS not in patch.annotated:
-        patch.annotate(names.VISIBLE_UUIDS, subject.allocated.get(names.VISIBLE_UUIDS, names.NO_VISIBLE_DEVICE))
     existing = subject.remap.existing
     wanted = _container(subject, existing.container.name if existing else _free_name(subject.containers), volume)
+    if (wanted.view is View.POD or wanted.reads_bound_list) and names.VISIBLE_UUIDS not in patch.annotated:
+        patch.annotate(names.VISIBLE_UUIDS, subject.allocated.get(names.VISIBLE_UUIDS, names.NO_VISIBLE_DEVICE))
     if existing is None:
         patch.insert_init_container(encode_container(wanted))
     else:
@@ -107,6 +107,7 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         reads_file=subject.remap.reads_file,
         family=subject.family,
         nccl=subject.policy.remap_nccl,
+        alignment=str(subject.alignment or ""),
         containers=",".join(
             [_entry(subject, container, view) for container in subject.containers if container.request]
         ),

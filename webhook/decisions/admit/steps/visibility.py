@@ -13,7 +13,7 @@ from webhook.decisions.admit.variables import require_reference, require_value
 from webhook.decisions.request.command_text import assigned_lists
 from webhook.objects.references import visible_devices_line
 from webhook.words import names
-from webhook.words.catalogue.peers import OTHER_DEVICE_LIST_STRATEGY, PASSING_GPU_CONTAINER
+from webhook.words.catalogue.peers import OTHER_DEVICE_LIST_STRATEGY, PASSING_GPU_CONTAINER, REFIT_WITH_PEERS
 from webhook.words.catalogue.variables import COMMAND_MAY_NOT_SET_LIST, COMMAND_SETS_LIST
 from webhook.words.choices import OnViolation, Profile
 from webhook.words.outcome import Reason, Refused
@@ -30,6 +30,7 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         message = OTHER_DEVICE_LIST_STRATEGY.say(profile=subject.profile, strategy=strategy)
         raise Refused(Reason.DEVICE_LIST_STRATEGY, message)
     _refuse_passing_containers(subject)
+    _refuse_refit(subject)
     _judge_commands(subject, patch)
     _variables(subject, patch)
     for key in subject.visible_device_keys.values():
@@ -43,6 +44,18 @@ def _refuse_passing_containers(subject: Subject) -> None:
         if container.is_init and not container.is_native_sidecar:
             message = PASSING_GPU_CONTAINER.say(container=container.name, profile=subject.profile)
             raise Refused(Reason.CONTRADICTS_PROFILE, message)
+
+
+def _refuse_refit(subject: Subject) -> None:
+    """Refuses a pod whose allocation HAMi may change after the Binding.
+
+    The containers would go on seeing the cards of the Binding, which HAMi then gives to other pods. The remap program
+    cannot be relied on to notice: the kubelet starts it with the pod as it was when its admission began
+    (``HandlePodAdditions`` of Kubernetes, pkg/kubelet/kubelet.go).
+    """
+    if subject.alignment:
+        message = REFIT_WITH_PEERS.say(pod=subject.name, alignment=subject.alignment, profile=subject.profile)
+        raise Refused(Reason.CONTRADICTS_PROFILE, message)
 
 
 def _judge_commands(subject: Subject, patch: PodPatch) -> None:
