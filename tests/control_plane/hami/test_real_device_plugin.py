@@ -39,6 +39,7 @@ from tests.nvml.machines import hgx_h100 as played
 from tests.nvml.stub import environment_of
 from tests.programs.server.conftest import until
 from webhook.hardware.topology.model import NodeTopology
+from webhook.words.names import HAMI_DEVICES_ALLOCATED, HAMI_NUMA_ALIGNMENT
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 
@@ -216,6 +217,58 @@ def test_whole_cards_that_come_by_another_way_come_without_interception_too(
         assert [way for way, cards in given_by(found).items() if cards] == [strategy]
         assert PRELOAD not in found.mounts
         assert remapped(node, stored, nvml_library, tmp_path) == (0, "")
+
+
+def refitted(team: Team, name: str) -> tuple[list[str], list[str]]:
+    """The cards before and after an allocation is changed as HAMi's NUMA refit does it; no release has that yet.
+
+    It replaces the entry of the container in both annotations with one patch, before the plugin serves the pod: HAMi
+    pull request 2731, pkg/scheduler/numa_refit_handler.go.
+    """
+    until(lambda: "nodeName" in team.pod(name)["spec"], f"{name} on a node")
+    annotations = annotations_of(team.pod(name))
+    (before,) = cards_of(team.pod(name))
+    after = [gpu.uuid for gpu in TOPOLOGY.gpus if gpu.uuid not in before][: len(before)]
+    changed = {}
+    for key in (HAMI_DEVICES_ALLOCATED, TO_ALLOCATE):
+        changed[key] = annotations[key]
+        for old, new in zip(before, after, strict=True):
+            changed[key] = changed[key].replace(old, new)
+    body: Any = {"metadata": {"annotations": changed}}
+    team.admin.patch_namespaced_pod(name, team.namespace, body)
+    return before, after
+
+
+@pytest.mark.parametrize(("sees_node", "code"), [(True, 0), (False, 12)])
+def test_after_a_refit_the_plugin_gives_the_new_cards_and_the_pod_goes_on_where_it_can_see_them(
+    node: RealNode, new_team: NewTeam, nvml_library: Path, tmp_path: Path, *, sees_node: bool, code: int
+) -> None:
+    team = new_team(injection="enabled", **({"allow_node_gpus": "true"} if sees_node else {}))
+    written = pod("train", container(gpus=2), node=REAL_NODE)
+    written["metadata"].setdefault("annotations", {})[HAMI_NUMA_ALIGNMENT] = "best-effort"
+    team.creates(written)
+    before, after = refitted(team, "train")
+    found = given(team, node, "train")["worker"]
+    stored = team.pod("train")
+    assert sorted(found.environment["NVIDIA_VISIBLE_DEVICES"].split(",")) == sorted(after)
+    assert sorted(annotations_of(stored)["gpu.topology/visible-uuids"].split(",")) == sorted(before)
+    assert sorted(seen(variables(stored, "worker", found))) == sorted(after)
+    ended, reason = remapped(node, stored, nvml_library, tmp_path)
+    assert ended == code, reason
+    report = (tmp_path / "shared/report.txt").read_text()
+    assert "HAMi's NUMA refit" in report
+    assert [card in report for card in after] == [True, sees_node]  # the first card that is not seen is named
+    assert ("  warning  the allocation was changed after the Binding" in report) is sees_node
+    assert ((tmp_path / "shared/nccl-topo.xml").exists(), "numa-alignment" in reason) == (sees_node, not sees_node)
+
+
+def test_peers_that_want_a_refit_are_refused(new_team: NewTeam) -> None:
+    team = new_team(injection="enabled")
+    written = pod("pair", container("one", gpus=1), container("two", gpus=1), annotations={"profile": "pod-peers"})
+    written["metadata"]["annotations"][HAMI_NUMA_ALIGNMENT] = "best-effort"
+    answer = team.asks_for(written)
+    assert answer.status != 201
+    assert "GT513" in answer.message
 
 
 def given_by(found: Allocated) -> dict[str, list[str]]:
