@@ -99,6 +99,16 @@ def p2p_off(cluster: Cluster) -> None:
     cluster.add(found)
 
 
+def moved_by_refit(cluster: Cluster) -> None:
+    """A pod whose allocation was changed after the Binding, as HAMi's NUMA refit does."""
+    cluster.add_node(h20("aligned"))
+    wanted = pod(container(gpus=2), schedulerName="hami-scheduler", annotations={"hami.io/numa-alignment": "strict"})
+    found = on(injected(wanted), "aligned", cards("aligned", 4, 5))
+    found["metadata"] |= {"name": "aligned", "uid": "uid-aligned"}
+    found["metadata"]["annotations"]["gpu.topology/visible-uuids"] = ",".join(cards("aligned", 0, 1))
+    cluster.add(found | {"status": {"phase": "Running"}})
+
+
 def keys_like_ours(cluster: Cluster) -> None:
     cluster.add(namespace("mistaken", profile="observe"))
     spelled = {"name": "misspelled", "labels": {"gpu-topology/injection": "enabled"}}
@@ -391,6 +401,7 @@ FAULTS = (
         slice_on_two_cards,
         _pod("team-a/small", "GT208") | {("GT244", "Node sliced")},
     ),
+    Fault("refit", moved_by_refit, _pod("team-a/aligned", "GT348")),
     Fault("P2P off", p2p_off, _pod("team-a/copied", "GT412")),
     Fault("no planner", no_planner, _pod("team-a/stuck", "GT640"), frozenset({"waits for long", "not registered"})),
     Fault("malformed pod", _by_hand("malformed-pod"), _pod("team-a/odd", "GT193")),
