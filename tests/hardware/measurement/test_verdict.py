@@ -12,6 +12,7 @@ from webhook.hardware.measurement.samples import is_unsteady, middle, spread
 from webhook.hardware.measurement.verdict import Evidence, judge
 
 NV18 = Expected("NV18", 370.8, True, 48.0)
+NV18_NO_SLOT = Expected("NV18", 370.8, True, None)
 NV1_ON_GEN4 = Expected("NV1", 20.0, True, 24.0)
 PHB = Expected("PHB", 24.0, False, 24.0)
 MIXED = Expected("NVLink-partial", 10.0, False, 12.0, partly_nvlink=True)
@@ -33,7 +34,10 @@ def verdict(
         pytest.param(375.0, ALL, NV18, "as-expected", [], id="healthy"),
         pytest.param(334.0, ALL, NV18, "as-expected", [], id="just fast enough"),
         pytest.param(333.0, ALL, NV18, "slower", [], id="just too slow"),
-        pytest.param(375.0, NONE, NV18, "not-nvlink", [], id="fast, and the counters stood still"),
+        pytest.param(375.0, NONE, NV18, "as-expected", ["counters-at-rest"], id="fast, and the counters stood still"),
+        pytest.param(250.0, NONE, NV18, "slower", ["counters-at-rest"], id="slow, but beyond PCIe"),
+        pytest.param(239.0, NONE, NV18, "not-nvlink", [], id="a slot reported far too slow, the counters stood still"),
+        pytest.param(375.0, NONE, NV18_NO_SLOT, "not-nvlink", [], id="fast, the counters stood still, no slot known"),
         pytest.param(38.0, NONE, NV18, "not-nvlink", [], id="over PCIe"),
         pytest.param(375.0, HALF, NV18, "unknown", ["counters-disagree"], id="one card counted half"),
         pytest.param(100.0, HALF, NV18, "slower", ["counters-disagree"], id="slow whichever way"),
@@ -50,6 +54,9 @@ def verdict(
         pytest.param(20.0, NONE, PHB, "as-expected", [], id="PCIe as expected"),
         pytest.param(14.0, NONE, PHB, "slower", [], id="PCIe slow"),
         pytest.param(20.0, SILENT, PHB, "as-expected", [], id="PCIe needs no counters"),
+        pytest.param(
+            300.0, NONE, PHB, "as-expected", ["counters-at-rest", "unexpected-nvlink"], id="NVLink that nothing counts"
+        ),
         pytest.param(300.0, ALL, PHB, "as-expected", ["unexpected-nvlink"], id="NVLink that the topology lacks"),
         pytest.param(20.0, HALF, PHB, "as-expected", ["counters-disagree"], id="a part over NVLink that is not there"),
         pytest.param(9.0, HALF, MIXED, "as-expected", [], id="NVLink carried its part of a ring"),
@@ -81,16 +88,22 @@ def test_wrong_data_have_no_verdict() -> None:
     st.sampled_from([ALL, NONE, HALF, SILENT]),
     st.sampled_from([NV18, NV1_ON_GEN4, PHB]),
 )
-def test_faster_is_never_called_slower(
+def test_faster_is_never_judged_worse(
     gbps: float, factor: float, counted: tuple[int | None, ...], expected: Expected
 ) -> None:
     before, after = verdict(gbps, counted, expected)[0], verdict(gbps * factor, counted, expected)[0]
-    assert not (after == "slower" and before != "slower")
+    worst_first = ["not-nvlink", "slower", "unknown", "as-expected"]
+    assert worst_first.index(after) >= worst_first.index(before)
 
 
-@given(st.floats(min_value=0, max_value=2000))
+@given(st.floats(min_value=0, max_value=5 * 48, exclude_max=True))
 def test_counters_that_stand_still_never_let_nvlink_be_as_expected(gbps: float) -> None:
-    assert verdict(gbps, NONE)[0] == "not-nvlink"
+    assert verdict(gbps, NONE) == ("not-nvlink", [])
+
+
+@given(st.floats(min_value=5 * 48, max_value=2000))
+def test_counters_that_stand_still_are_named_where_no_slot_is_so_fast(gbps: float) -> None:
+    assert verdict(gbps, NONE) == ("as-expected" if gbps >= 0.9 * 370.8 else "slower", ["counters-at-rest"])
 
 
 def card(kib: int, *, bits: int = 64, link: int = 0, uuid: str = "GPU-1") -> CardCounters:

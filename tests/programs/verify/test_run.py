@@ -110,6 +110,16 @@ def test_a_rate_as_expected_is_not_believed_where_the_counters_stand_still(
     assert pair(measured(root), 0, 1).verdict is Verdict.NOT_NVLINK
 
 
+def test_a_rate_that_no_slot_has_is_believed_where_the_counters_stand_still(
+    bench_of: BenchOf, play_bench: PlayBench
+) -> None:
+    """Way "pcie" of the stub: NVLink's counters do not rise."""
+    root = play_bench(h100(bench_of).with_ways(0, 1, Way(gbps=377.0)).with_set(Way(gbps=371.0)))
+    report = measured(root)
+    assert report.is_as_expected
+    assert pair(report, 0, 1).warnings == report.sets[0].warnings == [Warn.COUNTERS_AT_REST]
+
+
 def test_an_asymmetric_link_is_slower_in_one_direction(bench_of: BenchOf, play_bench: PlayBench) -> None:
     root = play_bench(h100(bench_of).with_way(0, 1, Way(gbps=185.0, over="nvlink")))
     report = measured(root)

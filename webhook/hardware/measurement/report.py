@@ -39,6 +39,8 @@ class Warn(StrEnum):
     """The driver does not count bytes over NVLink, so only the rate indicates the way of the bytes."""
     COUNTERS_DISAGREE = "counters-disagree"
     """NVLink carried some of the bytes: more than a tenth and less than nine tenths, or only one card counted them."""
+    COUNTERS_AT_REST = "counters-at-rest"
+    """The counters of NVLink hardly rose, although no PCIe slot is so fast. They say nothing about this measurement."""
     NO_PEER_ACCESS = "no-peer-access"
     """The driver gives the cards no access to each other, so copies go through the memory of the host."""
     UNEXPECTED_NVLINK = "unexpected-nvlink"

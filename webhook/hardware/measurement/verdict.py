@@ -2,7 +2,7 @@
 
 A successful copy proves nothing: CUDA copies through the memory of the host if cards cannot reach each other, and PCIe
 can be as fast as one old NVLink. The counters of NVLink, read before and after, prove the way. A rate alone proves it
-only if it is well above that of PCIe.
+only if it is well above that of PCIe. If it is many times that, counters that stand still are wrong and not the rate.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,9 @@ card sends about half as much."""
 ABOVE_PCIE = 1.3
 """Multiple of the PCIe figure from which on a rate proves NVLink. A slot of generation 4 has 24 GB/s as NCCL computes
 it, and 26.3 were measured."""
+BEYOND_PCIE = 5.0
+"""Multiple of the PCIe figure from which on a rate proves NVLink against counters that stand still. It is our choice: a
+slot that is reported two generations too slow would look four times as fast. A healthy H100 has 7.7 times its slot."""
 PAIR_SHARE, SWITCHED_SHARE, MESH_SHARE, PCIE_SHARE = 0.9, 0.85, 0.6, 0.6
 """Shares of the expected bandwidth that must be reached, for pairs over NVLink, sets over NVSwitches, sets over direct
 links, and PCIe. The share for pairs is the one that Azure's health checks require of H100 (335 of 370.8 GB/s); of A100
@@ -82,28 +85,36 @@ def _besides(warnings: Sequence[Warn], expected: Expected) -> list[Warn]:
 
     If NVLink carries a part of the bytes, the counters are expected to disagree.
     """
-    telling = (Warn.NO_PEER_ACCESS,) if expected.partly_nvlink else (Warn.NO_PEER_ACCESS, Warn.COUNTERS_DISAGREE)
+    telling = {Warn.NO_PEER_ACCESS, Warn.COUNTERS_AT_REST}
+    if not expected.partly_nvlink:
+        telling.add(Warn.COUNTERS_DISAGREE)
     return [warning for warning in warnings if warning in telling]
 
 
 def _way(seen: Evidence, expected: Expected | None) -> tuple[Way, list[Warn]]:
     if not seen.peer_access:
         return Way.OTHER, [Warn.NO_PEER_ACCESS]
+    pcie_gbps = expected.pcie_gbps if expected else None
     told = [bytes_ for bytes_ in seen.moved if bytes_ is not None]
     if told and len(told) == len(seen.moved) and seen.due_bytes:
-        return _way_by_counters([bytes_ / seen.due_bytes for bytes_ in told], seen.carried)
-    return _way_by_rate(seen.gbps, expected.pcie_gbps if expected else None)
+        is_beyond = _is_above(seen.gbps, BEYOND_PCIE, pcie_gbps)
+        return _way_by_counters([bytes_ / seen.due_bytes for bytes_ in told], seen.carried, is_beyond_pcie=is_beyond)
+    return _way_by_rate(seen.gbps, pcie_gbps)
 
 
-def _way_by_counters(shares: Sequence[float], carried: float) -> tuple[Way, list[Warn]]:
+def _is_above(gbps: float | None, multiple: float, pcie_gbps: float | None) -> bool:
+    return bool(gbps is not None and pcie_gbps and gbps >= multiple * pcie_gbps)
+
+
+def _way_by_counters(shares: Sequence[float], carried: float, *, is_beyond_pcie: bool) -> tuple[Way, list[Warn]]:
     if min(shares) >= carried:
         return Way.NVLINK, []
     if max(shares) <= NOT_CARRIED:
-        return Way.OTHER, []
+        return (Way.NVLINK, [Warn.COUNTERS_AT_REST]) if is_beyond_pcie else (Way.OTHER, [])
     return Way.UNPROVEN, [Warn.COUNTERS_DISAGREE]
 
 
 def _way_by_rate(gbps: float | None, pcie_gbps: float | None) -> tuple[Way, list[Warn]]:
-    if gbps is not None and pcie_gbps and gbps >= ABOVE_PCIE * pcie_gbps:
+    if _is_above(gbps, ABOVE_PCIE, pcie_gbps):
         return Way.NVLINK, [Warn.NO_COUNTERS]
     return Way.UNPROVEN, [Warn.NO_COUNTERS, Warn.WAY_UNPROVEN]
