@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.nvml.machines import Machine as Played
 from tests.nvml.machines import h20, write_machine
 from tests.nvml.stub import environment_of
 
@@ -19,13 +21,13 @@ MATRIX = ROOT / "tests/hardware/topology/texts/h20.txt"
 
 
 class Machine:
-    """A machine with eight H20, and the programs of its driver."""
+    """A machine, without another one with eight H20, and the programs of its driver."""
 
-    def __init__(self, library: Path, directory: Path) -> None:
+    def __init__(self, library: Path, directory: Path, played: Played | None = None) -> None:
         self.directory, self.bin = directory, directory / "bin"
         self.bin.mkdir()
-        played = environment_of(library, write_machine(h20(), directory / "root"))
-        self.environment = {**played, "PATH": f"{self.bin}:{os.environ['PATH']}", "COLUMNS": "200"}
+        environment = environment_of(library, write_machine(played or h20(), directory / "root"))
+        self.environment = {**environment, "PATH": f"{self.bin}:{os.environ['PATH']}", "COLUMNS": "200"}
         self.program("nvidia-smi", f'if [ "$1 $2" = "topo -m" ]; then cat {MATRIX}; else echo "$(hostname) $*"; fi')
         self.program("python-with-torch", "echo no module named torch; exit 1")
 
@@ -66,6 +68,21 @@ def test_what_can_be_tried_is_tried_and_the_rest_says_why(machine: Machine) -> N
     words = {each["claim"]: each["verdict"] for each in result["verdicts"]}
     assert (words["topology"], words["mapping"], words["training"]) == ("holds", "holds", "not tried")
     assert result["machine"]["cards"] == "8 x NVIDIA H20"
+
+
+def test_one_card_has_its_mapping_tried_and_nothing_between_cards(nvml_library: Path, tmp_path: Path) -> None:
+    one = Machine(nvml_library, tmp_path, replace(h20(), cards=h20().cards[:1]))
+    one.program("nvidia-smi", "printf '\\tGPU0\\nGPU0\\t X \\n'")
+    done = one.acceptance("--yes", "--output", "found.tar.gz")
+    assert done.returncode == 0, done.stdout + done.stderr
+    with tarfile.open(tmp_path / "found.tar.gz") as archive:
+        file = archive.extractfile("acceptance/RESULT.json")
+        assert file is not None
+        result = json.load(file)
+    words = {each["claim"]: each["verdict"] for each in result["verdicts"]}
+    assert [claim for claim, word in words.items() if word != "not tried"] == ["mapping"]
+    assert words["mapping"] == "holds"
+    assert "verify: exit code" not in done.stdout
 
 
 def test_the_archive_names_no_card_and_no_host(machine: Machine) -> None:

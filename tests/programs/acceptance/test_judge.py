@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
-from tests.hardware.topology.machines import a100_pcie_bridged
+from tests.hardware.topology.machines import a100_pcie_bridged, bent
 from tests.programs.acceptance.logs import BROKEN, UNREAD, WITH_LINKS, WITHOUT_LINKS
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.matrix import format_matrix, matrix
@@ -58,6 +59,30 @@ def test_another_matrix() -> None:
     found = judged("topology", {steps.TOPOLOGY: TOPOLOGY, steps.TOPOLOGY_TEXT: other})
     assert found.verdict is Word.FAILS
     assert "NV12 here and NV4 there" in found.why
+
+
+def test_cells_that_nobody_knows_are_not_compared() -> None:
+    placeless = a100_pcie_bridged()
+    for index in range(4):
+        placeless = bent(placeless, index, parent="", root="", numa_node=None, cpu_affinity="")
+    found = judged("topology", {steps.TOPOLOGY: format_topology(placeless), steps.TOPOLOGY_TEXT: TEXT})
+    assert (found.verdict, found.why) == (
+        Word.HOLDS,
+        "4 of 12 cells between 4 cards are the same, 8 are not known on both sides",
+    )
+
+
+def test_one_card_passes_nothing_that_is_about_several() -> None:
+    one = replace(a100_pcie_bridged(), gpus=(replace(a100_pcie_bridged().gpus[0], nvlinks=()),))
+    files = {steps.TOPOLOGY: format_topology(one), steps.TOPOLOGY_TEXT: format_matrix(matrix(one))}
+    for claim in ("topology", "topology-file", "links", "nccl", "training"):
+        found = judged(claim, files)
+        assert (found.verdict, found.why) == (Word.NOT_TRIED, "there is one card here, and this is about several")
+    found = judged("mapping", files, ended(remap_right=0, remap_wrong=11))
+    assert (found.verdict, found.why) == (
+        Word.HOLDS,
+        "exit code 0 with the card of this machine, 11 with one that is not here",
+    )
 
 
 @pytest.mark.parametrize("text", ["", "no devices were found", "GPU0\tGPU1"])

@@ -96,12 +96,23 @@ def _topology(seen: Seen) -> Found:
     here, there = _words(ours), _words(theirs)
     if here.keys() != there.keys():
         return Word.FAILS, f"nvidia-smi lists {len(theirs.gpus)} cards, and this project {len(ours.gpus)}"
-    other = [pair for pair, word in here.items() if word != there[pair] and UNKNOWN not in (word, there[pair])]
+    known = [pair for pair, word in here.items() if UNKNOWN not in (word, there[pair])]
+    if not known:
+        return Word.NOT_TRIED, _alone(seen) or f"none of the {len(here)} cells is known on both sides"
+    other = [pair for pair in known if here[pair] != there[pair]]
     if other:
         one = other[0]
         said = f"{'-'.join(one)} is {here[one]} here and {there[one]} there"
         return Word.FAILS, f"{len(other)} of {len(here)} cells differ: {said}"
-    return Word.HOLDS, f"all {len(here)} cells between {len(ours.gpus)} cards are the same"
+    unknown = f", {len(here) - len(known)} are not known on both sides" if len(known) < len(here) else ""
+    counted = "all" if not unknown else f"{len(known)} of"
+    return Word.HOLDS, f"{counted} {len(here)} cells between {len(ours.gpus)} cards are the same{unknown}"
+
+
+def _alone(seen: Seen) -> str:
+    """Why nothing between cards can be tried; empty where there are several."""
+    is_alone = seen.topology is not None and len(seen.topology.gpus) == 1
+    return "there is one card here, and this is about several" if is_alone else ""
 
 
 def _words(topology: NodeTopology) -> dict[tuple[str, str], str]:
@@ -119,7 +130,9 @@ def _words(topology: NodeTopology) -> dict[tuple[str, str], str]:
 def _file(seen: Seen) -> Found:
     log = seen.log(steps.NCCL_LOG)
     if not log.is_told:
-        return Word.NOT_TRIED, seen.hindrance("verify") or "NCCL did not say by what it connected the cards"
+        return Word.NOT_TRIED, _alone(seen) or seen.hindrance(
+            "verify"
+        ) or "NCCL did not say by what it connected the cards"
     if not log.topology_file.endswith(steps.NCCL_FILE) or not log.is_file_opened:
         return Word.FAILS, f"NCCL {log.version} did not read the file"
     if any("XML" in warning for warning in log.warnings):
@@ -133,14 +146,17 @@ def _mapping(seen: Seen) -> Found:
     if hindrance:
         return Word.NOT_TRIED, hindrance
     right, wrong = seen.ran[steps.RIGHT].exit_code, seen.ran[steps.WRONG].exit_code
-    said = f"exit code {right} with two cards of this machine, {wrong} with one that is not here"
+    cards = "the card" if _alone(seen) else "two cards"
+    said = f"exit code {right} with {cards} of this machine, {wrong} with one that is not here"
     return (Word.HOLDS if (right, wrong) == (ExitCode.TRUE, ExitCode.GPU_MISSING) else Word.FAILS), said
 
 
 def _links(seen: Seen) -> Found:
     known = _pairs(seen, steps.REPORT)
     if not known:
-        return Word.NOT_TRIED, seen.hindrance("verify") or "no pair of cards could be measured and judged"
+        return Word.NOT_TRIED, _alone(seen) or seen.hindrance(
+            "verify"
+        ) or "no pair of cards could be measured and judged"
     return (Word.HOLDS if set(known) == {_GOOD} else Word.FAILS), _counted(known)
 
 
@@ -154,7 +170,8 @@ def _pairs(seen: Seen, name: str) -> Sequence[str]:
 def _nccl(seen: Seen) -> Found:
     log, control = seen.log(steps.NCCL_LOG), seen.log(steps.NCCL_LOG_WITHOUT)
     if not (log.is_told and control.is_told):
-        return Word.NOT_TRIED, seen.hindrance("verify", "verify-without-p2p") or "NCCL did not say how it connected"
+        hindrance = _alone(seen) or seen.hindrance("verify", "verify-without-p2p")
+        return Word.NOT_TRIED, hindrance or "NCCL did not say how it connected"
     said = f"by {_listed(log)}, and by {_listed(control)} with NCCL_P2P_DISABLE=1"
     if "P2P" in control.transports:
         return Word.NOT_TRIED, f"the control shows nothing: {said}"
@@ -169,7 +186,7 @@ def _training(seen: Seen) -> Found:
     names = (steps.TRAINING, steps.TRAINING_PLAIN, steps.TRAINING_WITHOUT)
     told, plain, without = (_step_seconds(seen.document(name)) for name in names)
     if not (told and plain and without):
-        hindrance = seen.hindrance("training", "training-plain", "training-without-p2p")
+        hindrance = _alone(seen) or seen.hindrance("training", "training-plain", "training-without-p2p")
         return Word.NOT_TRIED, hindrance or "PyTorch did not write its times: is it installed, with CUDA?"
     said = f"{told * 1000:.4g} ms a step, {plain * 1000:.4g} without the file, {without * 1000:.4g} without NVLink"
     if without < SLOWER * plain:

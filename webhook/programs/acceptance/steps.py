@@ -52,15 +52,15 @@ def steps_for(node: NodeTopology, folder: str, python: str) -> tuple[Step, ...]:
     """What is tried on a machine with these cards.
 
     Args:
-        node: Its topology.
+        node: Its topology, with at least one card. With one alone nothing is measured and nothing is trained.
         folder: Of the run, absolute.
         python: The interpreter that has PyTorch.
     """
-    pair = linked_pair(node)
-    found = [_links_at_rest("links-before"), *_measured(folder), _links_at_rest("links-after")]
-    if pair:
-        found += _remapped(pair, folder)
-    if len(node.gpus) > 1:
+    several = len(node.gpus) > 1
+    measured = _measured(folder) if several else ()
+    found = [_links_at_rest("links-before"), *measured, _links_at_rest("links-after")]
+    found += _remapped(linked_pair(node) or node.gpus[:1], folder)
+    if several:
         found += _trained(len(node.gpus), folder, python)
     return tuple(found)
 
@@ -110,11 +110,12 @@ def _measured(folder: str) -> Sequence[Step]:
     )
 
 
-def _remapped(pair: tuple[Gpu, Gpu], folder: str) -> Sequence[Step]:
-    uuids = [gpu.uuid for gpu in pair]
+def _remapped(gpus: Sequence[Gpu], folder: str) -> Sequence[Step]:
+    uuids = [gpu.uuid for gpu in gpus]
+    said = "two cards" if len(uuids) > 1 else "the card"
     return (
-        _remap(RIGHT, "the program in the pod, told two cards of this machine", uuids, folder),
-        _remap(WRONG, "the same, told a card that is not here: it has to stop", [uuids[0], _NOWHERE], folder),
+        _remap(RIGHT, f"the program in the pod, told {said} of this machine", uuids, folder),
+        _remap(WRONG, "the same, told a card that is not here: it has to stop", [*uuids[:-1], _NOWHERE], folder),
     )
 
 
