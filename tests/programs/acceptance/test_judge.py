@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.hardware.topology.machines import a100_pcie_bridged, bent
-from tests.programs.acceptance.logs import BROKEN, UNREAD, WITH_LINKS, WITHOUT_LINKS
+from tests.programs.acceptance.logs import BROKEN, NVLS_ALONE, UNREAD, WITH_LINKS, WITH_NVLS, WITHOUT_LINKS
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.matrix import format_matrix, matrix
 from webhook.programs.acceptance import steps
@@ -97,7 +97,13 @@ def test_a_machine_without_cards() -> None:
 
 @pytest.mark.parametrize(
     ("log", "word"),
-    [(WITH_LINKS, Word.HOLDS), (UNREAD, Word.FAILS), (BROKEN, Word.FAILS), ("", Word.NOT_TRIED)],
+    [
+        (WITH_LINKS, Word.HOLDS),
+        (NVLS_ALONE, Word.HOLDS),
+        (UNREAD, Word.FAILS),
+        (BROKEN, Word.FAILS),
+        ("", Word.NOT_TRIED),
+    ],
 )
 def test_the_file_for_nccl(log: str, word: Word) -> None:
     assert judged("topology-file", {steps.NCCL_LOG: log}).verdict is word
@@ -110,10 +116,30 @@ def test_the_file_for_nccl(log: str, word: Word) -> None:
         (WITHOUT_LINKS, WITHOUT_LINKS, Word.FAILS),
         (WITH_LINKS, WITH_LINKS, Word.NOT_TRIED),
         (WITH_LINKS, "", Word.NOT_TRIED),
+        (WITH_NVLS, WITHOUT_LINKS, Word.HOLDS),
+        (NVLS_ALONE, WITHOUT_LINKS, Word.NOT_TRIED),
+        (WITH_NVLS, NVLS_ALONE, Word.NOT_TRIED),
+        (WITH_NVLS, f"{WITHOUT_LINKS}{NVLS_ALONE}", Word.NOT_TRIED),
     ],
 )
 def test_how_nccl_connects(log: str, control: str, word: Word) -> None:
     assert judged("nccl", {steps.NCCL_LOG: log, steps.NCCL_LOG_WITHOUT: control}).verdict is word
+
+
+def test_nvls_without_a_pair_is_told() -> None:
+    files = {steps.NCCL_LOG: NVLS_ALONE, steps.NCCL_LOG_WITHOUT: WITHOUT_LINKS}
+    assert judged("nccl", files).why == "NCCL connected the cards by NVLS alone, and named no pair of them"
+
+
+def test_nccl_tells_all_it_connects_and_a_control_has_no_nvls() -> None:
+    found = {step.name: step.environment for step in steps.steps_for(a100_pcie_bridged(), "/work", "python3")}
+    controls = {"verify-without-p2p", "training-without-p2p"}
+    for name in ("verify", "verify-without-p2p"):
+        assert found[name]["NCCL_RUNTIME_CONNECT"] == "0"
+    for name, environment in found.items():
+        switched = {"NCCL_P2P_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
+        assert (switched.items() <= environment.items()) is (name in controls)
+        assert bool(switched.keys() & environment.keys()) is (name in controls)
 
 
 @pytest.mark.parametrize(

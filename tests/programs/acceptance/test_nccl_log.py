@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.programs.acceptance.logs import BROKEN, UNREAD, WITH_LINKS, WITHOUT_LINKS
-from webhook.programs.acceptance.nccl_log import NcclLog, read_nccl_log
+from tests.programs.acceptance.logs import BROKEN, NVLS_ALONE, UNREAD, WITH_LINKS, WITH_NVLS, WITHOUT_LINKS
+from webhook.programs.acceptance.nccl_log import Channel, NcclLog, read_nccl_log
 
 
 def read(text: str) -> NcclLog:
@@ -17,13 +17,25 @@ def test_a_job_over_nvlink() -> None:
         version="2.27.3",
         topology_file="/work/topology/nccl-topo.xml",
         max_bandwidth=370.8,
-        transports=frozenset({"P2P"}),
+        channels=frozenset({Channel("0", "1", "P2P"), Channel("1", "0", "P2P")}),
     )
+    assert read(WITH_LINKS).transports == {"P2P"}
 
 
 def test_a_job_without() -> None:
     assert read(WITHOUT_LINKS).transports == {"SHM", "NET"}
     assert read(WITHOUT_LINKS).max_bandwidth == 48.0
+
+
+def test_nvls_beside_rings_and_alone() -> None:
+    assert (read(WITH_NVLS).nvls_channels, sorted(read(WITH_NVLS).transports)) == (16, ["P2P"])
+    assert (read(NVLS_ALONE).nvls_channels, sorted(read(NVLS_ALONE).transports)) == (16, [])
+    assert read(WITHOUT_LINKS).nvls_channels == 0
+
+
+def test_a_card_of_an_old_nccl_is_named_by_its_bus_id() -> None:
+    line = "host:1:1 [0] NCCL INFO Channel 00/0 : 0[1b000] -> 1[2b000] via P2P/IPC/read"
+    assert read(line).channels == {Channel("1b000", "2b000", "P2P")}
 
 
 def test_a_file_that_cannot_be_opened() -> None:

@@ -129,10 +129,8 @@ def _words(topology: NodeTopology) -> dict[tuple[str, str], str]:
 
 def _file(seen: Seen) -> Found:
     log = seen.log(steps.NCCL_LOG)
-    if not log.is_told:
-        return Word.NOT_TRIED, _alone(seen) or seen.hindrance(
-            "verify"
-        ) or "NCCL did not say by what it connected the cards"
+    if not log.is_built:
+        return Word.NOT_TRIED, _alone(seen) or seen.hindrance("verify") or "NCCL did not say what topology it has"
     if not log.topology_file.endswith(steps.NCCL_FILE) or not log.is_file_opened:
         return Word.FAILS, f"NCCL {log.version} did not read the file"
     if any("XML" in warning for warning in log.warnings):
@@ -169,17 +167,19 @@ def _pairs(seen: Seen, name: str) -> Sequence[str]:
 
 def _nccl(seen: Seen) -> Found:
     log, control = seen.log(steps.NCCL_LOG), seen.log(steps.NCCL_LOG_WITHOUT)
+    if log.is_built and not log.is_told and log.nvls_channels:
+        return Word.NOT_TRIED, "NCCL connected the cards by NVLS alone, and named no pair of them"
     if not (log.is_told and control.is_told):
         hindrance = _alone(seen) or seen.hindrance("verify", "verify-without-p2p")
         return Word.NOT_TRIED, hindrance or "NCCL did not say how it connected"
-    said = f"by {_listed(log)}, and by {_listed(control)} with NCCL_P2P_DISABLE=1"
-    if "P2P" in control.transports:
+    said = f"by {_listed(log)}, and by {_listed(control)} with {steps.WITHOUT_LINKS}"
+    if "P2P" in control.transports or control.nvls_channels:
         return Word.NOT_TRIED, f"the control shows nothing: {said}"
     return (Word.HOLDS if log.transports == {"P2P"} else Word.FAILS), said
 
 
 def _listed(log: NcclLog) -> str:
-    return ", ".join(sorted(log.transports))
+    return ", ".join([*sorted(log.transports), *(["NVLS"] if log.nvls_channels else [])])
 
 
 def _training(seen: Seen) -> Found:

@@ -14,6 +14,15 @@ SCRIPT = "training/fsdp_step.py"
 RIGHT, WRONG = "remap-right", "remap-wrong"
 _NOWHERE = "GPU-ffffffff-ffff-ffff-ffff-ffffffffffff"
 _SUBSYSTEMS = "INIT,ENV,GRAPH,P2P,SHM,NET"
+_ALL_CONNECTED = {"NCCL_RUNTIME_CONNECT": "0"}
+"""NCCL connects every algorithm at its start, and so tells by what. With cuMem it would connect those in use, and
+NVLS has no line for a pair of cards: src/init.cc, ``runtimeConn``."""
+_WITHOUT_LINKS = {"NCCL_P2P_DISABLE": "1", "NCCL_NVLS_ENABLE": "0"}
+"""NVLS goes over NVLink too, and peer-to-peer access switched off does not switch it off."""
+
+
+WITHOUT_LINKS = " and ".join(f"{name}={value}" for name, value in _WITHOUT_LINKS.items())
+"""How a control run is told to leave NVLink alone."""
 
 
 def first_steps() -> tuple[Step, ...]:
@@ -87,6 +96,7 @@ def _links_at_rest(name: str) -> Step:
 
 def _measured(folder: str) -> Sequence[Step]:
     told = {"NCCL_TOPO_FILE": f"{folder}/{NCCL_FILE}", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": _SUBSYSTEMS}
+    told |= _ALL_CONNECTED
     argv = ("gpu-topology", "verify", "--output", "json")
     return (
         Step(
@@ -100,10 +110,10 @@ def _measured(folder: str) -> Sequence[Step]:
         ),
         Step(
             name="verify-without-p2p",
-            says="the same with NCCL_P2P_DISABLE=1: what a job gets that has lost NVLink",
+            says=f"the same with {WITHOUT_LINKS}: what a job gets that has lost NVLink",
             argv=argv,
             seconds=300.0,
-            environment={**told, "NCCL_P2P_DISABLE": "1", "NCCL_DEBUG_FILE": f"{folder}/{NCCL_LOG_WITHOUT}"},
+            environment={**told, **_WITHOUT_LINKS, "NCCL_DEBUG_FILE": f"{folder}/{NCCL_LOG_WITHOUT}"},
             output=REPORT_WITHOUT,
             writes=(NCCL_LOG_WITHOUT,),
         ),
@@ -147,10 +157,10 @@ def _trained(count: int, folder: str, python: str) -> Sequence[Step]:
         _training("training-plain", "the same without anything of ours", argv, TRAINING_PLAIN, {}, folder),
         _training(
             "training-without-p2p",
-            "the same with NCCL_P2P_DISABLE=1",
+            f"the same with {WITHOUT_LINKS}",
             argv,
             TRAINING_WITHOUT,
-            {"NCCL_P2P_DISABLE": "1"},
+            _WITHOUT_LINKS,
             folder,
         ),
     )
