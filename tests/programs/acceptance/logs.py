@@ -55,3 +55,29 @@ NVLS_ALONE = f"""\
 gpu-host:101:120 [0] NCCL INFO comm 0x55cd1a0bf930 rank 0 nranks 8 cudaDev 0 nvmlDev 0 busId 1b000 - Init COMPLETE
 """
 """NVSwitches and cuMem without it: only the algorithm that is used is connected, and it names no pair."""
+
+L40S = """\
+gpu-host:301:301 [0] NCCL INFO NCCL_TOPO_FILE set by environment to /work/topology/nccl-topo.xml
+gpu-host:301:301 [0] NCCL INFO NCCL version 2.27.3+cuda12.9
+gpu-host:301:320 [0] NCCL INFO === System : maxBw 24.0 totalBw 24.0 ===
+gpu-host:301:320 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM
+gpu-host:301:321 [1] NCCL INFO Channel 00 : 1[1] -> 2[2] via SHM/direct/direct
+gpu-host:301:322 [2] NCCL INFO Channel 00/0 : 2[2] -> 3[3] via P2P/CUMEM
+gpu-host:301:323 [3] NCCL INFO Channel 00 : 3[3] -> 4[4] via SHM/direct/direct
+gpu-host:301:324 [4] NCCL INFO Channel 00/0 : 4[4] -> 5[5] via P2P/CUMEM
+gpu-host:301:325 [5] NCCL INFO Channel 00 : 5[5] -> 6[6] via SHM/direct/direct
+gpu-host:301:326 [6] NCCL INFO Channel 00/0 : 6[6] -> 7[7] via P2P/CUMEM
+gpu-host:301:327 [7] NCCL INFO Channel 00 : 7[7] -> 0[0] via SHM/direct/direct
+"""
+"""No NVLink, two cards below each PCIe switch: shared memory from switch to switch is NCCL's own choice."""
+
+BRIDGED = """\
+gpu-host:401:401 [0] NCCL INFO NCCL_TOPO_FILE set by environment to /work/topology/nccl-topo.xml
+gpu-host:401:401 [0] NCCL INFO NCCL version 2.27.3+cuda12.9
+gpu-host:401:420 [0] NCCL INFO === System : maxBw 240.0 totalBw 240.0 ===
+gpu-host:401:420 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM
+gpu-host:401:421 [1] NCCL INFO Channel 00 : 1[1] -> 2[2] via SHM/direct/direct
+gpu-host:401:422 [2] NCCL INFO Channel 00/0 : 2[2] -> 3[3] via P2P/CUMEM
+gpu-host:401:423 [3] NCCL INFO Channel 00 : 3[3] -> 0[0] via SHM/direct/direct
+"""
+"""Two bridged pairs of A100."""

@@ -1,19 +1,32 @@
 """The verdicts, each claim with what shows it, what refutes it, and what tells nothing."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from tests.hardware.topology.machines import a100_pcie_bridged, bent
-from tests.programs.acceptance.logs import BROKEN, NVLS_ALONE, UNREAD, WITH_LINKS, WITH_NVLS, WITHOUT_LINKS
+from tests.hardware.topology.machines import a100_pcie_bridged, bent, dgx1_v100, hgx_h100, l40s
+from tests.programs.acceptance.logs import (
+    BRIDGED,
+    BROKEN,
+    L40S,
+    NVLS_ALONE,
+    UNREAD,
+    WITH_LINKS,
+    WITH_NVLS,
+    WITHOUT_LINKS,
+)
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.matrix import format_matrix, matrix
+from webhook.hardware.topology.model import NodeTopology
 from webhook.programs.acceptance import steps
 from webhook.programs.acceptance.judge import Seen, verdicts
 from webhook.programs.acceptance.machine import machine_of
 from webhook.programs.acceptance.model import Ran, Verdict, Word
+from webhook.programs.acceptance.nccl_defaults import NcclDefaults
+from webhook.programs.acceptance.nccl_log import Channel
 from webhook.programs.acceptance.pods import CONTROL, EXCLUSIVE, HAMI, KUBERNETES, NODE_PEERS, POD_PEERS, PodCase
 
 TOPOLOGY = format_topology(a100_pcie_bridged())
@@ -124,6 +137,37 @@ def test_the_file_for_nccl(log: str, word: Word) -> None:
 )
 def test_how_nccl_connects(log: str, control: str, word: Word) -> None:
     assert judged("nccl", {steps.NCCL_LOG: log, steps.NCCL_LOG_WITHOUT: control}).verdict is word
+
+
+ALL_SHM = re.sub(r"via P2P/CUMEM", "via SHM/direct/direct", L40S)
+
+
+@pytest.mark.parametrize(
+    ("topology", "log", "word"),
+    [
+        pytest.param(l40s(), L40S, Word.HOLDS, id="PIX by peer-to-peer access, the rest by shared memory"),
+        pytest.param(l40s(), ALL_SHM, Word.FAILS, id="shared memory below a switch"),
+        pytest.param(l40s(), L40S.replace("SHM/direct/direct", "NET/Socket/0"), Word.FAILS, id="the network"),
+        pytest.param(l40s(), L40S.replace("[3]", "[42000]"), Word.HOLDS, id="bus ids, of NCCL before 2.19"),
+        pytest.param(l40s(), L40S.replace("1[1]", "1[9]"), Word.FAILS, id="a card that is not here"),
+        pytest.param(a100_pcie_bridged(), BRIDGED, Word.HOLDS, id="bridged pairs"),
+        pytest.param(a100_pcie_bridged(), BRIDGED.replace("P2P/CUMEM", "SHM/d"), Word.FAILS, id="a bridge not used"),
+        pytest.param(hgx_h100(), L40S, Word.FAILS, id="shared memory on NVSwitches"),
+        pytest.param(dgx1_v100(), L40S, Word.FAILS, id="shared memory where a third card joins"),
+    ],
+)
+def test_nccl_is_held_to_its_own_choice_for_this_machine(topology: NodeTopology, log: str, word: Word) -> None:
+    files = {steps.TOPOLOGY: format_topology(topology), steps.NCCL_LOG: log, steps.NCCL_LOG_WITHOUT: WITHOUT_LINKS}
+    assert judged("nccl", files).verdict is word
+
+
+def test_two_cards_of_amd_are_peers_over_any_path_and_four_are_not() -> None:
+    both = replace(l40s(), gpus=(l40s().gpus[0], l40s().gpus[4]))
+    amd = replace(both, cpus=tuple(replace(cpu, vendor="AuthenticAMD") for cpu in both.cpus))
+    channel = Channel("0", "4", "SHM")
+    assert NcclDefaults(amd).is_peer_to_peer(channel) is True
+    assert NcclDefaults(both).is_peer_to_peer(channel) is False
+    assert NcclDefaults(replace(amd, gpus=l40s().gpus)).is_peer_to_peer(channel) is False
 
 
 def test_nvls_without_a_pair_is_told() -> None:

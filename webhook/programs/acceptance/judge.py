@@ -13,7 +13,8 @@ from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.readers.recognition import read_topology
 from webhook.programs.acceptance import steps
 from webhook.programs.acceptance.model import Ran, Verdict, Word
-from webhook.programs.acceptance.nccl_log import NcclLog, read_nccl_log
+from webhook.programs.acceptance.nccl_defaults import NcclDefaults
+from webhook.programs.acceptance.nccl_log import Channel, NcclLog, read_nccl_log
 from webhook.programs.acceptance.pods import CONTROL, EXCLUSIVE, NODE_PEERS, POD_PEERS, PodCase
 from webhook.programs.remap.verdict import ExitCode
 from webhook.words.errors import FormatError
@@ -175,7 +176,18 @@ def _nccl(seen: Seen) -> Found:
     said = f"by {_listed(log)}, and by {_listed(control)} with {steps.WITHOUT_LINKS}"
     if "P2P" in control.transports or control.nvls_channels:
         return Word.NOT_TRIED, f"the control shows nothing: {said}"
-    return (Word.HOLDS if log.transports == {"P2P"} else Word.FAILS), said
+    defaults = NcclDefaults(seen.topology) if seen.topology else None
+    slower = sorted(channel for channel in log.channels if _is_slower(channel, defaults))
+    if slower:
+        one = slower[0]
+        return Word.FAILS, f"{one.source} to {one.target} by {one.transport}, where NCCL has better: {said}"
+    return Word.HOLDS, f"{said}, as NCCL chooses by itself"
+
+
+def _is_slower(channel: Channel, defaults: NcclDefaults | None) -> bool:
+    """Whether two cards are joined by less than NCCL's own choice; of cards that nobody knows that is the best."""
+    is_shared_memory_enough = defaults is not None and defaults.is_peer_to_peer(channel) is False
+    return channel.transport not in ({"P2P", "SHM"} if is_shared_memory_enough else {"P2P"})
 
 
 def _listed(log: NcclLog) -> str:
@@ -246,7 +258,7 @@ CLAIMS: Sequence[tuple[str, str, Callable[[Seen], Found]]] = (
     ("topology-file", "NCCL reads the topology file that is written for it.", _file),
     ("mapping", "The program in the pod accepts the right cards, and stops at a wrong one.", _mapping),
     ("links", "Cards that are linked reach each other as fast as their links carry.", _links),
-    ("nccl", "NCCL connects the cards by peer-to-peer access, and by nothing slower.", _nccl),
+    ("nccl", "NCCL connects the cards as it would choose for their links, and by nothing slower.", _nccl),
     (
         "training",
         "A training step takes as long with the topology file as without, and longer without NVLink.",
