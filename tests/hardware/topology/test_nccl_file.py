@@ -219,6 +219,10 @@ def test_a_mask_that_is_unknown_or_that_nccl_has_no_room_for_is_empty(affinity: 
         (replace(h20(), gpus=()), 'expected a GPU outside of MIG mode, found "none"'),
         (
             replace(h20(), cpus=()),
+            'expected the CPUs of the machine, found "none". The agent reads them from /sys/devices/system/node',
+        ),
+        (
+            replace(h20(), cpus=tuple(replace(cpu, vendor="") for cpu in h20().cpus)),
             'expected the vendor of the CPUs, found "none". The agent reads it from /proc/cpuinfo',
         ),
         (

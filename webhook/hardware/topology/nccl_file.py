@@ -104,11 +104,15 @@ def _check_indices(gpus: Sequence[Gpu], where: str) -> None:
 
 
 def _check_cpus(topology: NodeTopology, where: str) -> None:
-    """Raises if the vendor of a CPU is unknown.
+    """Raises if no CPU is known, or the vendor of one.
 
     NCCL adds a missing vendor only to the CPU of its own GPU, and stops at another CPU without one: src/graph/topo.cc.
     """
-    if any(cpu.arch == "x86_64" and not cpu.vendor for cpu in topology.cpus or (Cpu(numa_node=0),)):
+    if not topology.cpus:
+        places = "/sys/devices/system/node and, without NUMA, from /sys/devices/system/cpu/online"
+        fix = f"The agent reads them from {places}: is the host's /sys mounted?"
+        raise FormatError(where, expected="the CPUs of the machine", found="none", fix=fix)
+    if any(cpu.arch == "x86_64" and not cpu.vendor for cpu in topology.cpus):
         fix = "The agent reads it from /proc/cpuinfo: is it mounted?"
         raise FormatError(where, expected="the vendor of the CPUs", found="none", fix=fix)
 
