@@ -219,6 +219,17 @@ def test_an_error_of_the_driver_in_the_middle_costs_one_pair(bench_of: BenchOf, 
     assert len(report.pairs) == 5
 
 
+@pytest.mark.parametrize("said", ["Failed to open /dev/shm: No space left on device", ""])
+def test_what_nccl_says_of_its_failure_is_kept(
+    bench_of: BenchOf, play_bench: PlayBench, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    root = play_bench(h100(bench_of).with_lines("error ncclCommInitAll 2 0"))
+    monkeypatch.setenv("NCCL_STUB_LAST_ERROR", f"{said}\n")
+    (lost,) = measured(root).skipped
+    assert (lost.reason, lost.function, lost.code) == (Skipped.FAILED, "ncclCommInitAll", 2)
+    assert lost.problem == (said or None)
+
+
 def test_cards_without_memory_for_a_copy_are_skipped(bench_of: BenchOf, play_bench: PlayBench) -> None:
     root = play_bench(h100(bench_of).with_lines("free 1048576"))
     report = measured(root)

@@ -107,6 +107,8 @@ class Failed(Answer, frozen=True, kw_only=True):
 
     function: str
     code: int
+    said: str = ""
+    """What the library says of its last error."""
 
 
 class NoLibrary(Answer, frozen=True, kw_only=True):

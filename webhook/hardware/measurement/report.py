@@ -208,7 +208,7 @@ class Omission(_Part, frozen=True, kw_only=True):
     """The function that failed."""
     code: int | None = None
     problem: Text | None = None
-    """Why a library that exists cannot be loaded."""
+    """Why a library that exists cannot be loaded, or what it says of the function that failed."""
 
 
 class BandwidthReport(_Part, frozen=True, kw_only=True):

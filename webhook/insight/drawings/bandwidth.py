@@ -117,8 +117,9 @@ def _set_line(found: CardSet) -> str:
 
 
 def _skipped_line(omission: Omission, labels: Mapping[str, str]) -> str:
-    said = explained(omission.function, omission.code or 0) if omission.function else omission.problem
-    why = f" ({said})" if said else ""
+    said = [explained(omission.function, omission.code or 0)] if omission.function else []
+    said += [omission.problem] if omission.problem else []
+    why = f" ({'; '.join(said)})" if said else ""
     return f"{_names(omission.cards, labels) or 'NCCL'}: skipped, {omission.reason}{why}"
 
 

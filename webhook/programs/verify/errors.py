@@ -31,6 +31,8 @@ _NCCL: Mapping[int, str] = {
     4: "invalid argument",
     5: "invalid usage",
     6: "another rank failed",
+    7: "the call goes on in the background",
+    8: "another rank gave no answer in time",
 }
 
 

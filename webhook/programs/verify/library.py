@@ -13,10 +13,11 @@ class CallFailed(Exception):
     Args:
         function: The name of the function.
         code: The returned code; -1 if the library does not have the function.
+        said: What the library says of its last error; empty if it says nothing.
     """
 
-    def __init__(self, function: str, code: int) -> None:
-        self.function, self.code = function, code
+    def __init__(self, function: str, code: int, said: str = "") -> None:
+        self.function, self.code, self.said = function, code, said
         super().__init__(f"{function}: error {code}")
 
 
@@ -30,14 +31,16 @@ class Library:
     Args:
         path: The path, or a name for the dynamic linker.
         prototypes: The functions.
+        last_error: The function that returns the text of the last error, and takes a null pointer; empty if there is
+            none.
 
     Raises:
         OSError: the library cannot be loaded.
     """
 
-    def __init__(self, path: str, prototypes: Prototypes) -> None:
+    def __init__(self, path: str, prototypes: Prototypes, last_error: str = "") -> None:
         self._library = ctypes.CDLL(path)
-        self._prototypes = prototypes
+        self._prototypes, self._last_error = prototypes, last_error
         self._functions: dict[str, Callable[..., int]] = {}
 
     def call(self, name: str, *arguments: Any, fine: Mapping[int, object] | None = None) -> None:
@@ -53,7 +56,14 @@ class Library:
         """
         code = self._function(name)(*arguments)
         if code and code not in (fine or ()):
-            raise CallFailed(name, code)
+            raise CallFailed(name, code, self._said())
+
+    def _said(self) -> str:
+        found = getattr(self._library, self._last_error, None) if self._last_error else None
+        if found is None:
+            return ""
+        found.argtypes, found.restype = [ctypes.c_void_p], ctypes.c_char_p
+        return (found(None) or b"").decode(errors="replace").strip()
 
     def _function(self, name: str) -> Callable[..., int]:
         found = self._functions.get(name)

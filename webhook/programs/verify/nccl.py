@@ -15,6 +15,8 @@ from webhook.programs.verify.library import CallFailed, Library
 LIBRARY = "libnccl.so.2"
 _IN_WHEEL = Path("nvidia", "nccl", "lib", LIBRARY)
 """The path of the library in the wheels nvidia-nccl-cu12 and nvidia-nccl-cu13, on which PyTorch depends."""
+LAST_ERROR = "ncclGetLastError"
+"""Since NCCL 2.13. It takes a communicator that it does not use."""
 FLOAT32, SUM = 7, 0
 FLOAT32_BYTES = 4
 
@@ -71,9 +73,9 @@ def version_text(number: int) -> str:
 def _load() -> Library:
     """Loads the library by the dynamic linker, or else from a wheel in this Python environment."""
     try:
-        return Library(LIBRARY, abi.NCCL)
+        return Library(LIBRARY, abi.NCCL, LAST_ERROR)
     except OSError:
         wheel = Path(sysconfig.get_path("platlib")) / _IN_WHEEL
         if not wheel.exists():
             raise
-        return Library(str(wheel), abi.NCCL)
+        return Library(str(wheel), abi.NCCL, LAST_ERROR)

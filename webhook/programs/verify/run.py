@@ -201,7 +201,11 @@ class Run:
         if isinstance(found, Failed):
             full = found.function.startswith("cu") and found.code == _OUT_OF_MEMORY
             reason = Skipped.NO_MEMORY if full else Skipped.FAILED
-            self._skipped.append(Omission(cards=cards, reason=reason, function=found.function, code=found.code))
+            self._skipped.append(
+                Omission(
+                    cards=cards, reason=reason, function=found.function, code=found.code, problem=found.said or None
+                )
+            )
         elif isinstance(found, NoLibrary):
             self._skipped.append(Omission(cards=cards, reason=Skipped.NO_NCCL, problem=found.problem or None))
         return found

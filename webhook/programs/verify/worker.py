@@ -75,7 +75,7 @@ class Worker:
         try:
             return self._do(request)
         except CallFailed as error:
-            return Failed(function=error.function, code=error.code)
+            return Failed(function=error.function, code=error.code, said=fitted(error.said, MAX_TEXT))
 
     def _do(self, request: ASK) -> TOLD:
         match request:
