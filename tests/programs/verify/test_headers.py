@@ -1,20 +1,25 @@
 """Our declarations are those of CUDA's and NCCL's headers, as a C compiler reads them.
 
-The headers are NVIDIA's and not ours to keep: ``CUDA_INCLUDE`` names the directory of cuda.h, ``NCCL_INCLUDE`` that of
-nccl.h, such as those in the wheels nvidia-cuda-runtime-cu12 and nvidia-nccl-cu12.
+The headers are NVIDIA's and not ours to keep. Those of CUDA 12 and 13 are fetched from PyPI. NCCL's wheels have
+hundreds of megabytes, so ``NCCL_INCLUDE`` names the directory of nccl.h, such as that in the wheel nvidia-nccl-cu12.
 """
 
 import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
+from tests.go_programs.left_out import LeaveOut
+from tests.programs.verify.headers import CUDA_12, CUDA_13, fetched
 from webhook.programs.verify import abi
+from webhook.programs.verify.nccl import LAST_ERROR
+
+CompileC: TypeAlias = Callable[..., None]
 
 _C: dict[Any, str] = {
     ctypes.c_int: "int",
@@ -32,6 +37,9 @@ _STRUCTURES: dict[Any, str] = {
     abi.MemAllocationProp: "CUmemAllocationProp",
     abi.MemAccessDesc: "CUmemAccessDesc",
 }
+_AS_WELL = {"cuEventElapsedTime": "cuEventElapsedTime_v2"}
+"""Names that CUDA 13 redirects to, with the same arguments. A driver keeps the names of earlier versions for programs
+that were built with them, and one for CUDA 12 has only those."""
 _FIELDS = {
     "requested_handle_types": "requestedHandleTypes",
     "win32_handle_meta_data": "win32HandleMetaData",
@@ -39,24 +47,38 @@ _FIELDS = {
 }
 
 
-def include(variable: str) -> str:
-    found = os.environ.get(variable)
-    if not found:
-        pytest.skip(f"{variable} names no directory of headers")
-    return found
+@pytest.fixture(params=[CUDA_12, CUDA_13], ids=["CUDA 12", "CUDA 13"])
+def cuda_include(request: pytest.FixtureRequest, leave_out: LeaveOut) -> str:
+    """The directory of cuda.h."""
+    try:
+        return str(fetched(request.param))
+    except LookupError as error:
+        leave_out("cuda-header", str(error))
 
 
-def compile_c(lines: Sequence[str], directory: Path, *includes: str) -> None:
+@pytest.fixture
+def compile_c(tmp_path: Path, leave_out: LeaveOut) -> CompileC:
+    """Compiles a program of C++ without making anything of it."""
+
+    def compile_c(lines: Sequence[str], *includes: str) -> None:
+        compiler = shutil.which("g++") or shutil.which("clang++")
+        if not compiler:
+            leave_out("c++", "neither g++ nor clang++ is on the PATH")
+        done = _compiled(compiler, lines, tmp_path, includes)
+        assert done.returncode == 0, done.stderr.decode()
+
+    return compile_c
+
+
+def _compiled(
+    compiler: str, lines: Sequence[str], directory: Path, includes: Sequence[str]
+) -> "subprocess.CompletedProcess[bytes]":
     source = directory / "check.cpp"
     source.write_text("\n".join(lines), encoding="utf-8")
     flags = [flag for path in includes for flag in ("-I", path)]
-    compiler = shutil.which("g++") or shutil.which("clang++")
-    if not compiler:
-        pytest.skip("there is no compiler of C++")
-    done = subprocess.run(
+    return subprocess.run(
         [compiler, "-std=c++17", "-fsyntax-only", *flags, str(source)], capture_output=True, check=False
     )
-    assert done.returncode == 0, done.stderr.decode()
 
 
 def shape(argument: Any) -> str:
@@ -102,27 +124,49 @@ def structures(header: set[Any]) -> Iterator[str]:
             yield f'static_assert(offsetof({theirs}, {there}) == {getattr(ours, name).offset}, "{theirs}.{there}");'
 
 
-def test_cuda_is_declared_as_in_its_header(tmp_path: Path) -> None:
+def test_cuda_is_declared_as_in_its_header(cuda_include: str, compile_c: CompileC) -> None:
     # The header redirects names to versions by macros; those that it calls by the name itself have none.
     lines = ["#include <cuda.h>", _TAKES, *structures(set(_STRUCTURES)), *functions(abi.CUDA)]
-    compile_c(lines, tmp_path, include("CUDA_INCLUDE"))
+    compile_c(lines, cuda_include)
 
 
-def test_each_name_is_the_one_that_the_header_redirects_to(tmp_path: Path) -> None:
+def test_a_declaration_that_differs_is_noticed(cuda_include: str, compile_c: CompileC) -> None:
+    wrong = {**abi.CUDA, "cuMemAlloc_v2": (ctypes.c_int, ctypes.c_size_t)}
+    with pytest.raises(AssertionError, match="cuMemAlloc_v2"):
+        compile_c(["#include <cuda.h>", _TAKES, *functions(wrong)], cuda_include)
+
+
+def test_each_name_is_the_one_that_the_header_redirects_to(cuda_include: str, compile_c: CompileC) -> None:
     plain = {name.removesuffix("_v2"): name for name in abi.CUDA}
     del plain[
         "cuDeviceGetUuid"
     ]  # the header of CUDA 12 declares both; the first is about the card of an instance of MIG
-    texts = [f'static_assert(same(TEXT({short}), "{name}"), "{short}");' for short, name in plain.items()]
+    texts = [
+        f'static_assert(same(TEXT({short}), "{name}") || same(TEXT({short}), "{_AS_WELL.get(name, name)}"), "{short}");'
+        for short, name in plain.items()
+    ]
     same = "constexpr bool same(const char *a, const char *b) { return *a == *b && (!*a || same(a + 1, b + 1)); }"
     lines = ["#include <cuda.h>", "#define AS_TEXT(name) #name", "#define TEXT(name) AS_TEXT(name)", same, *texts]
-    compile_c(lines, tmp_path, include("CUDA_INCLUDE"))
+    compile_c(lines, cuda_include)
 
 
-def test_nccl_is_declared_as_in_its_header(tmp_path: Path) -> None:
-    lines = ["#include <nccl.h>", _TAKES, *functions(abi.NCCL)]
+def test_nccl_is_declared_as_in_its_header(
+    cuda_include: str, compile_c: CompileC, leave_out: LeaveOut, tmp_path: Path
+) -> None:
+    nccl_include = os.environ.get("NCCL_INCLUDE")
+    if not nccl_include:
+        leave_out("nccl-header", "NCCL_INCLUDE names no directory with nccl.h (docs/testing.md)")
+    last_error = f"static_assert(std::is_same_v<decltype({LAST_ERROR}(nullptr)), const char *>);"
+    lines = ["#include <nccl.h>", _TAKES, *functions(abi.NCCL), last_error]
     # The runtime's header wants those of the compiler; of it NCCL's needs these types alone.
     runtime = "#include <cuda.h>\ntypedef CUstream cudaStream_t;\ntypedef CUevent cudaEvent_t;\n"
     (tmp_path / "cuda_runtime.h").write_text(runtime, encoding="utf-8")
     (tmp_path / "cuda_fp16.h").touch()
-    compile_c(lines, tmp_path, str(tmp_path), include("NCCL_INCLUDE"), include("CUDA_INCLUDE"))
+    compile_c(lines, str(tmp_path), nccl_include, cuda_include)
+
+
+def test_a_header_that_cannot_be_fetched_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(LookupError, match=f"pip does not get nvidia-cuda-runtime {CUDA_13.version}: "):
+        fetched(CUDA_13)
