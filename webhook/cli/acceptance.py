@@ -90,7 +90,9 @@ def _tried(
 
     ran = _run(steps.first_steps(), folder, console)
     topology = _seen(ran, folder).topology
-    planned = list(steps.steps_for(topology, str(folder), python)) if topology and topology.gpus else []
+    planned: list[Step] = []
+    if topology and topology.gpus:
+        planned += steps.steps_for(topology, str(folder), python, _libraries(python))
     planned += _with_pods(cluster, folder) if cluster else []
     _print_plan(planned, console)
     if dry_run or (planned and not yes and not typer.confirm("Run them now?", default=True)):
@@ -102,6 +104,16 @@ def _tried(
     ran |= _run(planned, folder, console)
     seen: Seen = _seen(ran, folder)
     return seen, verdicts(seen)
+
+
+def _libraries(python: str) -> str:
+    """LD_LIBRARY_PATH with the NCCL of the Python that has PyTorch first; empty if that has none."""
+    import os
+
+    from webhook.programs.acceptance.nccl_of_python import nccl_folder
+
+    found = nccl_folder(python)
+    return ":".join(filter(None, (found, os.environ.get("LD_LIBRARY_PATH")))) if found else ""
 
 
 def _with_pods(cluster: "Cluster", folder: Path) -> "Sequence[Step]":

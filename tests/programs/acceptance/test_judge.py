@@ -2,8 +2,10 @@
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,7 @@ from webhook.programs.acceptance.machine import machine_of
 from webhook.programs.acceptance.model import Ran, Verdict, Word
 from webhook.programs.acceptance.nccl_defaults import NcclDefaults
 from webhook.programs.acceptance.nccl_log import Channel
+from webhook.programs.acceptance.nccl_of_python import nccl_folder
 from webhook.programs.acceptance.pods import CONTROL, EXCLUSIVE, HAMI, KUBERNETES, NODE_PEERS, POD_PEERS, PodCase
 
 TOPOLOGY = format_topology(a100_pcie_bridged())
@@ -173,6 +176,30 @@ def test_two_cards_of_amd_are_peers_over_any_path_and_four_are_not() -> None:
 def test_nvls_without_a_pair_is_told() -> None:
     files = {steps.NCCL_LOG: NVLS_ALONE, steps.NCCL_LOG_WITHOUT: WITHOUT_LINKS}
     assert judged("nccl", files).why == "NCCL connected the cards by NVLS alone, and named no pair of them"
+
+
+def with_nccl(directory: Path, library: str) -> str:
+    """An interpreter of its own with a wheel that has this library."""
+    folder = directory / "packages/nvidia/nccl/lib"
+    folder.mkdir(parents=True)
+    (folder / library).touch()
+    python = directory / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={directory}/packages exec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    return str(python)
+
+
+def test_the_nccl_of_the_python_with_torch_is_measured(tmp_path: Path) -> None:
+    folder = nccl_folder(with_nccl(tmp_path, "libnccl.so.2"))
+    assert folder == f"{tmp_path}/packages/nvidia/nccl/lib"
+    found = {step.name: step.environment for step in steps.steps_for(a100_pcie_bridged(), "/work", "python3", folder)}
+    assert {name for name, each in found.items() if "LD_LIBRARY_PATH" in each} == {"verify", "verify-without-p2p"}
+
+
+def test_a_python_without_nccl_changes_nothing(tmp_path: Path) -> None:
+    assert nccl_folder(with_nccl(tmp_path, "libother.so")) == ""
+    assert nccl_folder(str(tmp_path / "absent")) == ""
+    assert not any("LD_LIBRARY_PATH" in step.environment for step in steps.steps_for(l40s(), "/work", "python3"))
 
 
 def test_nccl_tells_all_it_connects_and_a_control_has_no_nvls() -> None:

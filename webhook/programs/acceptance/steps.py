@@ -57,16 +57,17 @@ def first_steps() -> tuple[Step, ...]:
     )
 
 
-def steps_for(node: NodeTopology, folder: str, python: str) -> tuple[Step, ...]:
+def steps_for(node: NodeTopology, folder: str, python: str, libraries: str = "") -> tuple[Step, ...]:
     """What is tried on a machine with these cards.
 
     Args:
         node: Its topology, with at least one card. With one alone nothing is measured and nothing is trained.
         folder: Of the run, absolute.
         python: The interpreter that has PyTorch.
+        libraries: Where the dynamic linker looks for its NCCL, as LD_LIBRARY_PATH; empty: as this program does.
     """
     several = len(node.gpus) > 1
-    measured = _measured(folder) if several else ()
+    measured = _measured(folder, libraries) if several else ()
     found = [_links_at_rest("links-before"), *measured, _links_at_rest("links-after")]
     found += _remapped(linked_pair(node) or node.gpus[:1], folder)
     if several:
@@ -94,9 +95,9 @@ def _links_at_rest(name: str) -> Step:
     )
 
 
-def _measured(folder: str) -> Sequence[Step]:
+def _measured(folder: str, libraries: str) -> Sequence[Step]:
     told = {"NCCL_TOPO_FILE": f"{folder}/{NCCL_FILE}", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": _SUBSYSTEMS}
-    told |= _ALL_CONNECTED
+    told |= _ALL_CONNECTED | ({"LD_LIBRARY_PATH": libraries} if libraries else {})
     argv = ("gpu-topology", "verify", "--output", "json")
     return (
         Step(
