@@ -281,6 +281,11 @@ def test_the_version_of_the_api_server_and_not_of_kubectl() -> None:
     assert machine_of(Seen({}, {KUBERNETES: answer})).kubernetes == "1.36.3"
 
 
+def test_no_claim_says_that_linked_cards_of_one_container_lose_nvlink_without_injection() -> None:
+    """Users report it. HAMi's library takes no path away by itself (docs/explain.md, how sure a cause is)."""
+    assert "not proven" in judged("exclusive", {}).says
+
+
 def of_pods(injected: tuple[str, ...], control: tuple[str, ...]) -> Verdict:
     files = {
         case.report: json.dumps({"pairs": [{"verdict": word} for word in words]})

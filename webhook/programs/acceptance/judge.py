@@ -264,7 +264,11 @@ CLAIMS: Sequence[tuple[str, str, Callable[[Seen], Found]]] = (
         "A training step takes as long with the topology file as without, and longer without NVLink.",
         _training,
     ),
-    ("exclusive", "A pod with two cards has NVLink with injection, and has lost it without.", _exclusive),
+    (
+        "exclusive",
+        "A pod with two cards has NVLink with injection; whether it has less without is not proven.",
+        _exclusive,
+    ),
     ("pod-peers", "Two containers of a pod exchange GPU memory with the profile pod-peers.", _peers(POD_PEERS)),
     ("node-peers", "Two pods of a node exchange GPU memory with the profile node-peers.", _peers(NODE_PEERS)),
 )
