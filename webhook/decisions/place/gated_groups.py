@@ -159,8 +159,12 @@ class GatedGroups:
                 yield changed_write(member.pod, PlaceReason.RELEASED, message, patch, result="released", waited=waited)
             return
         reason = PlaceReason.NO_FREE_CARDS
-        tells = [member for member in members if told(member.pod.unbound) is not reason or member is first]
-        tells = [member for member in tells if self._turns.may_tell(member.pod, reason, this)]
+        tells = {
+            member.pod.key
+            for member in members
+            if (member is first or told(member.pod.unbound) is not reason)
+            and self._turns.may_tell(member.pod, reason, this)
+        }
         if tells:
             message = said.GROUP_WITHOUT_CARDS.say(
                 size=len(members) + len(absent),
@@ -169,10 +173,10 @@ class GatedGroups:
                 wanted=evidence.wanted(first.asked.cards),
                 evidence=scene.free_cards(first.pod, first.asked.cards),
             )
-            for member in tells:
-                yield from self._turns.wait(member.pod, reason, message, this)
         for member in members:
-            if member not in tells:
+            if member.pod.key in tells:
+                yield from self._turns.wait(member.pod, reason, message, this)
+            else:
                 this.count(reason, scene.memory.see(member.pod, this.now))
         self._turns.keep_a_node(first.pod, first.asked, this)
 

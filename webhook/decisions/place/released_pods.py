@@ -100,7 +100,7 @@ class FollowedPods:
             message = said.NOT_PLACEABLE.say(why="placement is off")
             yield changed_write(pod, PlaceReason.SWITCHED_OFF, message, release(pod), result="released", waited=waited)
             return
-        taken = any(scene.world.holders(uuid, placed.node) - {pod.key} for uuid in placed.cards)
+        taken = any(scene.world.is_held(uuid, placed.node, but=pod.key) for uuid in placed.cards)
         refused = placed.refused if taken else tuple(dict.fromkeys((*placed.refused, placed.node)))
         asked = self._asked(pod)
         if asked and not scene.has_time_for(asked):
@@ -144,7 +144,7 @@ class FollowedPods:
         node, asked = scene.world.node_with(pin.cards), self._asked(pod)
         if node is None or node.name != pin.node or asked is None or asked.cards.count != len(pin.cards):
             return None
-        if any(scene.world.holders(uuid, node.name) - {pod.key} for uuid in pin.cards):
+        if any(scene.world.is_held(uuid, node.name, but=pod.key) for uuid in pin.cards):
             return None
         scene.intents.hold(pod, node, pin.cards)
         this.in_flight += 1

@@ -118,7 +118,7 @@ def _is_kept(member: Member, pin: Placed, world: World) -> bool:
     if not {*pin.cards} <= {*node.uuids.values()}:
         return False
     is_enough = len(pin.cards) == member.asked.cards.count
-    return is_enough and all(world.holders(uuid, node.name) <= {pod.key} for uuid in pin.cards)
+    return is_enough and not any(world.is_held(uuid, node.name, but=pod.key) for uuid in pin.cards)
 
 
 def _is_past_the_gate(mate: PodRecord) -> bool:

@@ -261,12 +261,18 @@ class World:
         """Returns the keys of the pods that hold a card of a node."""
         return frozenset(key for key in self._holders.get(uuid, ()) if self._holds(self.pods[key], uuid, node))
 
-    def is_held(self, uuid: str, node: str) -> bool:
+    def is_held(self, uuid: str, node: str, *, but: str = "") -> bool:
         """Returns whether any pod holds a card of a node.
 
         It stops at the first holder, because forged allocations may name one card for thousands of pods.
+
+        Args:
+            uuid: The card.
+            node: The name of the node.
+            but: The key of a pod that does not count; empty: all pods count.
         """
-        return any(self._holds(self.pods[key], uuid, node) for key in self._holders.get(uuid, ()))
+        holders = self._holders.get(uuid, ())
+        return any(key != but and self._holds(self.pods[key], uuid, node) for key in holders)
 
     def _holds(self, pod: PodRecord, uuid: str, node: str) -> bool:
         return pod.held_on in ("", node) or uuid in pinned_cards(pod)
