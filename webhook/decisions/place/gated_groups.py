@@ -21,13 +21,10 @@ from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason, told
 from webhook.decisions.place.round import Round, Scene
 from webhook.decisions.place.telling import changed_write
-from webhook.decisions.place.turns import Turns
+from webhook.decisions.place.turns import GATES_NAMED, Turns
 from webhook.decisions.place.waiting_group import WaitingGroup, broken_by, look_at_group
 from webhook.decisions.place.writes import Write
-from webhook.words import names
 from webhook.words.catalogue import waiting as said
-
-_GATES_NAMED = 3
 
 
 class GatedGroups:
@@ -69,9 +66,9 @@ class GatedGroups:
         """Yields the pins of a group of which no pod has cards, if there are cards for all."""
         waited = self._scene.memory.see(pod, this.now)
         if group.held_back:
-            gates = dict.fromkeys(gate for mate in group.held_back for gate in _others(mate))
+            gates = dict.fromkeys(gate for mate in group.held_back if mate.unbound for gate in mate.unbound.other_gates)
             message = said.GROUP_HELD_BACK.say(
-                held=len(group.held_back), group=group.name, gates=", ".join(list(gates)[:_GATES_NAMED])
+                held=len(group.held_back), group=group.name, gates=", ".join([*gates][:GATES_NAMED])
             )
             for member in group.members:
                 yield from self._turns.wait(member.pod, PlaceReason.OTHER_GATES, message, this)
@@ -203,10 +200,6 @@ class GatedGroups:
 def _with_first(pod: PodRecord, members: Sequence[Member]) -> list[Member]:
     """Returns the members, the pod first."""
     return sorted(members, key=lambda member: member.pod.key != pod.key)
-
-
-def _others(pod: PodRecord) -> list[str]:
-    return [gate for gate in (pod.unbound.gates if pod.unbound else ()) if gate != names.PLACE_GATE]
 
 
 def _absent(first: Member, count: int) -> list[Member]:

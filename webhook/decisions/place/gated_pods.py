@@ -13,14 +13,11 @@ from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason, told
 from webhook.decisions.place.round import NotPlaceable, Round, Scene
 from webhook.decisions.place.telling import changed_write
-from webhook.decisions.place.turns import Turns
+from webhook.decisions.place.turns import GATES_NAMED, Turns
 from webhook.decisions.place.writes import Write
-from webhook.words import names
 from webhook.words.catalogue import waiting as said
 from webhook.words.catalogue.entry import Message
 from webhook.words.choices import PlacementMode
-
-_GATES_NAMED = 3
 
 
 class WaitingPods:
@@ -43,7 +40,7 @@ class WaitingPods:
             if self._is_for_later(this):
                 this.count(told(pod.unbound), waited)
             else:
-                yield from self._decide(pod, pod.unbound.gates, waited, this)
+                yield from self._decide(pod, pod.unbound.other_gates, waited, this)
 
     def _is_for_later(self, this: Round) -> bool:
         """Returns whether no more pods can go on, and the waiting pods were looked at a moment ago.
@@ -54,7 +51,7 @@ class WaitingPods:
         is_full = settings.mode is PlacementMode.ON and this.in_flight >= settings.in_flight
         return is_full and not this.is_thorough
 
-    def _decide(self, pod: PodRecord, gates: tuple[str, ...], waited: float, this: Round) -> Iterator[Write]:
+    def _decide(self, pod: PodRecord, others: tuple[str, ...], waited: float, this: Round) -> Iterator[Write]:
         if self._scene.settings.mode is not PlacementMode.ON:
             message = said.NOT_PLACEABLE.say(why="placement is off")
             yield _released(pod, PlaceReason.SWITCHED_OFF, message, waited)
@@ -68,10 +65,9 @@ class WaitingPods:
         except NotPlaceable as problem:
             yield _released(pod, PlaceReason.NOT_PLACEABLE, said.NOT_PLACEABLE.say(why=problem), waited)
             return
-        others = [gate for gate in gates if gate != names.PLACE_GATE]
         pinned = pin_of(pod)
         if others:
-            message = said.OTHER_GATES.say(gates=", ".join(others[:_GATES_NAMED]))
+            message = said.OTHER_GATES.say(gates=", ".join(others[:GATES_NAMED]))
             yield from self._turns.wait(pod, PlaceReason.OTHER_GATES, message, this)
         elif asked.group_size > 1 and pod.group:
             yield from self._groups.decide(pod, asked, this)

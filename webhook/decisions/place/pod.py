@@ -60,6 +60,11 @@ class UnboundPod(msgspec.Struct, frozen=True):
         """Whether the pod has the planner's scheduling gate."""
         return names.PLACE_GATE in self.gates
 
+    @property
+    def other_gates(self) -> tuple[str, ...]:
+        """The names of its gates but the planner's, in their order."""
+        return tuple([gate for gate in self.gates if gate != names.PLACE_GATE])
+
 
 class Occupant(msgspec.Struct, frozen=True):
     """A pod with cards that runs on its node."""

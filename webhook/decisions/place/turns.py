@@ -14,6 +14,8 @@ from webhook.decisions.place.writes import Write
 from webhook.words.catalogue import waiting as said
 from webhook.words.catalogue.entry import Message
 
+GATES_NAMED = 3
+"""The most gates of other programs that a message names."""
 TELL_SECONDS = 30.0
 """Seconds between two writes of the condition of a pod that waits for the same reason."""
 

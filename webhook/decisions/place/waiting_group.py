@@ -12,7 +12,6 @@ from webhook.decisions.place.placed_annotation import Placed
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.round import NotPlaceable, Scene
 from webhook.decisions.place.world import World
-from webhook.words import names
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +77,10 @@ def look_at_group(scene: Scene, first: Member, busy: Collection[str]) -> Waiting
         if asked.group_size == 1:
             continue
         is_unsettled |= mate.key in busy
-        if mate.unbound.gates == (names.PLACE_GATE,):
-            members.append(Member(mate, asked))
-        else:
+        if mate.unbound.other_gates:
             held_back.append(mate)
+        else:
+            members.append(Member(mate, asked))
     return WaitingGroup(
         name=first.pod.group.partition("=")[2],
         size=max(member.asked.group_size for member in members),
