@@ -254,7 +254,7 @@ def name_of_node_policy(texts: Mapping[str, str], prefix: str = "") -> str:
         texts: The values of one holder, by name.
         prefix: The beginning of the names.
     """
-    for name in (_NODE_POLICY, "multi-node-policy"):
+    for name in (_NODE_POLICY, *FORMER_NAMES):
         if prefix + name in texts:
             return name
     return "policy" if texts.get(prefix + "policy") == NodePolicy.PACK else ""

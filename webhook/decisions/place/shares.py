@@ -26,7 +26,6 @@ class Shares:
     def __init__(self, memory: Memory, work: Callable[[], int]) -> None:
         self._memory = memory
         self._work = work
-        self._had_no_turn: set[str] = set()
         self.has_time = True
         """Whether the pod whose turn it is may cost work."""
 
