@@ -128,3 +128,12 @@ class NodePolicy(enum.StrEnum):
     """The fewest nodes, filled one after the other; of several such choices, the one with the least left over."""
     SPREAD = "spread"
     """The most nodes, with shares as even as their free GPUs allow."""
+
+
+class Alignment(enum.StrEnum):
+    """What a pod wants of HAMi where the kubelet does not offer the cards that were allocated."""
+
+    BEST_EFFORT = "best-effort"
+    """Other cards if they fit; otherwise what the kubelet picks."""
+    STRICT = "strict"
+    """Other cards if they fit; otherwise the pod fails."""

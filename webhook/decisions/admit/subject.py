@@ -10,11 +10,11 @@ from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import Options
-from webhook.decisions.request.refit import Alignment, alignment
+from webhook.decisions.request.refit import alignment
 from webhook.decisions.request.resources import GpuRequest, PodRequests
 from webhook.objects.pod import Namespace, Pod, PodSpec, Reference, Volume, annotation_reference
 from webhook.words import names
-from webhook.words.choices import Profile
+from webhook.words.choices import Alignment, Profile
 
 
 class HostNamespaces(msgspec.Struct, frozen=True):

@@ -9,19 +9,9 @@ pkg/scheduler/numa_refit_handler.go).
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from webhook.words import names
-
-
-class Alignment(StrEnum):
-    """What a pod wants where the kubelet does not offer the cards that were allocated."""
-
-    BEST_EFFORT = "best-effort"
-    """Other cards if they fit; otherwise what the kubelet picks."""
-    STRICT = "strict"
-    """Other cards if they fit; otherwise the pod fails."""
-
+from webhook.words.choices import Alignment
 
 _LONGEST = 64
 """The most characters of a value that is looked at."""

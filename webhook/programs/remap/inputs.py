@@ -16,7 +16,7 @@ from webhook.decisions.resolve.demand import LINK_TABLES, GpuContainer, GpuDeman
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import NodeTopology
 from webhook.words import names
-from webhook.words.choices import OnViolation, Policy, Profile
+from webhook.words.choices import Alignment, OnViolation, Policy, Profile
 from webhook.words.errors import FormatError
 
 _ENTRY = re.compile(
@@ -28,7 +28,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TRUTHS = {"true": True, "false": False}
 _PROFILES = (Profile.EXCLUSIVE, Profile.POD_PEERS, Profile.NODE_PEERS)
 _GIVERS = {"hami": "HAMi", "volcano": "Volcano", "koordinator": "Koordinator", CLAIM: "the resource claim"}
-_ALIGNMENTS = ("best-effort", "strict")
 _NOTHING = "nothing"
 _FIX = "Admission sets it: is the image of this container of the same release as the webhook?"
 
@@ -131,7 +130,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         visible_devices={key: variables.text(_variable_of(key), absent) for key in keys},
         visible_uuids=None if family == CLAIM else _read_uuids(variables, profile, absent),
         environment=source,
-        alignment=variables.choice(names.REMAP_NUMA_ALIGNMENT, {word: word for word in _ALIGNMENTS}, ""),
+        alignment=variables.choice(names.REMAP_NUMA_ALIGNMENT, {str(word): str(word) for word in Alignment}, ""),
         bound_uuids=variables.text(names.REMAP_BOUND_UUIDS, ""),
     )
 

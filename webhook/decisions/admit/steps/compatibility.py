@@ -10,7 +10,6 @@ from webhook.decisions.request.demand import required
 from webhook.decisions.request.exchange import signs
 from webhook.decisions.request.nvlink_switches import SWITCHES, Matters, Switch, literal
 from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, exchange_warnings
-from webhook.decisions.request.refit import Alignment
 from webhook.decisions.request.unkept_options import required_options, would_not_keep
 from webhook.decisions.request.untreated_pods import Cause, untreated
 from webhook.decisions.request.users import user_difference, users
@@ -28,7 +27,7 @@ from webhook.words.catalogue.claims import PERHAPS_OF_HAMI
 from webhook.words.catalogue.opting import COUNT_SERVED_BY_CLAIMS, OPTION_NOT_KEPT
 from webhook.words.catalogue.peers import USER_OF_IMAGE, USERS_DIFFER
 from webhook.words.catalogue.variables import COMMAND_SETS_LIST
-from webhook.words.choices import Carrier, OnViolation, Peers, Profile
+from webhook.words.choices import Alignment, Carrier, OnViolation, Peers, Profile
 from webhook.words.outcome import Reason
 
 PURPOSE = "say what may go wrong"

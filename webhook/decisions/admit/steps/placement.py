@@ -9,11 +9,10 @@ from webhook.decisions.admit.subject import Subject
 from webhook.decisions.options import Options, name_of_node_policy
 from webhook.decisions.request.demand import required
 from webhook.decisions.request.placement import PodToPlace, Unplaced, not_waiting, unplaced
-from webhook.decisions.request.refit import Alignment
 from webhook.words import names
 from webhook.words.catalogue.cards import REFIT_WITH_LIST
 from webhook.words.catalogue.placement import DENIES_WITHOUT_PLANNER, NO_EFFECT
-from webhook.words.choices import OnViolation
+from webhook.words.choices import Alignment, OnViolation
 
 PURPOSE = "hold it back until its cards are chosen"
 
