@@ -24,15 +24,7 @@ def setting_of(config: Path | None, policy: AdmitPolicy | None = None) -> Settin
     Raises:
         ConfigError: the file cannot be read or used.
     """
-    settings, read = read_settings(config)
-    registration = settings.certificates.webhook_configuration
-    policy = policy or read
-    return Setting(
-        policy=policy,
-        is_configured=config is not None,
-        registration=registration,
-        names_hami=policy.versions.hami != read.versions.hami,
-    )
+    return cluster_setting(config, policy)[0]
 
 
 def cluster_setting(config: Path | None, policy: AdmitPolicy | None = None) -> tuple[Setting, CertificateSettings]:
@@ -45,7 +37,15 @@ def cluster_setting(config: Path | None, policy: AdmitPolicy | None = None) -> t
     Raises:
         ConfigError: the file cannot be read or used.
     """
-    return setting_of(config, policy), read_settings(config)[0].certificates
+    settings, read = read_settings(config)
+    policy = policy or read
+    setting = Setting(
+        policy=policy,
+        is_configured=config is not None,
+        registration=settings.certificates.webhook_configuration,
+        names_hami=policy.versions.hami != read.versions.hami,
+    )
+    return setting, settings.certificates
 
 
 def from_cluster(
