@@ -26,7 +26,7 @@ from webhook.decisions.resolve.nccl import P2P_DEFAULT
 from webhook.decisions.resolve.node import NodeLimits
 from webhook.hardware.topology.consistency import MAX_GPUS
 from webhook.words import names
-from webhook.words.choices import P2pLevel, PlacementMode
+from webhook.words.choices import Objective, P2pLevel, PlacementMode
 from webhook.words.errors import ConfigError, FormatError
 from webhook.words.printable import fitted
 from webhook.words.version import Version
@@ -241,6 +241,9 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
     mode: PlacementMode = PlacementMode.OBSERVE
     """``on``: pods wait for the planner, if one is alive. ``observe``: no pod waits, and the planner records what it
     would have chosen. ``off``: there is no planner. Quote "on" and "off", which some programs read as booleans."""
+    objective: Objective = Objective.BANDWIDTH
+    """``bandwidth``: a pod gets the fastest free cards of the best link class. ``linked``: of all sets of that class
+    the one that costs other pods least, so that fast cards stay for pods that require their bandwidth."""
     pin_seconds: int = 60
     """A pod with chosen cards that has no node after so long gets other cards, unless the scheduler or HAMi is away."""
     in_flight: int = 16

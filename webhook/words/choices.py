@@ -115,6 +115,15 @@ class Level(enum.StrEnum):
     """Through the CPU, but not between sockets."""
 
 
+class Objective(enum.StrEnum):
+    """The aim of the planner, beside what a pod requires: ``placement.objective``."""
+
+    BANDWIDTH = "bandwidth"
+    """The best class, then the most bandwidth; then what costs other pods least."""
+    LINKED = "linked"
+    """The best class, then what costs other pods least; then the most bandwidth."""
+
+
 class NodePolicy(enum.StrEnum):
     """The choice of nodes; of equal nodes those whose names come first. On each node, ``best-fit`` chooses the GPUs.
 

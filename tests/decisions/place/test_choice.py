@@ -1,15 +1,23 @@
 """Which node and which cards are best: each rule with nodes on which only that rule makes the difference."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from tests.decisions.place.cluster import Object, PlacedCluster, named
-from tests.hardware.topology.machines import a100_pcie_bridged, bent, h20, l40s
+from tests.hardware.topology.machines import a100_pcie_bridged, bent, dgx1_v100, h20, l40s
 from webhook.hardware.topology.model import MigMode, NodeTopology
 
 
 def free(**nodes: tuple[NodeTopology, str]) -> PlacedCluster:
     """Nodes of which only cards with these indices are free."""
-    cluster = PlacedCluster(*(named(machine, node) for node, (machine, _) in nodes.items()))
+    return aiming("bandwidth", nodes)
+
+
+def aiming(objective: str, nodes: Mapping[str, tuple[NodeTopology, str]]) -> PlacedCluster:
+    """The same, with an objective of the planner."""
+    machines = (named(machine, node) for node, (machine, _) in nodes.items())
+    cluster = PlacedCluster(*machines, settings={"objective": objective})
     for node, (machine, indices) in nodes.items():
         for gpu in machine.gpus:
             if str(gpu.index) not in indices:
@@ -53,6 +61,45 @@ def test_a_single_card_is_taken_where_no_pair_is_broken() -> None:
     assert chosen(pairs, 1, options={"node-policy": "pack"}) == ["b:0"]
     pairs = free(a=(a100_pcie_bridged(), "01"), b=(a100_pcie_bridged(), "02"))
     assert chosen(pairs, 1, options={"node-policy": "spread"}) == ["b:0"]
+
+
+@pytest.mark.parametrize(
+    ("objective", "cards"),
+    [
+        # 1-2 and 1-5 have 40 GB/s. What 1-2 leaves has 6 GB/s; what 1-5 leaves has a link of 20 GB/s.
+        ("bandwidth", ["a:1", "a:5"]),
+        # 0-2 is linked too, with 20 GB/s, and leaves 1-5 with 40 GB/s.
+        ("linked", ["a:0", "a:2"]),
+    ],
+)
+def test_of_equal_sets_of_a_node_the_one_is_taken_that_leaves_most(objective: str, cards: list[str]) -> None:
+    assert chosen(aiming(objective, {"a": (dgx1_v100(), "0125")}), 2) == cards
+
+
+def test_a_single_card_of_a_cube_mesh_leaves_pairs_behind() -> None:
+    # Without GPU2, 0-4 and 1-5 stay with 40 GB/s each. Without any other card one of the two pairs that stay is slower.
+    assert chosen(free(a=(dgx1_v100(), "01245")), 1) == ["a:2"]
+
+
+def test_slow_links_serve_those_who_ask_for_no_more() -> None:
+    nodes = {"fast": (h20(), "01"), "slow": (a100_pcie_bridged(), "0123"), "none": (l40s(), "0123")}
+    assert chosen(free(**nodes), 2)[0][:4] == "fast"
+    assert chosen(aiming("linked", nodes), 2)[0][:4] == "slow"
+    asking = {"min-bandwidth": "300"}
+    assert chosen(aiming("linked", nodes), 2, options=asking)[0][:4] == "fast"
+    # All three cards are linked on no node with slow links.
+    nodes = {"fast": (h20(), "012"), "slow": (a100_pcie_bridged(), "0123")}
+    assert chosen(aiming("linked", nodes), 3)[0][:4] == "fast"
+
+
+def test_faster_cards_are_not_waited_for_where_linked_ones_are_good_enough() -> None:
+    for objective, reason in (("bandwidth", "BetterLater"), ("linked", "Pinned")):
+        cluster = aiming(objective, {"slow": (a100_pcie_bridged(), "01"), "fast": (h20(), "0")})
+        chosen(cluster, 2, options={"place-wait": "30s"})
+        assert cluster.why("train")[0] == reason
+    # Without links it is worth the wait.
+    cluster = aiming("linked", {"none": (l40s(), "01"), "fast": (h20(), "0")})
+    assert chosen(cluster, 2, options={"place-wait": "30s"}) == []
 
 
 def test_the_class_comes_before_what_others_lose() -> None:

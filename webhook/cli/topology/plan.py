@@ -13,18 +13,20 @@ from webhook.cli.topology.job_options import Gpus, MinBandwidth, MinLevel, Requi
 from webhook.cli.topology.notes import print_notes
 from webhook.cli.topology.score_weights import WeightsOption, parse_weights
 from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
-from webhook.words.choices import NodePolicy
+from webhook.words.choices import NodePolicy, Objective
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from webhook.cluster.api.contexts import Where
+    from webhook.decisions.place.survey import Job
     from webhook.hardware.topology.model import NodeTopology
     from webhook.hardware.topology.planning.plan import PlanRequest
     from webhook.hardware.topology.selection.choice import Choice
     from webhook.hardware.topology.selection.request import Request
 
 _BUSY = "--busy"
+_IN_A_CLUSTER = "A cluster as it is"
 _SEVERAL = "Several nodes: --state without --node"
 
 
@@ -71,6 +73,10 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         float | None,
         typer.Option(metavar="GB/S", help="GB/s per direction of each node; else its NICs'.", rich_help_panel=_SEVERAL),
     ] = None,
+    objective: Annotated[
+        Objective | None,
+        typer.Option(help="As placement.objective of the planner: bandwidth.", rich_help_panel=_IN_A_CLUSTER),
+    ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
 ) -> None:
     """Say which GPUs a job would get: of a cluster as it is, a state directory, or one node.
@@ -96,6 +102,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         require_nvlink=require_nvlink, min_level=min_level, min_bandwidth=min_bandwidth, same_numa=same_numa
     )
     weighed = parse_weights(weights)
+    if cluster is None:
+        _refuse("this is for a cluster as it is", {"--objective": objective})
     if cluster is None and (state is None or node is not None):
         _refuse("this is for several nodes: --state without --node", over_nodes)
         from webhook.hardware.topology.selection.request import Policy, Request
@@ -121,9 +129,18 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     )
     if cluster is not None:
         _refuse("in a cluster the planner's own weights count", {"--weights": weights})
+        from webhook.decisions.place.survey import Job
+        from webhook.hardware.topology.selection.request import Policy
+
         if policy in (GpuPolicy.FIRST_FIT, GpuPolicy.PACK):
             raise typer.BadParameter("in a cluster best-fit and spread choose the GPUs", param_hint="--policy")
-        _plan_in_cluster(cluster.where, node or "", policy or GpuPolicy.BEST_FIT, asked, busy or [], output)
+        job = Job(
+            request=asked,
+            policy=Policy(policy or "best-fit"),
+            objective=objective or Objective.BANDWIDTH,
+            node=node or "",
+        )
+        _plan_in_cluster(cluster.where, job, busy or [], output)
     elif state is not None:
         _refuse("on several nodes best-fit chooses the GPUs; see --node-policy", {"--policy": policy})
         topologies = list(read_nodes(state).values())
@@ -215,26 +232,23 @@ def _plan_on_several(
     _report_unmet({share.node: share.choice for share in found.shares})
 
 
-def _plan_in_cluster(
-    cluster: "Where", node: str, policy: GpuPolicy, request: "PlanRequest", busy: Sequence[str], output: Output
-) -> None:
+def _plan_in_cluster(cluster: "Where", job: "Job", busy: Sequence[str], output: Output) -> None:
     from webhook.cli.topology.plan_document import plan_document
     from webhook.cli.topology.planner_view import read_world
-    from webhook.decisions.place.survey import Job, survey, take
-    from webhook.hardware.topology.selection.request import Policy
+    from webhook.decisions.place.survey import survey, take
     from webhook.insight.drawings.occupancy import survey_text
     from webhook.words.errors import GpuTopologyError
 
-    world = read_world(cluster)
+    world, node = read_world(cluster), job.node
     known = {name: each.topology for name, each in world.nodes.items() if each.topology}
     if node and node not in world.nodes:
         raise GpuTopologyError(f"there is no node {node} in this cluster")
     if node and node not in known:
         raise GpuTopologyError(f"node {node}: nothing is known of its GPUs")
     take(world, {name: _uuids(known[name], held) for name, held in _busy(busy, list(known.values())).items() if held})
-    found = survey(world, Job(request=request, policy=Policy(policy), node=node))
+    found = survey(world, job)
     if output is Output.TEXT:
-        _print_text(survey_text(found, request.constraints))
+        _print_text(survey_text(found, job.request.constraints))
     if found.plan is None:
         raise GpuTopologyError(found.reason)
     print_notes(list(found.topologies.values()))

@@ -13,7 +13,7 @@ from webhook.decisions.resolve.demand import Requirements
 from webhook.hardware.topology.selection.request import Constraints, Policy
 from webhook.objects.pod import Namespace, Pod
 from webhook.words import choices, names
-from webhook.words.choices import Colocate, NodePolicy, OnViolation, Profile
+from webhook.words.choices import Colocate, NodePolicy, Objective, OnViolation, Profile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,6 +30,8 @@ class CardsAsked:
     """The policy that chooses the set on a node."""
     node_policy: NodePolicy
     """The policy that ranks nodes with equally good sets."""
+    objective: Objective
+    """The aim of the choice among sets that meet the constraints."""
     one_numa_node: bool
     """Whether HAMi gives cards of a single NUMA node only: ``nvidia.com/numa-bind``."""
     types: tuple[str, ...]
@@ -110,6 +112,7 @@ def read_asked(pod: Pod, namespace: Namespace, requests: PodRequests, policy: Ad
             constraints=_constraints(requirements) if linked else Constraints(),
             policy=Policy.SPREAD if options.policy is choices.Policy.SPREAD else Policy.BEST_FIT,
             node_policy=options.node_policy,
+            objective=policy.placement.objective,
             one_numa_node=annotations.get(names.NUMA_BIND) == "true",
             types=_words(annotations.get(names.USE_GPU_TYPE, "")),
             not_types=_words(annotations.get(names.NO_USE_GPU_TYPE, "")),

@@ -1,24 +1,18 @@
 """The choice of the node and of the free cards for a pod."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from math import inf
+from dataclasses import dataclass
 from operator import attrgetter
 
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.ranking import Ranked, grade, rank_of
 from webhook.decisions.place.world import PlaceNode, Stock, World
 from webhook.decisions.resolve.node import KnownNode, Origin
 from webhook.hardware.topology.model import HAMI
 from webhook.hardware.topology.planning.fleet import Build, Grade
 from webhook.hardware.topology.selection.choice import Choice
-from webhook.hardware.topology.selection.request import Constraint, Constraints
-from webhook.hardware.topology.selection.score import LINK_VALUES
-from webhook.words.choices import NodePolicy
 
-SIZES = (2, 4, 8)
-"""Sizes of the sets of cards that a choice should leave to other pods."""
 LOOK = 200
 """The visits of a node that take as long as the ranking of one stock for a new request: 0.2 to 0.5 ms."""
 _ASKED_KEPT = 128
@@ -56,16 +50,6 @@ class Chosen:
         """The ring bandwidth in GB/s per direction that the best set has more than the chosen one."""
         ring = self.choice.chosen.ring_bandwidth
         return ring / self.share - ring if self.share else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """The best cards of one stock for a pod."""
-
-    rank: tuple[float, ...]
-    """The greater, the better."""
-    stock: Stock
-    choice: Choice
 
 
 _by_rank = attrgetter("rank")
@@ -142,7 +126,7 @@ class Chooser:
             key = (node.build, frozenset(node.uuids))
             if key not in found:
                 ranked = rank_of(Stock(*key), asked)
-                found[key] = _grade(ranked.choice, asked) if ranked else None
+                found[key] = grade(ranked.choice, asked) if ranked else None
         return max((grade for grade in found.values() if grade), default=None)
 
     def _ranked(self, asked: CardsAsked, stocks: Iterable[Stock]) -> list[Ranked]:
@@ -176,69 +160,4 @@ def is_satisfying(chosen: Chosen) -> bool:
 
 def grade_of(chosen: Chosen, asked: CardsAsked) -> Grade:
     """Returns the class and bandwidth of the set, as far as they matter to the pod."""
-    return _grade(chosen.choice, asked)
-
-
-def rank_of(stock: Stock, asked: CardsAsked) -> Ranked | None:
-    """Returns the best cards of a stock for a request; None if the stock has too few."""
-    usable = _usable(stock, asked)
-    if len(usable) < asked.count:
-        return None
-    choice = stock.build.choice(usable, asked.count, _constraints(asked), asked.policy)
-    if asked.one_numa_node and any(unmet.constraint is Constraint.SAME_NUMA for unmet in choice.unmet):
-        return None
-    left = len(stock.free) - asked.count
-    rest = preference(asked.node_policy, damage=_damage(stock, choice.gpus), left=left)
-    return Ranked((float(not choice.unmet), *_grade(choice, asked), *rest), stock, choice)
-
-
-def preference(policy: NodePolicy, *, damage: float, left: int) -> tuple[float, float]:
-    """Returns the rank of a node among nodes with equally good sets; the greater, the better.
-
-    Args:
-        policy: The node policy of the pod.
-        damage: GB/s that other pods lose.
-        left: Cards that stay free on the node.
-    """
-    match policy:
-        case NodePolicy.PACK:
-            return -left, -damage
-        case NodePolicy.SPREAD:
-            return left, -damage
-        case _:
-            return -damage, -left
-
-
-def _constraints(asked: CardsAsked) -> Constraints:
-    if not asked.one_numa_node or asked.constraints.same_numa:
-        return asked.constraints
-    return replace(asked.constraints, same_numa=True)
-
-
-def _usable(stock: Stock, asked: CardsAsked) -> frozenset[int]:
-    """Returns the free cards whose names the request allows."""
-    if not asked.types and not asked.not_types:
-        return stock.free
-    return stock.free & _named(stock.build, asked)
-
-
-@lru_cache(1024)
-def _named(build: Build, asked: CardsAsked) -> frozenset[int]:
-    return frozenset(gpu.index for gpu in build.topology.gpus if asked.takes(gpu.name))
-
-
-def _grade(choice: Choice, asked: CardsAsked) -> Grade:
-    if not asked.linked:
-        return 1.0, inf
-    return LINK_VALUES[choice.chosen.link], round(choice.chosen.bandwidth, 3)
-
-
-def _damage(stock: Stock, gpus: tuple[int, ...]) -> float:
-    """Returns the GB/s that the best pair, four and eight of the free cards lose with these, each times its size."""
-    left = stock.free.difference(gpus)
-    return sum(size * (_worth(stock.build, stock.free, size) - _worth(stock.build, left, size)) for size in SIZES)
-
-
-def _worth(build: Build, free: frozenset[int], size: int) -> float:
-    """Returns the GB/s per direction of the weakest pair of the best set of a size; 0 if there is no such set."""
-    return build.choice(free, size).chosen.bandwidth if len(free) >= size else 0.0
+    return grade(chosen.choice, asked)

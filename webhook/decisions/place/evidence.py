@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from webhook.decisions.place.card_request import CardsAsked
-from webhook.decisions.place.choice import Chooser, rank_of
+from webhook.decisions.place.choice import Chooser
 from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.ranking import rank_of
 from webhook.decisions.place.world import PlaceNode, World
 from webhook.hardware.topology.selection.request import Constraint
 from webhook.words.listing import counted

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.place.card_request import CardsAsked, read_asked
-from webhook.decisions.place.choice import preference, rank_of
 from webhook.decisions.place.evidence import wanted
 from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.ranking import rank, rank_of
 from webhook.decisions.place.world import PlaceNode, Stock, World
 from webhook.decisions.request.resources import ContainerRequest, PodRequests, read_requests
 from webhook.hardware.topology.model import MigMode, NodeTopology
@@ -252,13 +252,12 @@ def _cards(topology: NodeTopology) -> frozenset[int]:
 
 
 def _least(build: Build, cards: CardsAsked, left: int) -> tuple[float, ...]:
-    """Returns the least rank that a set of cards of a node can have (:class:`webhook.decisions.place.choice.Ranked`).
+    """Returns the least rank that a set of cards of a node can have (:class:`webhook.decisions.place.ranking.Ranked`).
 
     The bandwidth that other pods lose is not known, and counts as 0.
     """
-    rest = preference(cards.node_policy, damage=0.0, left=left)
     if not cards.linked:
-        return 1.0, 1.0, inf, *rest
+        return rank(True, (1.0, inf), cards, harm=0.0, left=left)
     link, bandwidth = build.least_grade
     asked = cards.constraints
     met = {
@@ -267,7 +266,8 @@ def _least(build: Build, cards: CardsAsked, left: int) -> tuple[float, ...]:
         Constraint.MIN_BANDWIDTH: bandwidth >= asked.min_bandwidth,
         Constraint.SAME_NUMA: len({gpu.numa_node for gpu in build.topology.gpus}) == 1,
     }
-    return float(all(met[constraint] for constraint in asked.asked)), link, bandwidth, *rest
+    is_met = all(met[constraint] for constraint in asked.asked)
+    return rank(is_met, (link, bandwidth), cards, harm=0.0, left=left)
 
 
 def _rounded(rank: tuple[float, ...]) -> tuple[float, ...]:

@@ -10,6 +10,7 @@ from webhook.decisions.place.memory import NoCards
 from webhook.decisions.place.pin_patches import release
 from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.ranking import wanted_of
 from webhook.decisions.place.reasons import PlaceReason, told
 from webhook.decisions.place.round import NotPlaceable, Round, Scene
 from webhook.decisions.place.telling import changed_write
@@ -164,7 +165,7 @@ class WaitingPods:
         """Returns a message about the better cards that would exist if all were free; None if there are none better."""
         scene, found = self._scene, grade_of(chosen, asked.cards)
         ideal = this.once_for(scene.world, "ideal", pod, asked.cards, lambda: scene.chooser.ideal(pod, asked.cards))
-        if ideal is None or ideal <= found:
+        if ideal is None or wanted_of(ideal, asked.cards) <= wanted_of(found, asked.cards):
             return None
         better, here = f"{ideal[1]:g} GB/s", f"{found[1]:g} GB/s"
         return said.BETTER_LATER.say(found=here, best=better, seconds=round(asked.wait))

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from webhook.decisions.configuration import NetworkLevel
-from webhook.decisions.place.card_request import Asked
+from webhook.decisions.place.card_request import Asked, CardsAsked
 from webhook.decisions.place.choice import Chosen, grade_of, is_satisfying
 from webhook.decisions.place.group import NETWORK_LABELS
 from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.ranking import wanted_of
 from webhook.decisions.place.round import Round, Scene
 from webhook.hardware.topology.planning.quality import models_of, quality_of
 from webhook.words.choices import NodePolicy
@@ -149,7 +150,7 @@ class GroupChooser:
             return anywhere
         kept = self._best(member, preferred)
         cards = member.asked.cards
-        return kept if kept and grade_of(kept, cards) >= grade_of(anywhere, cards) else anywhere
+        return kept if kept and _wanted(kept, cards) >= _wanted(anywhere, cards) else anywhere
 
     def _best(self, member: Member, only: Collection[str]) -> Chosen | None:
         self._scene.searches += 1
@@ -173,9 +174,7 @@ class GroupChooser:
         This is its worst set, the number of its nodes, the mean pair of its worst set and whether its cards are of one
         model; then the cards of its nodes that stay free.
         """
-        worst = min(
-            (grade_of(found[member.pod.key], member.asked.cards) for member in self._members), default=(0.0, 0.0)
-        )
+        worst = min((_wanted(found[member.pod.key], member.asked.cards) for member in self._members), default=(0.0,))
         nodes = {chosen.node.name for chosen in found.values()}
         sign = -1 if self._options.node_policy is not NodePolicy.SPREAD else 1
         mean = min((_mean(found[member.pod.key], member) for member in self._members), default=0.0)
@@ -194,6 +193,10 @@ class GroupChooser:
     def _drop(self) -> None:
         for member in self._members:
             self._scene.intents.drop(member.pod.key)
+
+
+def _wanted(chosen: Chosen, cards: CardsAsked) -> tuple[float, ...]:
+    return wanted_of(grade_of(chosen, cards), cards)
 
 
 def _models(found: Placement) -> frozenset[str]:

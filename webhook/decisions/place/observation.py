@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from webhook.decisions.place.choice import Chosen, grade_of
 from webhook.decisions.place.pod import PodRecord
+from webhook.decisions.place.ranking import wanted_of
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.round import NotPlaceable, Scene
 from webhook.decisions.place.world import PlaceNode
@@ -61,8 +62,9 @@ def judge(scene: Scene, before: PodRecord, after: PodRecord) -> Judged | None:
     node, gpu_set = given
     with scene.world.without(after):
         chosen = scene.chooser.best(before, asked.cards)
-    is_better = chosen is not None and grade_of(chosen, asked.cards) > _grade(gpu_set)
-    return Judged(node, gpu_set, chosen if is_better else None)
+    if chosen and wanted_of(grade_of(chosen, asked.cards), asked.cards) > wanted_of(_grade(gpu_set), asked.cards):
+        return Judged(node, gpu_set, chosen)
+    return Judged(node, gpu_set, None)
 
 
 def _given(scene: Scene, pod: PodRecord) -> tuple[PlaceNode, GpuSet] | None:

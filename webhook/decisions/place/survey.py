@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from webhook.decisions.configuration import PlacementSettings
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.choice import Chooser, Chosen
 from webhook.decisions.place.pod import PodRecord, UnboundPod
@@ -18,6 +19,7 @@ from webhook.hardware.topology.selection.request import NodeFree, Policy
 from webhook.hardware.topology.sets import GpuSet
 from webhook.objects.pod import NO_CONDITION, Pod
 from webhook.words import names
+from webhook.words.choices import Objective
 
 MOST_NODES = 20
 """The most nodes that a survey describes."""
@@ -36,6 +38,8 @@ class Job:
     request: PlanRequest
     policy: Policy = Policy.BEST_FIT
     """The policy that chooses the set on a node."""
+    objective: Objective = PlacementSettings().objective
+    """The aim of the choice, as the planner has it."""
     node: str = ""
     """The only node that the job may use; empty: any."""
 
@@ -231,6 +235,7 @@ def _asked(job: Job) -> CardsAsked:
         constraints=request.constraints,
         policy=job.policy,
         node_policy=request.policy,
+        objective=job.objective,
         one_numa_node=False,
         types=(),
         not_types=(),

@@ -11,8 +11,9 @@ from weakref import WeakValueDictionary
 from webhook.hardware.topology.connections import Connections, PathType
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.network import most_network, network_bandwidth
+from webhook.hardware.topology.planning.packing import EXACT, Packing
 from webhook.hardware.topology.planning.quality import Quality, models_of, quality_of
-from webhook.hardware.topology.selection.choice import Choice, NoChoice, Selector
+from webhook.hardware.topology.selection.choice import Choice, NoChoice, Rated, Selector
 from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request, Weights
 from webhook.hardware.topology.selection.score import LINK_VALUES
 from webhook.hardware.topology.sets import LinkClass
@@ -65,6 +66,7 @@ class Build:
     def __init__(self, topology: NodeTopology) -> None:
         self.topology, self.connections = topology, Connections(topology)
         self._selector = Selector(topology, self.connections)
+        self._packing = Packing(self._selector.table)
         self._choices: dict[_Asked, Choice] = {}
         self._networks: dict[tuple[int, ...], float] = {}
 
@@ -100,6 +102,19 @@ class Build:
                 self._networks.clear()
             self._networks[choice.gpus] = network_bandwidth(self.topology, choice.chosen, self.connections)
         return self._networks[choice.gpus]
+
+    def worth(self, free: frozenset[int]) -> float:
+        """Returns what free GPUs are worth to jobs that come later, in GB/s (``Packing.worth``)."""
+        return self._packing.worth(self._selector.table.mask(free))
+
+    def rated(self, free: frozenset[int], count: int) -> list[Rated]:
+        """Returns all sets of ``count`` of these GPUs.
+
+        It returns none where all sets leave equally much to other jobs, and none of more than ``packing.EXACT`` GPUs.
+        """
+        if self._packing.is_uniform or len(free) > EXACT:
+            return []
+        return self._selector.rated(self._selector.table.mask(free), count)
 
     @cached_property
     def least_grade(self) -> Grade:

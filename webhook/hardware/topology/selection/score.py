@@ -32,14 +32,14 @@ def _is_partial(classes: int) -> bool:
     return bool(classes & NVL) and classes != NVL
 
 
-def _link_value(classes: int) -> float:
-    """Returns the link value of a set whose pairs have these class bits."""
+def link_value(classes: int) -> float:
+    """Returns the value in ``LINK_VALUES`` of a set whose pairs have these class bits."""
     if _is_partial(classes):
         return LINK_VALUES[LinkClass.PARTIAL]
     return LINK_VALUES[_BY_BIT[classes.bit_length() - 1] if classes else LinkClass.SINGLE]
 
 
-_LINKS = tuple(_link_value(classes) for classes in range(2 ** len(_BY_BIT)))
+_LINKS = tuple(link_value(classes) for classes in range(2 ** len(_BY_BIT)))
 _LINKS_AHEAD = tuple(max(value, _LINKS[classes | NVL]) for classes, value in enumerate(_LINKS))
 """Upper bounds for the link values of partial sets with more GPUs. A class other than NVLink only lowers the value."""
 _PCIE_AHEAD = tuple(
