@@ -63,7 +63,10 @@ def test_the_mode_has_one_place_and_the_numbers_another(helm: Helm) -> None:
 @pytest.mark.parametrize(
     ("setting", "complaint"),
     [
-        ("placement.mode=always", "at '/placement/mode': value must be one of 'off', 'observe', 'on', true, false"),
+        (
+            "placement.mode=always",
+            "at '/placement/mode': value must be one of 'off', 'observe', 'on-request', 'on', true, false",
+        ),
         ("placement.replica=3", "at '/placement': additional properties 'replica' not allowed"),
         ("placement.pinSeconds=3", "at '/placement': additional properties 'pinSeconds' not allowed"),
         ("placement.replicas=0", "at '/placement/replicas': minimum: got 0, want 1"),
@@ -81,7 +84,7 @@ def test_before_1_30_it_only_observes_and_no_account_may_patch_pods(helm: Helm) 
     old = "--kube-version=1.29.4"
     done = helm.run("template", CHART, old, mode("on"))
     assert done.returncode == 1
-    assert "placement.mode: expected off or observe, because on needs Kubernetes 1.30" in done.stderr
+    assert "placement.mode: expected off or observe, because the others need Kubernetes 1.30" in done.stderr
     assert "found Kubernetes v1.29.4" in done.stderr
     objects = helm.objects(options=[old])
     assert PLANNER in of_the_planner(objects)
@@ -282,7 +285,7 @@ def test_the_extender_has_a_service_its_certificates_and_a_port_that_schedulers_
         ),
         (
             ["placement.extender.enabled=true", "placement.mode=off"],
-            "placement.extender.enabled: expected placement.mode observe or on",
+            "placement.extender.enabled: expected placement.mode observe, on-request or on",
         ),
         (["placement.extender.tlsSecret=A_b"], "at '/placement/extender/tlsSecret'"),
         (["placement.extender.port=1"], "at '/placement/extender': additional properties 'port' not allowed"),

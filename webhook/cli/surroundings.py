@@ -6,7 +6,6 @@ from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.resolve.node import Sources
 from webhook.objects.claims import ClaimSpec
 from webhook.objects.pod import Namespace, Pod
-from webhook.words.choices import PlacementMode
 
 
 class ClusterSurroundings:
@@ -28,7 +27,7 @@ class ClusterSurroundings:
     def cluster(self) -> ClusterFacts:
         """Return the versions, the resources that claims serve, and whether a planner is alive."""
         self._cluster.look_at_versions(with_claims=True)
-        if self._policy.placement.mode is PlacementMode.ON:  # otherwise no pod waits for a planner
+        if self._policy.placement.mode.holds_pods:  # otherwise no pod waits for a planner
             self._cluster.look_at_planner()
         return self._cluster.snapshot().facts
 

@@ -239,8 +239,9 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
     """The planner, which chooses the cards of pods before HAMi does."""
 
     mode: PlacementMode = PlacementMode.OBSERVE
-    """``on``: pods wait for the planner, if one is alive. ``observe``: no pod waits, and the planner records what it
-    would have chosen. ``off``: there is no planner. Quote "on" and "off", which some programs read as booleans."""
+    """``on``: pods wait for the planner, if one is alive. ``on-request``: only those that ask for something of their
+    cards. ``observe``: no pod waits. For pods that do not wait the planner records what it would have chosen. ``off``:
+    there is no planner. Quote "on" and "off", which some programs read as booleans."""
     objective: Objective = Objective.BANDWIDTH
     """``bandwidth``: a pod gets the fastest free cards of the best link class. ``linked``: of all sets of that class
     the one that costs other pods least, so that fast cards stay for pods that require their bandwidth."""

@@ -91,7 +91,19 @@ class PlacementMode(enum.StrEnum):
     OFF = "off"
     OBSERVE = "observe"
     """No pod waits; the planner's choice is only recorded."""
+    ON_REQUEST = "on-request"
+    """Pods wait that ask for something of their cards; for the others the planner's choice is only recorded."""
     ON = "on"
+
+    @property
+    def holds_pods(self) -> bool:
+        """Whether any pod waits for the planner."""
+        return self in (PlacementMode.ON_REQUEST, PlacementMode.ON)
+
+    @property
+    def observes(self) -> bool:
+        """Whether the planner records what it would have chosen for pods that do not wait."""
+        return self in (PlacementMode.OBSERVE, PlacementMode.ON_REQUEST)
 
 
 class Placement(enum.StrEnum):

@@ -88,15 +88,20 @@ app.kubernetes.io/component: {{ .component }}
 {{- if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version }}true{{ end -}}
 {{- end }}
 
-{{- /* off, observe or on. YAML takes on and off for true and false. */ -}}
+{{- /* off, observe, on-request or on. YAML takes on and off for true and false. */ -}}
 {{- define "gpu-topology.placement" -}}
 {{- $mode := .Values.placement.mode -}}
 {{- if kindIs "bool" $mode }}{{ $mode | ternary "on" "off" }}{{ else }}{{ $mode }}{{ end -}}
 {{- end }}
 
+{{- /* Whether pods wait for the planner: "true" or empty. */ -}}
+{{- define "gpu-topology.holds-pods" -}}
+{{- if has (include "gpu-topology.placement" .) (list "on-request" "on") }}true{{ end -}}
+{{- end }}
+
 {{- define "gpu-topology.check-placement" -}}
-{{- if and (eq (include "gpu-topology.placement" .) "on") (not (include "gpu-topology.has-policies" .)) }}
-{{- fail (printf "placement.mode: expected off or observe, because on needs Kubernetes 1.30, where an admission policy can limit what the planner changes on pods; found Kubernetes %s. Upgrade the cluster, or leave the mode at observe" .Capabilities.KubeVersion.Version) }}
+{{- if and (include "gpu-topology.holds-pods" .) (not (include "gpu-topology.has-policies" .)) }}
+{{- fail (printf "placement.mode: expected off or observe, because the others need Kubernetes 1.30, where an admission policy can limit what the planner changes on pods; found Kubernetes %s. Upgrade the cluster, or leave the mode at observe" .Capabilities.KubeVersion.Version) }}
 {{- end }}
 {{- if hasKey (dig "placement" dict .Values.config) "mode" }}
 {{- fail "config.placement.mode: placement.mode sets it. Leave it out" }}
@@ -104,7 +109,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- with .Values.placement.extender }}
 {{- if .enabled }}
 {{- if eq (include "gpu-topology.placement" $) "off" }}
-{{- fail "placement.extender.enabled: expected placement.mode observe or on, because the planner is the extender, found off" }}
+{{- fail "placement.extender.enabled: expected placement.mode observe, on-request or on, because the planner is the extender, found off" }}
 {{- end }}
 {{- if or (empty .tlsSecret) (empty .clientAuthoritySecret) }}
 {{- fail "placement.extender: expected tlsSecret and clientAuthoritySecret, because schedulers and the extender show each other certificates, found one or none" }}
@@ -118,7 +123,7 @@ app.kubernetes.io/component: {{ .component }}
        removed without a Job, for which no node may have the image. */ -}}
 {{- define "gpu-topology.may-hold-pods" -}}
 {{- $lease := lookup "coordination.k8s.io/v1" "Lease" .Release.Namespace "gpu-topology-place" -}}
-{{- if and (include "gpu-topology.has-policies" .) (or $lease (eq (include "gpu-topology.placement" .) "on")) }}true{{ end -}}
+{{- if and (include "gpu-topology.has-policies" .) (or $lease (include "gpu-topology.holds-pods" .)) }}true{{ end -}}
 {{- end }}
 
 {{- /* Whether there is an account of the planner: "true" or empty. The removal of the release needs it too. */ -}}

@@ -239,7 +239,7 @@ def test_a_bad_default_is_refused(defaults: dict[str, str], message: str) -> Non
         ),
         (
             {"placement": {"mode": "yes"}},
-            r"^placement\.mode: expected one of off, observe, on, found 'yes'$",
+            r"^placement\.mode: expected one of off, observe, on-request, on, found 'yes'$",
         ),
         ({"placement": {"mode": True}}, r"^placement\.mode: expected a string \(quote it\), found true or false$"),
         (

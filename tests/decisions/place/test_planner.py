@@ -316,6 +316,15 @@ def test_gates_that_are_left_are_opened_when_placement_is_off(mode: str) -> None
     assert (cluster.gates("train"), cluster.label("train"), cluster.why("train")[0]) == ([], "released", "SwitchedOff")
 
 
+def test_on_request_a_pod_that_asks_gets_its_cards_and_one_that_asks_no_more_is_let_go() -> None:
+    cluster = bridged(mode="on-request")
+    cluster.create("asks", 2, options={"require-nvlink": "true"})
+    cluster.create("asks-no-more", 2)
+    cluster.round()
+    assert cluster.cards("asks") == ["pairs:0", "pairs:1"]
+    assert (cluster.gates("asks-no-more"), cluster.why("asks-no-more")[0]) == ([], "NotPlaceable")
+
+
 def test_the_gates_of_others_are_waited_for() -> None:
     cluster = bridged()
     cluster.create("train", 2, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}, {"name": "gpu.topology/place"}])
@@ -384,8 +393,9 @@ def test_a_node_is_not_kept_for_ever() -> None:
     assert cluster.cards("small") == ["pairs:2"]
 
 
-def test_observed_the_better_pair_is_named_and_nothing_is_changed() -> None:
-    cluster = bridged(mode="observe")
+@pytest.mark.parametrize("mode", ["observe", "on-request"])
+def test_observed_the_better_pair_is_named_and_nothing_is_changed(mode: str) -> None:
+    cluster = bridged(mode=mode)
     slice_on(cluster, "slice", "pairs", 3)
     cluster.create("train", 2, gated=False)
     cluster.give("train", "pairs", ("GPU-pairs.2", "GPU-pairs.1"))

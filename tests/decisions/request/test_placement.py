@@ -113,7 +113,7 @@ def test_the_planner_chooses_the_cards_of_these_pods_and_of_no_others(
 
 def test_every_hindrance_has_an_example() -> None:
     told = {found for _, found in PODS.values() if found}
-    assert told == set(Hindrance) - {Hindrance.OBSERVES, Hindrance.NO_PLANNER}
+    assert told == set(Hindrance) - {Hindrance.OBSERVES, Hindrance.NOT_REQUESTED, Hindrance.NO_PLANNER}
 
 
 def test_the_namespace_may_say_it_for_all_its_pods() -> None:
@@ -150,6 +150,8 @@ def test_cards_that_resource_claims_serve_are_not_hamis() -> None:
     [
         ("on", True, None),
         ("on", False, "no-planner"),
+        ("on-request", True, None),
+        ("on-request", False, "no-planner"),
         ("observe", True, "observes"),
         ("off", True, "off"),
         ("off", False, "off"),
@@ -161,6 +163,28 @@ def test_pods_wait_only_where_placement_is_on_and_a_planner_lives(
     cluster = msgspec.structs.replace(HAMI_2_9, has_planner=has_planner)
     result = not_waiting(policy(placement={"mode": mode}), cluster)
     assert (result.hindrance if result else None) == found
+
+
+ASKING = {
+    "gpu.topology/require-nvlink": ("true", "false"),
+    "gpu.topology/min-bandwidth": ("100", None),
+    "gpu.topology/policy": ("nvlink", "best-effort"),
+    "gpu.topology/group": ("team-job", None),
+    "gpu.topology/place-wait": ("30s", "0s"),
+}
+
+
+@pytest.mark.parametrize(("key", "values"), ASKING.items(), ids=ASKING)
+def test_on_request_only_pods_wait_that_ask_for_something_of_their_cards(
+    key: str, values: tuple[str, str | None]
+) -> None:
+    on_request, (wish, nothing) = policy(placement={"mode": "on-request"}), values
+    assert hindrance(pod(annotations={key: wish}), rules=on_request) is None
+    assert hindrance(pod(annotations={key: nothing} if nothing else {}), rules=on_request) == "not-requested"
+    assert hindrance(pod(annotations={key: nothing} if nothing else {}), rules=ON) is None
+    namespace = Namespace("team-a", TEAM_A.labels, {key: wish})
+    assert hindrance(pod(), namespace=namespace, rules=on_request) is None
+    assert hindrance(pod(annotations={key: wish, "gpu.topology/place": "off"}), rules=on_request) == "off"
 
 
 WISHES = {

@@ -18,7 +18,6 @@ from webhook.decisions.place.turns import GATES_NAMED, Turns
 from webhook.decisions.place.writes import Write
 from webhook.words.catalogue import waiting as said
 from webhook.words.catalogue.entry import Message
-from webhook.words.choices import PlacementMode
 
 
 class WaitingPods:
@@ -49,11 +48,11 @@ class WaitingPods:
         In a rush each new pod begins a round. Without this check, each round would look at all waiting pods.
         """
         settings = self._scene.settings
-        is_full = settings.mode is PlacementMode.ON and this.in_flight >= settings.in_flight
+        is_full = settings.mode.holds_pods and this.in_flight >= settings.in_flight
         return is_full and not this.is_thorough
 
     def _decide(self, pod: PodRecord, others: tuple[str, ...], waited: float, this: Round) -> Iterator[Write]:
-        if self._scene.settings.mode is not PlacementMode.ON:
+        if not self._scene.settings.mode.holds_pods:
             message = said.NOT_PLACEABLE.say(why="placement is off")
             yield _released(pod, PlaceReason.SWITCHED_OFF, message, waited)
             return

@@ -12,7 +12,6 @@ from webhook.decisions.place.round import PlannerReport, Round, Scene
 from webhook.decisions.place.world import World
 from webhook.decisions.place.writes import Write
 from webhook.objects.pod import Namespace
-from webhook.words.choices import PlacementMode
 
 
 class Planner:
@@ -57,5 +56,5 @@ class Planner:
             before, after = newly.popleft()
             if pin_of(before):
                 yield from self._followed.bound(before, after, this)
-            elif self._scene.settings.mode is PlacementMode.OBSERVE:
+            elif self._scene.settings.mode.observes:
                 yield from compare(self._scene, before, after)

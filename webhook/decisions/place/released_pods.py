@@ -17,7 +17,7 @@ from webhook.objects.pod import PodCondition
 from webhook.words import names
 from webhook.words.catalogue import waiting as said
 from webhook.words.catalogue.entry import Message
-from webhook.words.choices import Placement, PlacementMode
+from webhook.words.choices import Placement
 from webhook.words.errors import shorten
 
 _UNSCHEDULABLE = "Unschedulable"
@@ -96,7 +96,7 @@ class FollowedPods:
         """
         scene, placed = self._scene, found.placed
         waited = scene.memory.see(pod, this.now)
-        if scene.settings.mode is not PlacementMode.ON:
+        if not scene.settings.mode.holds_pods:
             message = said.NOT_PLACEABLE.say(why="placement is off")
             yield changed_write(pod, PlaceReason.SWITCHED_OFF, message, release(pod), result="released", waited=waited)
             return
@@ -135,11 +135,7 @@ class FollowedPods:
         that pin. A pod that the planner has put to rest looks alike, but says that its cards are lost.
         """
         scene, pin = self._scene, written_pin(pod)
-        if (
-            pin is None
-            or scene.settings.mode is not PlacementMode.ON
-            or unbound.placed.reason == PlaceReason.CARDS_LOST
-        ):
+        if pin is None or not scene.settings.mode.holds_pods or unbound.placed.reason == PlaceReason.CARDS_LOST:
             return None
         node, asked = scene.world.node_with(pin.cards), self._asked(pod)
         if node is None or node.name != pin.node or asked is None or asked.cards.count != len(pin.cards):
@@ -157,7 +153,7 @@ class FollowedPods:
         since = scene.memory.rested.setdefault(pod.uid, this.now)
         before = read_placed(unbound.pod.annotations)
         is_users = not written_pin(pod) and names.USE_GPU_UUID in unbound.pod.annotations
-        is_on = scene.settings.mode is PlacementMode.ON
+        is_on = scene.settings.mode.holds_pods
         is_time = this.now - since >= scene.settings.pin_seconds
         if is_users or not is_on or not is_time or unbound.scheduled.reason != _UNSCHEDULABLE:
             return

@@ -23,7 +23,7 @@ from webhook.words import names
 from webhook.words.catalogue import placement as catalogue
 from webhook.words.catalogue.cards import NOT_TAKEN_BY_HAMI
 from webhook.words.catalogue.entry import Message
-from webhook.words.choices import Place, PlacementMode, Profile
+from webhook.words.choices import Place, PlacementMode, Policy, Profile
 from webhook.words.errors import shorten
 
 _FAMILY = "hami"
@@ -37,6 +37,8 @@ class Hindrance(enum.StrEnum):
     """The pod, its namespace or the configuration switches placement off."""
     OBSERVES = "observes"
     """``placement.mode: observe``: no pod waits."""
+    NOT_REQUESTED = "not-requested"
+    """``placement.mode: on-request``, and the pod asks for nothing of its cards."""
     NO_PLANNER = "no-planner"
     OBSERVED = "observed"
     """The pod is not injected: its profile is ``observe``."""
@@ -67,6 +69,7 @@ _MODES = {
     PlacementMode.OFF: Unplaced(Hindrance.OFF, catalogue.MODE_OFF.say()),
     PlacementMode.OBSERVE: Unplaced(Hindrance.OBSERVES, catalogue.MODE_OBSERVE.say()),
 }
+_NOT_REQUESTED = Unplaced(Hindrance.NOT_REQUESTED, catalogue.NOTHING_ASKED.say())
 _NO_PLANNER = Unplaced(Hindrance.NO_PLANNER, catalogue.NO_PLANNER.say())
 _OBSERVED = Unplaced(Hindrance.OBSERVED, catalogue.ONLY_OBSERVED.say())
 _STATIC = Unplaced(Hindrance.STATIC, catalogue.STATIC_POD.say())
@@ -91,6 +94,17 @@ def not_waiting(policy: AdmitPolicy, cluster: ClusterFacts) -> Unplaced | None:
     """
     found = _MODES.get(policy.placement.mode)
     return found or (None if cluster.has_planner else _NO_PLANNER)
+
+
+def asks_for_cards(options: Options) -> bool:
+    """Returns whether the options ask for something that only the choice of the cards can give."""
+    return (
+        options.require_nvlink
+        or options.min_bandwidth is not None
+        or options.policy is not Policy.BEST_EFFORT
+        or options.group is not None
+        or options.place_wait > 0
+    )
 
 
 class PodToPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -122,6 +136,8 @@ def unplaced(pod: PodToPlace) -> Unplaced | None:
         return _OFF
     if pod.profile is Profile.OBSERVE:
         return _OBSERVED
+    if pod.policy.placement.mode is PlacementMode.ON_REQUEST and not asks_for_cards(pod.options):
+        return _NOT_REQUESTED
     return next(_hindrances(pod), None)
 
 

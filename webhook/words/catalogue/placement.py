@@ -5,6 +5,12 @@ from webhook.words.catalogue.entry import Entry
 _WHO = "placement.md#which-pods-wait"
 _LEAVE = "Leave the annotation out, and the webhook has the cards chosen"
 
+NOTHING_ASKED = Entry(
+    "GT600",
+    "the pod asks for nothing of its cards, and placement.mode is on-request in this cluster",
+    "Set gpu.topology/require-nvlink, min-bandwidth, policy, place-wait or group if their links matter",
+    _WHO,
+)
 PLACE_OFF = Entry("GT601", "gpu.topology/place is off", "Set gpu.topology/place: auto", _WHO)
 MODE_OFF = Entry("GT602", "placement is off in this cluster", "An administrator sets placement.mode: on", _WHO)
 MODE_OBSERVE = Entry(
