@@ -1,6 +1,6 @@
 """The controllers of Kubernetes, for a person who tries Deployments and Jobs; tests create what these would create."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,14 +12,17 @@ WITHOUT_KUBELETS = ("node-lifecycle-controller", "taint-eviction-controller", "n
 
 
 @contextmanager
-def running_controller_manager(control_plane: ControlPlane, executable: Path, log: Path) -> Iterator[Program]:
-    """All other controllers, as the administrator."""
+def running_controller_manager(
+    control_plane: ControlPlane, executable: Path, log: Path, *, only: Sequence[str] = ()
+) -> Iterator[Program]:
+    """All other controllers, as the administrator; or only those that are named."""
+    others = ["*", *(f"-{name}" for name in WITHOUT_KUBELETS)]
     command: list[str | Path] = [
         executable,
         f"--kubeconfig={control_plane.kubeconfig}",
         f"--service-account-private-key-file={control_plane.directory / 'service-accounts.key'}",
         f"--root-ca-file={control_plane.ca_file}",
-        f"--controllers={','.join(['*', *(f'-{name}' for name in WITHOUT_KUBELETS)])}",
+        f"--controllers={','.join(only or others)}",
         "--leader-elect=false",
         "--secure-port=0",
     ]

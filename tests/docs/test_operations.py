@@ -40,6 +40,8 @@ SECTIONS = {
     "WORKLOADS": "## A workload by its name",
     "NAMESPACE": "## The workloads of a namespace",
     "NAMESPACE_CHANGE": "### To change a namespace",
+    "DEFRAG": "## To plan moves",
+    "EVICT": "### To evict pods",
     "READER": "## The ClusterRole `gpu-topology-reader`",
     "VIEW": "## The ClusterRole `gpu-topology-view`",
 }

@@ -24,6 +24,7 @@ from webhook.cli import (
     certs,
     claim,
     completion,
+    defrag,
     demo,
     explain,
     inject,
@@ -87,6 +88,7 @@ app.command(rich_help_panel=_MACHINE)(verify.verify)
 app.command(rich_help_panel=_MACHINE)(acceptance.acceptance)
 app.add_typer(certs.certs, rich_help_panel=_OTHER)
 app.command(rich_help_panel=_OTHER)(completion.completion)
+app.command(rich_help_panel=_OTHER)(defrag.defrag)
 app.command(rich_help_panel=_POD)(serve.serve)
 app.command(rich_help_panel=_POD)(agent.agent)
 app.command(

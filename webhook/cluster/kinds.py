@@ -104,6 +104,7 @@ SECRET = Kind("Secret", "secrets", has_namespaces=True)
 LEASE = Kind("Lease", "leases", COORDINATION, has_namespaces=True)
 EVENT = Kind("Event", "events", "events.k8s.io/v1", has_namespaces=True)
 DEPLOYMENT = Kind("Deployment", "deployments", "apps/v1", has_namespaces=True)
+DISRUPTION_BUDGET = Kind("PodDisruptionBudget", "poddisruptionbudgets", "policy/v1", has_namespaces=True)
 MUTATING_WEBHOOKS = Kind(
     "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "admissionregistration.k8s.io/v1"
 )

@@ -68,6 +68,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     min_network_bandwidth: float | None = None
     """GB/s per direction between the nodes of a group."""
     node_policy: NodePolicy = NodePolicy.BEST_FIT
+    move: bool | None = None
+    """Whether ``gpu-topology defrag`` may move the pod; None: if a Deployment or StatefulSet creates it anew."""
     expect_nvlink: bool = True
     """Whether a hint is worth giving where NVLink seems unused."""
     env: tuple[Variable, ...] = ()
@@ -182,6 +184,7 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "min-gpus-per-node": (_count, 'a whole number from 1 to 9999, such as "4"'),
     "min-network-bandwidth": (_bandwidth, 'a number of GB/s such as "50"'),
     "node-policy": (NodePolicy, _one_of(NodePolicy)),
+    "move": (_boolean, _BOOLEAN),
     "expect-nvlink": (_boolean, _BOOLEAN),
 }
 OPTION_NAMES = tuple(_PARSERS)

@@ -105,6 +105,13 @@ PLAN = (
 who calls them. Without pods or nodes there is no answer. Without ConfigMaps or Leases, links are known from HAMi
 alone."""
 
+DEFRAG = (Permission(Scope.CLUSTER, "policy", "poddisruptionbudgets", ("list",)),)
+"""The further permissions of ``gpu-topology defrag`` beside those of ``analyze``, as the user who calls it."""
+
+EVICT = (Permission(Scope.CLUSTER, "", "pods/eviction", ("create",)),)
+"""The further permission of ``gpu-topology defrag --apply``. Who has it can stop pods of every namespace, within their
+PodDisruptionBudgets, so it is for administrators, and no role of the chart has it."""
+
 EXPLAIN = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list")),
     Permission(Scope.CLUSTER, "", "namespaces", ("get",)),
@@ -191,7 +198,7 @@ def _one_role(lists: Iterable[tuple[Permission, ...]]) -> tuple[Permission, ...]
     )
 
 
-READER = _one_role((EXPLAIN, WORKLOADS, NAMESPACE, PAGE, PLAN))
+READER = _one_role((EXPLAIN, WORKLOADS, NAMESPACE, PAGE, PLAN, DEFRAG))
 """The ClusterRole ``gpu-topology-reader`` of the chart, which an administrator binds to people. It has all that the
 commands that only look read, except Secrets: without them certificates are not known."""
 

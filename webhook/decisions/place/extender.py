@@ -257,7 +257,7 @@ def _least(build: Build, cards: CardsAsked, left: int) -> tuple[float, ...]:
     The bandwidth that other pods lose is not known, and counts as 0.
     """
     if not cards.linked:
-        return rank(True, (1.0, inf), cards, harm=0.0, left=left)
+        return rank(True, (1.0, inf), cards, lost=0.0, left=left)
     link, bandwidth = build.least_grade
     asked = cards.constraints
     met = {
@@ -267,7 +267,7 @@ def _least(build: Build, cards: CardsAsked, left: int) -> tuple[float, ...]:
         Constraint.SAME_NUMA: len({gpu.numa_node for gpu in build.topology.gpus}) == 1,
     }
     is_met = all(met[constraint] for constraint in asked.asked)
-    return rank(is_met, (link, bandwidth), cards, harm=0.0, left=left)
+    return rank(is_met, (link, bandwidth), cards, lost=0.0, left=left)
 
 
 def _rounded(rank: tuple[float, ...]) -> tuple[float, ...]:

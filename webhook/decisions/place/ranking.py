@@ -39,28 +39,28 @@ def rank_of(stock: Stock, asked: CardsAsked) -> Ranked | None:
     if asked.one_numa_node and any(unmet.constraint is Constraint.SAME_NUMA for unmet in best.unmet):
         return None
     choice = _least_harmful(stock, usable, best, asked)
-    harm, left = _harm(stock, choice.gpus), len(stock.free) - asked.count
-    return Ranked(rank(not choice.unmet, grade(choice, asked), asked, harm=harm, left=left), stock, choice)
+    lost, left = harm(stock, choice.gpus), len(stock.free) - asked.count
+    return Ranked(rank(not choice.unmet, grade(choice, asked), asked, lost=lost, left=left), stock, choice)
 
 
-def rank(is_met: bool, found: Grade, asked: CardsAsked, *, harm: float, left: int) -> tuple[float, ...]:
+def rank(is_met: bool, found: Grade, asked: CardsAsked, *, lost: float, left: int) -> tuple[float, ...]:
     """Returns the rank of a set; the greater, the better.
 
     Args:
         is_met: Whether the set meets all that the pod requires.
         found: The grade of the set.
         asked: The request.
-        harm: GB/s that other pods lose.
+        lost: GB/s that other pods lose.
         left: Cards that stay free on the node.
     """
     rest: tuple[float, float]
     match asked.node_policy:
         case NodePolicy.PACK:
-            rest = (-left, -harm)
+            rest = (-left, -lost)
         case NodePolicy.SPREAD:
-            rest = (left, -harm)
+            rest = (left, -lost)
         case _:
-            rest = (-harm, -left)
+            rest = (-lost, -left)
     link, bandwidth = found
     if asked.objective is Objective.LINKED:
         return (float(is_met), link, *rest, bandwidth)
@@ -79,7 +79,7 @@ def wanted_of(found: Grade, asked: CardsAsked) -> tuple[float, ...]:
     return found[:1] if asked.objective is Objective.LINKED else found
 
 
-def _harm(stock: Stock, gpus: tuple[int, ...]) -> float:
+def harm(stock: Stock, gpus: tuple[int, ...]) -> float:
     """Returns the GB/s that pods which come later lose with these cards."""
     build, free = stock
     return round(build.worth(free) - build.worth(free.difference(gpus)), _DIGITS)
@@ -137,7 +137,7 @@ def _ring(choice: Choice) -> float:
 def _order(rated: Rated, stock: Stock, asked: CardsAsked) -> tuple[float, ...]:
     """Returns the sort key of equally good sets; the greater, the better."""
     bandwidth = round(rated.weakest, _DIGITS) if asked.linked else 0.0
-    return -_harm(stock, rated.gpus), bandwidth, round(rated.score, _SAME_SCORE)
+    return -harm(stock, rated.gpus), bandwidth, round(rated.score, _SAME_SCORE)
 
 
 def _constraints(asked: CardsAsked) -> Constraints:

@@ -24,7 +24,7 @@ LINK_REQUIREMENTS = ("require-nvlink", "min-bandwidth", "policy")
 REQUIREMENTS = (*LINK_REQUIREMENTS, "group-size", "max-nodes", "min-gpus-per-node", "min-network-bandwidth")
 """Options with which a pod would rather not run than be served otherwise, if it denies what violates them."""
 
-_LOSE_NOTHING = frozenset({"inject", "expect-nvlink", "on-violation", "place"})
+_LOSE_NOTHING = frozenset({"inject", "expect-nvlink", "move", "on-violation", "place"})
 """Options that ask for nothing which a pod loses when it is left alone."""
 _PREFERENCES = (Policy.BEST_EFFORT, Policy.SPREAD)
 _DEFAULTS = Options()

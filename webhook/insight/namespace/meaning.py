@@ -31,6 +31,7 @@ OPTIONS: Mapping[str, str] = {
     "min-gpus-per-node": "the fewest cards of a group on each of its nodes",
     "min-network-bandwidth": "the network between the nodes of a group has this bandwidth, in GB/s per direction",
     "node-policy": "which nodes the planner prefers",
+    "move": "its pods may be moved by defrag, where they lose nothing by it",
     "expect-nvlink": "a hint is given where NVLink seems unused",
 }
 """What each option decides; the keys are those of :data:`webhook.decisions.options.OPTION_NAMES`."""
@@ -51,6 +52,8 @@ _VALUES: Mapping[tuple[str, str], str] = {
     ("require-nvlink", "false"): "NVLink is not required",
     ("topology-file", "false"): "NCCL gets no topology file",
     ("place", "off"): "HAMi alone chooses the cards of its pods",
+    ("move", "true"): "its pods may be moved by defrag, those of Jobs too",
+    ("move", "false"): "its pods are never moved by defrag",
     ("expect-nvlink", "false"): "no hint is given where NVLink seems unused",
     ("peers", "none"): "no warning is given where a pod seems to exchange GPU memory with others",
 }

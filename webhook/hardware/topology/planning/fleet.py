@@ -107,6 +107,10 @@ class Build:
         """Returns what free GPUs are worth to jobs that come later, in GB/s (``Packing.worth``)."""
         return self._packing.worth(self._selector.table.mask(free))
 
+    def linked(self, free: frozenset[int], size: int) -> int:
+        """Returns the most disjoint sets of one size of these GPUs, in which every pair has direct NVLinks."""
+        return self._packing.linked(self._selector.table.mask(free), size)
+
     def rated(self, free: frozenset[int], count: int) -> list[Rated]:
         """Returns all sets of ``count`` of these GPUs.
 

@@ -1,0 +1,81 @@
+"""``gpu-topology defrag`` on a saved state: the table, the JSON, and how it ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import gpu_topology
+from tests.cli.test_snapshot import listed
+from tests.decisions.defrag.moves import Running
+from tests.hardware.topology.machines import a100_pcie_bridged
+from tests.insight.analyze.clusters import Cluster, namespace, pairs
+from webhook.cli.snapshots import from_files
+from webhook.cluster.snapshot.directory import files_of, write
+
+OLD = "2020-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A node with two pairs, each broken by a pod of one card, of which one may be moved."""
+    pods = Running({"broken": a100_pcie_bridged()})
+    pods.run("moves", "broken", (0,), owner="StatefulSet", created=OLD)
+    pods.run("stays", "broken", (2,), owner="Job", created=OLD)
+    cluster = Cluster()
+    cluster.add_node(pairs("broken"))
+    cluster.add(namespace("team"))
+    for pod in pods.cluster.pods.values():
+        cluster.add({"apiVersion": "v1", "kind": "Pod", **pod})
+    write(tmp_path / "state", files_of(from_files([listed(cluster)], None, None, None)))
+    return tmp_path / "state"
+
+
+def test_the_moves_are_a_table_and_what_they_come_to(state: Path) -> None:
+    done = gpu_topology("defrag", "--state", state, env={"COLUMNS": "80"})
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert [line.split() for line in lines[:2]] == [
+        ["POD", "FROM", "TO", "COMES", "BACK", "GB/s"],
+        ["1", "team/moves", "broken", "GPU0", "broken", "GPU3", "+1", "pair", "460"],
+    ]
+    assert max(map(len, lines[:2])) <= 80
+    assert "1 pod not moved: belongs to a Job or another controller for which an eviction is a failure" in done.out
+    assert "a state directory has no PodDisruptionBudgets" in done.err
+
+
+def test_the_same_as_json(state: Path) -> None:
+    done = gpu_topology("defrag", "--state", state, "-o", "json")
+    found = json.loads(done.out)
+    assert found["moves"] == [
+        {
+            "namespace": "team",
+            "pod": "moves",
+            "controller": "StatefulSet/of-moves",
+            "from": {"node": "broken", "gpus": [0]},
+            "to": {"node": "broken", "gpus": [3]},
+            "back": {"pairs": 1, "fours": 0, "eights": 0},
+            "gain": 460.0,
+        }
+    ]
+    assert found["after"]["pairs"] - found["before"]["pairs"] == 1
+
+
+def test_nothing_to_move_is_an_answer_too(state: Path) -> None:
+    done = gpu_topology("defrag", "--state", state, "--max-priority", "-1")
+    assert done.code == 0
+    assert "No move gives linked cards back." in done.out
+    assert "1 pod not moved: has a higher priority than --max-priority" in done.out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--apply"], "files are not changed: it needs a cluster"),
+        (["--kubeconfig", "x"], "give either a state directory or a cluster"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(state: Path, options: list[str], said: str) -> None:
+    done = gpu_topology("defrag", "--state", state, *options)
+    assert done.code == 2
+    assert said in " ".join(done.err.split())

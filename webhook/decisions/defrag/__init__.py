@@ -1,0 +1,1 @@
+"""Moves of running pods that give other pods linked cards back."""
