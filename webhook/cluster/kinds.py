@@ -105,6 +105,10 @@ LEASE = Kind("Lease", "leases", COORDINATION, has_namespaces=True)
 EVENT = Kind("Event", "events", "events.k8s.io/v1", has_namespaces=True)
 DEPLOYMENT = Kind("Deployment", "deployments", "apps/v1", has_namespaces=True)
 DISRUPTION_BUDGET = Kind("PodDisruptionBudget", "poddisruptionbudgets", "policy/v1", has_namespaces=True)
+STATEFUL_SET = Kind("StatefulSet", "statefulsets", "apps/v1", has_namespaces=True)
+LEADER_WORKER_SET = Kind(
+    "LeaderWorkerSet", "leaderworkersets", "leaderworkerset.x-k8s.io/v1", has_namespaces=True, is_optional=True
+)
 MUTATING_WEBHOOKS = Kind(
     "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "admissionregistration.k8s.io/v1"
 )

@@ -135,8 +135,10 @@ class Resources(Fields):
 class Owner(Fields):
     """An entry of ``ownerReferences``: an object that made the pod."""
 
+    api_version: str = ""
     kind: str = ""
     name: str = ""
+    uid: str = ""
     controller: bool = False
 
 
@@ -541,6 +543,11 @@ class Pod(Fields):
         """The objects that made the pod."""
         owners = self.metadata.owner_references_json if self.metadata else msgspec.Raw()
         return _decode(owners, _OWNERS, "ownerReferences") or []
+
+    @property
+    def controller(self) -> Owner | None:
+        """The object that made the pod and keeps the number of such pods."""
+        return next((owner for owner in self.owners if owner.controller), None)
 
     def is_owned_by(self, kind: str) -> bool:
         """Returns whether an object of a kind, such as ``DaemonSet``, made the pod."""

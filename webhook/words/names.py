@@ -179,6 +179,12 @@ ENV_NCCL_MNNVL_ENABLE = "NCCL_MNNVL_ENABLE"
 ENV_IMEX_CHANNELS = "NVIDIA_IMEX_CHANNELS"
 NCCL_VARIABLE_PREFIX = "NCCL_"
 REMAP_ENV_PREFIX = "GPU_TOPOLOGY_"
+# What a LeaderWorkerSet writes on its pods and StatefulSets: sigs.k8s.io/lws api/leaderworkerset/v1.
+LWS_GROUP = "leaderworkerset.sigs.k8s.io/group-key"
+LWS_SIZE = "leaderworkerset.sigs.k8s.io/size"
+LWS_WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+LWS_REVISION = "leaderworkerset.sigs.k8s.io/template-revision-hash"
+LWS_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 # How a container shows that its job spans nodes: the rendezvous variables of torchrun and LeaderWorkerSet.
 MULTINODE_VARIABLES = ("MASTER_ADDR", "PET_RDZV_ENDPOINT", "LWS_LEADER_ADDRESS")
 # Labels that the operators of such jobs put on their pods.

@@ -34,7 +34,7 @@ from tests.control_plane.hami.placed import (
     waits_for_better,
 )
 from tests.control_plane.hami.planning import Planner, placing
-from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.pods import container, owned_by, pod
 from tests.control_plane.hami.team import Team, annotations_of, cards_of
 from tests.control_plane.installation import NAMESPACE
 from tests.control_plane.load.nodes import create_nodes, machines
@@ -198,7 +198,7 @@ def test_cards_are_held_for_the_pods_of_a_group_that_come_later(team: Team) -> N
     def member(name: str) -> dict[str, Any]:
         written = train(name, options={"group-size": "2"})
         written["metadata"]["labels"] = {"gpu.topology/group": "pd"}
-        return written
+        return owned_by("StatefulSet", "pd", written)
 
     team.creates(member("first"))
     first = team.bound("first")

@@ -20,6 +20,7 @@ from webhook.decisions.place.world import World
 from webhook.decisions.place.writes import Write
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.pod import Namespace
+from webhook.objects.workload import WorkloadKind, WorkloadRef, read_workload
 
 GATE = "gpu.topology/place"
 BEGIN = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -59,6 +60,8 @@ class PlacedCluster:
         self.topologies: dict[str, NodeTopology | None] = {}
         self.records: dict[str, PodRecord] = {}
         self.node_records: dict[str, NodeRecord] = {}
+        self.workloads: dict[WorkloadRef, Object | None] = {}
+        """Objects that may be read, by how pods name them; revisions do not count. None: they may not be."""
         self.said: list[Write] = []
         for topology in nodes:
             self.add_node(topology)
@@ -104,6 +107,7 @@ class PlacedCluster:
         gated: bool = True,
         namespace: str = "team",
         annotations: Mapping[str, str] | None = None,
+        owner: Mapping[str, Any] | None = None,
         **spec: Any,
     ) -> Object:
         """A pod with a container for each count of whole cards, as admission leaves it."""
@@ -119,6 +123,7 @@ class PlacedCluster:
                 "name": name,
                 "namespace": namespace,
                 "uid": f"uid-{name}-{self.version}",
+                **({"ownerReferences": [dict(owner)]} if owner else {}),
                 "creationTimestamp": created.strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "labels": {**({"gpu.topology/placement": "waiting"} if gated else {}), **(labels or {})},
                 "annotations": {"gpu.topology/injected": "1.0.0/exclusive", **given, **(annotations or {})},
@@ -153,7 +158,24 @@ class PlacedCluster:
         for write in writes:
             self.apply(write)
         self.said += writes
+        self.read()
         return writes
+
+    def stateful_set(self, name: str) -> Object:
+        """The owner of the pods of a StatefulSet that the planner may not read."""
+        uid = f"uid-of-{name}"
+        self.workloads.setdefault(WorkloadRef(WorkloadKind.STATEFUL_SET, "team", name, uid), None)
+        return {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": uid, "controller": True}
+
+    def read(self) -> None:
+        """The planner is told what it asked for, as far as there is an answer."""
+        for ref in self.planner.wishes:
+            found = self.workloads.get(ref._replace(revision=""))
+            if found is not None:
+                workload = read_workload(ref.kind, msgspec.json.encode(found))
+                self.world.workload_read(ref, workload if workload.uid == ref.uid else None)
+            elif ref._replace(revision="") in self.workloads:
+                self.world.workload_read(ref, None)
 
     def apply(self, write: Write) -> None:
         """Do what the planner wants, as the API server does it."""

@@ -27,7 +27,9 @@ FULL, RESERVE = 60, 600
 
 
 def member(cluster: PlacedCluster, name: str, *, size: int = 3, cards: int = 2, denies: bool = False) -> None:
-    cluster.create(name, cards, options={"group-size": str(size)} | (DENY if denies else {}), labels=LABEL)
+    """A pod of a StatefulSet, which the planner may not read."""
+    options = {"group-size": str(size)} | (DENY if denies else {})
+    cluster.create(name, cards, options=options, labels=LABEL, owner=cluster.stateful_set("ring"))
 
 
 def begun(*nodes: str, size: int = 3, denies: bool = False) -> PlacedCluster:
@@ -266,9 +268,11 @@ def test_only_a_pod_of_a_group_that_the_planner_pinned_holds_cards_for_others(
 @pytest.mark.parametrize(
     "later",
     [
-        {"size": 8, "sets": [{"node": "a", "cards": ["GPU-a.1", "GPU-a.2"]}]},
         {"size": 8, "sets": [{"node": "a", "cards": []}]},
         {"size": 8, "sets": [{"node": "a", "cards": ["GPU-a.1"]}] * (MOST_CARDS + 1)},
+        {"size": 8, "sets": [{"node": "a", "cards": ["GPU-a.1"] * (MOST_CARDS + 1)}]},
+        {"size": 8, "sets": [{"node": "a", "cards": ["GPU-a.1"], "amounts": {"cpu": -1}}]},
+        {"size": 8, "sets": [{"node": "a", "cards": ["GPU-a.1"], "amounts": {"cpu": "1"}}]},
         {"size": 8},
         {"sets": []},
         {"size": "8", "sets": []},

@@ -508,7 +508,7 @@ def test_a_pod_of_a_group_goes_where_the_others_are() -> None:
 
 def test_the_first_pod_of_a_group_whose_others_come_late_goes_on() -> None:
     cluster = PlacedCluster(named(h20(), "a"))
-    cluster.create("one", 2, options={**GROUP, "on-violation": "deny"}, labels=LABEL)
+    cluster.create("one", 2, options={**GROUP, "on-violation": "deny"}, labels=LABEL, owner=cluster.stateful_set("set"))
     cluster.round()
     assert cluster.pinned("one") == ()
     cluster.now += 60
@@ -517,7 +517,7 @@ def test_the_first_pod_of_a_group_whose_others_come_late_goes_on() -> None:
     assert len(cluster.pinned("one")) == 2
     assert cluster.pinned("stranger") == ()
     cluster.schedule()
-    cluster.create("two", 2, options={**GROUP, "on-violation": "deny"}, labels=LABEL)
+    cluster.create("two", 2, options={**GROUP, "on-violation": "deny"}, labels=LABEL, owner=cluster.stateful_set("set"))
     cluster.round()
     assert len(cluster.pinned("two")) == 2
     cluster.schedule()

@@ -259,7 +259,9 @@ def test_a_node_that_is_too_small_is_not_kept() -> None:
 
 def test_the_rest_of_a_group_gets_what_is_kept_for_it_and_others_do_not() -> None:
     cluster = PlacedCluster(named(h20(), "a"))
-    cluster.create("g0", 4, options={"group-size": "2"}, labels={"gpu.topology/group": "g"})
+    cluster.create(
+        "g0", 4, options={"group-size": "2"}, labels={"gpu.topology/group": "g"}, owner=cluster.stateful_set("g")
+    )
     cluster.round()
     assert cluster.pinned("g0") == ()
     cluster.now += 60
@@ -269,7 +271,9 @@ def test_the_rest_of_a_group_gets_what_is_kept_for_it_and_others_do_not() -> Non
     cluster.create("other", 4)
     cluster.round()
     assert cluster.pinned("other") == ()
-    cluster.create("g1", 4, options={"group-size": "2"}, labels={"gpu.topology/group": "g"})
+    cluster.create(
+        "g1", 4, options={"group-size": "2"}, labels={"gpu.topology/group": "g"}, owner=cluster.stateful_set("g")
+    )
     cluster.round()
     assert len(cluster.pinned("g1")) == 4
 
@@ -279,7 +283,9 @@ def test_groups_that_never_fit_do_not_keep_others_from_their_turn() -> None:
     cluster = PlacedCluster(*(named(h20(), f"node-{number}") for number in range(40)))
     hopeless = {"group-size": "9999", "min-gpus-per-node": "9", "on-violation": "deny", "colocate": "preferred"}
     for number in range(20):
-        cluster.create(f"hopeless-{number}", 1, options=hopeless, labels={"gpu.topology/group": f"g{number}"})
+        owner = cluster.stateful_set(f"g{number}")
+        labels = {"gpu.topology/group": f"g{number}"}
+        cluster.create(f"hopeless-{number}", 1, options=hopeless, labels=labels, owner=owner)
     cluster.now += 1
     good = {"group-size": "2", "colocate": "preferred"}
     for name in ("good", "fine"):

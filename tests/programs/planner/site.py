@@ -19,6 +19,7 @@ from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.round import PlannerReport
 from webhook.decisions.place.writes import Write
 from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.workload import Workload, WorkloadRef
 from webhook.programs.log import Log
 from webhook.programs.planner.clock import Clock
 from webhook.programs.planner.run import PlannerSettings, Program
@@ -59,6 +60,13 @@ class ByHand:
     pods: dict[str, PodRecord] = field(default_factory=dict)
     nodes: dict[str, tuple[NodeRecord, NodeTopology | None]] = field(default_factory=dict)
     heard: list[str] = field(default_factory=list)
+    wishes: set[WorkloadRef] = field(default_factory=set)
+    read: dict[WorkloadRef, Workload | None] = field(default_factory=dict)
+
+    def workload_read(self, ref: WorkloadRef, workload: Workload | None) -> bool:
+        is_new = ref not in self.read
+        self.read[ref] = workload
+        return is_new
 
     def pod_changed(self, key: str, before: PodRecord | None, after: PodRecord | None) -> None:
         assert self.pods.pop(key, None) is before

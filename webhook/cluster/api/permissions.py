@@ -80,6 +80,8 @@ is created, and the allocation when the pod is bound, and mirrors the devices th
 
 PLANNER = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list", "patch", "watch")),
+    Permission(Scope.CLUSTER, "apps", "statefulsets", ("get",)),
+    Permission(Scope.CLUSTER, "leaderworkerset.x-k8s.io", "leaderworkersets", ("get",)),
     Permission(Scope.CLUSTER, "", "pods/status", ("patch",)),
     Permission(Scope.CLUSTER, "events.k8s.io", "events", ("create",)),
     Permission(Scope.CLUSTER, "", "namespaces", ("list", "watch")),
@@ -91,7 +93,8 @@ PLANNER = (
     Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("create",)),
 )
 """The permissions of ``gpu-topology place`` and ``gpu-topology place release``. The program mirrors pods, nodes and the
-objects of the agents, chooses cards while it holds its Lease, and writes the choice on the pod. HAMi's version, read
+objects of the agents, chooses cards while it holds its Lease, and writes the choice on the pod. It gets the object that
+makes the pods of a group, to know what those will ask for that are not there yet. HAMi's version, read
 from the Deployments, decides the meaning of its allocations. No role can limit what it patches on a pod; an admission
 policy can."""
 

@@ -7,24 +7,24 @@ them is made, however late the other arrives: a leader that stood still opens no
 leader takes back. From the first open gate on, pods go forward one by one, and nothing is taken back.
 """
 
-from collections.abc import Iterator, Sequence
-
-import msgspec
+from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.decisions.place import evidence
+from webhook.decisions.place.absent_pods import NO_PODS, AbsentPods, absent_pods
 from webhook.decisions.place.card_request import Asked
 from webhook.decisions.place.group_choice import GroupChooser, Member, Placement
 from webhook.decisions.place.pin_patches import release, take_back
 from webhook.decisions.place.pins import pin_of
-from webhook.decisions.place.placed_annotation import MOST_CARDS, CardsHeld, Later
+from webhook.decisions.place.placed_annotation import CardsHeld, Later
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason, told
 from webhook.decisions.place.round import Round, Scene
-from webhook.decisions.place.telling import changed_write
+from webhook.decisions.place.telling import NotHeld, changed_write
 from webhook.decisions.place.turns import GATES_NAMED, Turns
 from webhook.decisions.place.waiting_group import WaitingGroup, broken_by, look_at_group
 from webhook.decisions.place.writes import Write
 from webhook.words.catalogue import waiting as said
+from webhook.words.catalogue.entry import Message
 
 
 class GatedGroups:
@@ -72,16 +72,17 @@ class GatedGroups:
             )
             for member in group.members:
                 yield from self._turns.wait(member.pod, PlaceReason.OTHER_GATES, message, this)
-        elif group.present < group.size and waited < self._scene.settings.full_seconds:
+            return
+        absent = absent_pods(self._scene, group)
+        if absent.count and not absent.come_later and waited < self._scene.settings.full_seconds:
             message = said.GROUP_INCOMPLETE.say(present=group.present, size=group.size, group=group.name)
             for member in group.members:
                 yield from self._turns.wait(member.pod, PlaceReason.GROUP_INCOMPLETE, message, this)
         elif not self._scene.memory.may_choose(group.members[0].pod, this.now):
             self._count(group.members, this)
         else:
-            first, *others = _with_first(pod, group.members)
-            absent = _absent(first, group.size - group.present)
-            yield from self._choose([first, *others], absent, group, this, together=len(group.members))
+            members = _with_first(pod, group.members)
+            yield from self._choose(members, absent, group, this, together=len(members))
 
     def _go_forward(self, group: WaitingGroup, this: Round) -> Iterator[Write]:
         """Yields the writes for the rest of a group that has begun: each pod goes on as soon as it can."""
@@ -94,16 +95,16 @@ class GatedGroups:
             else:
                 without.append(member)
         if without:
-            yield from self._choose(without, [], group, this, together=1)
+            yield from self._choose(without, NO_PODS, group, this, together=1)
 
     def _choose(
-        self, members: list[Member], absent: list[Member], group: WaitingGroup, this: Round, *, together: int
+        self, members: list[Member], absent: AbsentPods, group: WaitingGroup, this: Round, *, together: int
     ) -> Iterator[Write]:
         """Yields pins for all these members, or the reason why there are no cards for all of them.
 
         Args:
             members: Pods without cards, at least one.
-            absent: Stand-ins for pods that come later, for which cards are held too.
+            absent: The pods that come later, for which cards are held too.
             group: The group.
             this: The round.
             together: As in :meth:`Turns.pin_of_group`.
@@ -115,15 +116,18 @@ class GatedGroups:
                 this.count(PlaceReason.SOON, scene.memory.see(member.pod, this.now))
             return
         key = (first.pod.namespace, first.pod.group)
-        found = self._choose_together(key, [*members, *absent], this)
-        if found is None and absent and not group.waits:
-            absent, found = [], self._choose_together(key, members, this)
+        later = absent.members
+        found = self._choose_together(key, [*members, *later], this)
+        waits = group.waits or any(member.asked.waits for member in later)
+        if found is None and later and not waits:
+            later, found = (), self._choose_together(key, members, this)
         if found is None:
-            yield from self._without_cards(members, absent, group, this)
+            yield from self._without_cards(members, later, group, this)
             return
-        later = _held_for(absent, found, group.size)
+        held = _held_for(first.pod, later, found, group.size)
         for member in members:
-            chosen, of_first = found[member.pod.key], later if member is first else None
+            chosen, is_first = found[member.pod.key], member is first
+            of_first = (held or _not_held(absent)) if is_first else None
             yield self._turns.pin_of_group(
                 member.pod, member.asked.cards, chosen, this, together=together, later=of_first
             )
@@ -142,13 +146,13 @@ class GatedGroups:
         return None
 
     def _without_cards(
-        self, members: list[Member], absent: list[Member], group: WaitingGroup, this: Round
+        self, members: list[Member], absent: Sequence[Member], group: WaitingGroup, this: Round
     ) -> Iterator[Write]:
         scene, first = self._scene, members[0]
-        count = sum(member.asked.cards.count for member in (*members, *absent))
         waited = scene.memory.see(first.pod, this.now)
-        if not group.waits and waited >= max(scene.settings.full_seconds, group.wait):
-            free = scene.free_cards(first.pod, first.asked.cards)
+        waits = group.waits or any(member.asked.waits for member in absent)
+        if not waits and waited >= max(scene.settings.full_seconds, group.wait):
+            free, count = scene.free_cards(first.pod, first.asked.cards), _cards(members)
             message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
             for member in members:
                 waited = scene.memory.see(member.pod, this.now)
@@ -163,19 +167,23 @@ class GatedGroups:
             and self._turns.may_tell(member.pod, reason, this)
         }
         if tells:
-            message = said.GROUP_WITHOUT_CARDS.say(
-                size=len(members) + len(absent),
-                group=group.name,
-                count=count,
-                wanted=evidence.wanted(first.asked.cards),
-                evidence=scene.free_cards(first.pod, first.asked.cards),
-            )
+            message = self._group_without_cards(members, absent, group)
         for member in members:
             if member.pod.key in tells:
                 yield from self._turns.wait(member.pod, reason, message, this)
             else:
                 this.count(reason, scene.memory.see(member.pod, this.now))
         self._turns.keep_a_node(first.pod, first.asked, this)
+
+    def _group_without_cards(self, members: Sequence[Member], absent: Sequence[Member], group: WaitingGroup) -> Message:
+        asked, size, count = members[0].asked.cards, len(members) + len(absent), _cards((*members, *absent))
+        wanted, free = evidence.wanted(asked), self._scene.free_cards(members[0].pod, asked)
+        if not absent:
+            return said.GROUP_WITHOUT_CARDS.say(size=size, group=group.name, count=count, wanted=wanted, evidence=free)
+        each = ", ".join(map(str, sorted({member.asked.cards.count for member in absent})))
+        return said.GROUP_WITHOUT_CARDS_FOR_LATER.say(
+            size=size, group=group.name, count=count, wanted=wanted, each=each, pods=len(absent), evidence=free
+        )
 
     def _take_back(self, group: WaitingGroup, why: str, this: Round) -> Iterator[Write]:
         """Yields the writes that take the pins back: that of the oldest pod alone, and then those of all others."""
@@ -202,16 +210,23 @@ def _with_first(pod: PodRecord, members: Sequence[Member]) -> list[Member]:
     return sorted(members, key=lambda member: member.pod.key != pod.key)
 
 
-def _absent(first: Member, count: int) -> list[Member]:
-    """Returns stand-ins, like the first pod, for the missing pods of a group, as far as cards can be held for them."""
-    most = MOST_CARDS // max(1, first.asked.cards.count)
-    absent = [f"{first.pod.name}/later-{number}" for number in range(min(count, most))]
-    pods = [msgspec.structs.replace(first.pod, name=name) for name in absent]
-    return [Member(pod, first.asked, holder=first.pod.key) for pod in pods]
+def _cards(members: Iterable[Member]) -> int:
+    return sum(member.asked.cards.count for member in members)
 
 
-def _held_for(absent: list[Member], found: Placement, size: int) -> Later | None:
-    if not absent:
+def _held_for(first: PodRecord, later: Sequence[Member], found: Placement, size: int) -> Later | None:
+    """Returns the cards that are held for pods that come later; None: there are none."""
+    if not later:
         return None
-    chosen = [found[member.pod.key] for member in absent]
-    return Later(size, tuple(CardsHeld(each.node.name, each.uuids) for each in chosen))
+    sets = []
+    for member in later:
+        chosen, amounts = found[member.pod.key], member.pod.amounts
+        sets.append(CardsHeld(chosen.node.name, chosen.uuids, None if amounts == first.amounts else dict(amounts)))
+    return Later(size, tuple(sets))
+
+
+def _not_held(absent: AbsentPods) -> NotHeld | None:
+    """Returns for how many pods that come later no cards are held, and why; None: none are needed."""
+    if absent.members:
+        return NotHeld(len(absent.members), "there are too few free cards for them")
+    return NotHeld(absent.unknown, "nothing says what they ask for") if absent.unknown else None

@@ -6,8 +6,8 @@ from webhook.words import names
 
 _GROUP_LABELS = (
     names.GROUP,
-    # A LeaderWorkerSet gives all pods of one replica this key: sigs.k8s.io/lws api/leaderworkerset/v1.
-    "leaderworkerset.sigs.k8s.io/group-key",
+    # A LeaderWorkerSet gives all pods of one replica this key.
+    names.LWS_GROUP,
     # sigs.k8s.io/jobset api/jobset/v1alpha2.
     "jobset.sigs.k8s.io/jobset-name",
     # PyTorchJob, MPIJob and others: kubeflow/training-operator pkg/apis/kubeflow.org/v1/common_types.go.
@@ -17,7 +17,7 @@ _GROUP_LABELS = (
     # A PodGroup of the scheduler plugin coscheduling, which HAMi 2.10 knows too: kubernetes-sigs/scheduler-plugins.
     "scheduling.x-k8s.io/pod-group",
 )
-_SIZE_ANNOTATIONS = ("leaderworkerset.sigs.k8s.io/size", "kueue.x-k8s.io/pod-group-total-count")
+_SIZE_ANNOTATIONS = (names.LWS_SIZE, "kueue.x-k8s.io/pod-group-total-count")
 _MOST_PODS = 9999
 NETWORK_LABELS = (
     "nvidia.com/gpu.clique",

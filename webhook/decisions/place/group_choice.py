@@ -13,6 +13,7 @@ from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.ranking import wanted_of
 from webhook.decisions.place.round import Round, Scene
 from webhook.hardware.topology.planning.quality import models_of, quality_of
+from webhook.words import names
 from webhook.words.choices import NodePolicy
 
 
@@ -47,6 +48,8 @@ class GroupChooser:
         self._options = self._first.asked.options
         first = self._first.pod
         pinned = {pin.node for mate in scene.world.mates(first) if (pin := pin_of(mate))}
+        self._shared = next((label for member in members if (label := _exclusive(member.pod))), "")
+        """The label of nodes that has to have one value for all pods; empty: none has to."""
         self._present = scene.world.nodes_of_mates(first) | pinned
         """The nodes on which pods of the group run already, or have cards."""
 
@@ -59,7 +62,7 @@ class GroupChooser:
         if self._first.asked.on_one_node:
             return self._best_of([frozenset({name}) for name in self._single_nodes()])
         for domains in self._levels():
-            found = self._best_of(domains)
+            found = self._best_of(self._split(domains) if self._shared else domains)
             if found:
                 return found
         return None
@@ -87,6 +90,16 @@ class GroupChooser:
             yield [frozenset(names) for names in domains.values() if self._present <= names]
         if not levels or not least:
             yield [frozenset(node.name for node in nodes)]
+
+    def _split(self, domains: Sequence[frozenset[str]]) -> list[frozenset[str]]:
+        """Returns the parts of these sets of nodes with one value of the label that all nodes have to share."""
+        parts: dict[tuple[int, str], set[str]] = {}
+        for number, domain in enumerate(domains):
+            for name in domain:
+                record = self._scene.world.nodes[name].record
+                if record and (value := record.labels.get(self._shared)):
+                    parts.setdefault((number, value), set()).add(name)
+        return [frozenset(part) for part in parts.values() if self._present <= part]
 
     def _best_of(self, domains: Sequence[frozenset[str]]) -> Placement | None:
         """Returns the best placement within one of these sets of nodes, and holds its cards."""
@@ -197,6 +210,11 @@ class GroupChooser:
 
 def _wanted(chosen: Chosen, cards: CardsAsked) -> tuple[float, ...]:
     return wanted_of(grade_of(chosen, cards), cards)
+
+
+def _exclusive(pod: PodRecord) -> str:
+    """Returns the label of nodes by which a LeaderWorkerSet gives each of its groups nodes of its own; else empty."""
+    return pod.unbound.pod.annotations.get(names.LWS_EXCLUSIVE, "") if pod.unbound else ""
 
 
 def _models(found: Placement) -> frozenset[str]:

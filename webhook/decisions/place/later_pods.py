@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import msgspec
 
+from webhook.decisions.place.placed_annotation import CardsHeld
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.world import World
 
@@ -82,7 +83,7 @@ class HeldForLater:
             if node is None or node.name != one.node or not self._is_free(one.cards, one.node):
                 continue
             name = f"{key}/later-{number}"
-            held[name] = stand_in(pod, one.node, one.cards)
+            held[name] = stand_in(_as_large(pod, one), one.node, one.cards)
             world.pod_changed(name, None, held[name])
         if not held:
             del self._held[group]
@@ -93,6 +94,11 @@ class HeldForLater:
 
     def _is_free(self, cards: Collection[str], node: str) -> bool:
         return not any(self._world.is_held(card, node) for card in cards)
+
+
+def _as_large(pod: PodRecord, one: CardsHeld) -> PodRecord:
+    """Returns the pod that names the cards, with the resources of the pod for which they are held."""
+    return pod if one.amounts is None else msgspec.structs.replace(pod, amounts=one.amounts)
 
 
 def stand_in(pod: PodRecord, node: str, cards: tuple[str, ...]) -> PodRecord:

@@ -9,16 +9,19 @@ from webhook.words.nesting import decode
 
 MOST_CHARACTERS = 32 * 1024
 MOST_CARDS = 256
+"""The most cards of one pod, and the most that are held for all later pods together."""
 UNKNOWN_LINK = "unknown"
 """The link class of a set whose links the node does not tell; its bandwidth is then written as 0."""
 
 
-class CardsHeld(msgspec.Struct, frozen=True, rename="camel"):
+class CardsHeld(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The cards for one pod that does not exist yet."""
 
     node: str
     cards: tuple[str, ...]
     """The UUIDs of the cards."""
+    amounts: dict[str, int] | None = None
+    """The resources that the pod takes of the node; None: as much as the pod that names the cards."""
 
 
 class Later(msgspec.Struct, frozen=True, rename="camel"):
@@ -96,7 +99,9 @@ def read_placed(annotations: Mapping[str, str]) -> Placed | None:
 
 
 def _is_possible(placed: Placed) -> bool:
-    """Returns whether the planner can have chosen this: each later pod has as many cards as the first one."""
+    """Returns whether the planner can have chosen this."""
     count, later = len(placed.cards), placed.later.sets if placed.later else ()
-    is_alike = all(len(held.cards) == count for held in later)
-    return 0 < count <= MOST_CARDS and placed.attempt > 0 and is_alike and count * len(later) <= MOST_CARDS
+    if not all(held.cards and all(amount >= 0 for amount in (held.amounts or {}).values()) for held in later):
+        return False
+    held = sum(len(each.cards) for each in later)
+    return 0 < count <= MOST_CARDS and placed.attempt > 0 and held <= MOST_CARDS

@@ -12,6 +12,7 @@ from webhook.decisions.place.round import PlannerReport, Round, Scene
 from webhook.decisions.place.world import World
 from webhook.decisions.place.writes import Write
 from webhook.objects.pod import Namespace
+from webhook.objects.workload import WorkloadRef
 
 
 class Planner:
@@ -30,6 +31,11 @@ class Planner:
         self.report = PlannerReport()
         """The report of the last round."""
 
+    @property
+    def wishes(self) -> Collection[WorkloadRef]:
+        """The objects for which the last round asked."""
+        return self._scene.wishes
+
     def decide(self, now: float, at: datetime, busy: Collection[str] = ()) -> list[Write]:
         """Returns the writes that are to be made now.
 
@@ -42,11 +48,14 @@ class Planner:
         scene.intents.settle(busy)
         scene.later.look(now, scene.settings.reserve_seconds)
         scene.chooser.work = scene.searches = 0
+        scene.begin_wishes()
         on_their_way = scene.intents.nodes()
         is_thorough = scene.memory.is_time_for_all(now)
         this = Round(now, at, busy, is_thorough, in_flight=len(on_their_way), releasing=set(on_their_way))
         writes = [*self._bound(this), *self._followed.decide(this), *self._waiting.decide(this)]
         scene.memory.forget({pod.uid for pod in scene.world.unbound.values()})
+        if is_thorough:
+            scene.world.forget_workloads(scene.wishes)
         self.report = this.report
         return writes
 

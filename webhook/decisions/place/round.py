@@ -24,6 +24,7 @@ from webhook.decisions.place.world import PlaceNode, World
 from webhook.decisions.request.placement import PodToPlace, unplaced
 from webhook.decisions.request.resources import read_requests
 from webhook.objects.pod import MalformedPod, Namespace
+from webhook.objects.workload import Workload, WorkloadRef
 from webhook.words.errors import FormatError
 from webhook.words.outcome import Refused
 from webhook.words.timestamp import format_timestamp
@@ -37,6 +38,14 @@ _FAMILY = "hami"
 _NOTHING_DETECTED = ClusterFacts()
 _Same = tuple[CardsAsked, NodeNeeds | None, frozenset[tuple[str, int]], frozenset[str]]
 _T = TypeVar("_T")
+
+
+WISHES, WISHES_OF_ONE = 1024, 128
+"""The most objects for which one round asks, in all and of one namespace."""
+
+
+class NotReadYet(Exception):
+    """An object is not read yet."""
 
 
 class NotPlaceable(Exception):
@@ -70,6 +79,9 @@ class Scene:
         self.later = HeldForLater(world)
         self.chooser = Chooser(world, _resources_of_hami(policy))
         self.shares = Shares(self.memory, lambda: self.chooser.work)
+        self.wishes: set[WorkloadRef] = set()
+        """The objects that this round asks for."""
+        self._wished: Counter[str] = Counter()
         self.searches = 0
         """The number of searches for cards of members of groups. The caller sets it to 0 before a round."""
         self._policy = policy
@@ -99,8 +111,31 @@ class Scene:
         of_later = f"cards held for pods of groups that come later: {held}" if held else ""
         return "; ".join(part for part in (free, of_later, cordoned) if part)
 
-    def asked(self, pod: PodRecord) -> Asked:
+    def begin_wishes(self) -> None:
+        """Forgets what the last round asked for."""
+        self.wishes.clear()
+        self._wished.clear()
+
+    def workload(self, ref: WorkloadRef) -> Workload | None:
+        """Returns what is known of an object; None if there is none, or it cannot be read.
+
+        Raises:
+            NotReadYet: nothing is known yet. It may be in a later round.
+        """
+        if ref not in self.wishes and len(self.wishes) < WISHES and self._wished[ref.namespace] < WISHES_OF_ONE:
+            self.wishes.add(ref)
+            self._wished[ref.namespace] += 1
+        try:
+            return self.world.workloads[ref]
+        except KeyError:
+            raise NotReadYet from None
+
+    def asked(self, pod: PodRecord, *, is_admitted: bool = True) -> Asked:
         """Reads what a pod without a node asks of its cards.
+
+        Args:
+            pod: The pod.
+            is_admitted: Whether every webhook has seen it.
 
         Raises:
             NotPlaceable: HAMi does not give the pod whole cards, the pod chooses its cards itself, or its request
@@ -120,7 +155,7 @@ class Scene:
                 namespace=namespace,
                 policy=policy,
                 cluster=_NOTHING_DETECTED.overruled_by(policy.versions),
-                is_admitted=True,
+                is_admitted=is_admitted,
             )
             hindrance = None if written_pin(pod) or not pod.unbound.is_gated else unplaced(to_place)
         except (Refused, FormatError, MalformedPod) as problem:

@@ -9,7 +9,7 @@ from webhook.decisions.place.placed_annotation import Later, Placed
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.round import Round, Scene
-from webhook.decisions.place.telling import chosen_write, gate_write, waiting_write
+from webhook.decisions.place.telling import NotHeld, chosen_write, gate_write, waiting_write
 from webhook.decisions.place.writes import Write
 from webhook.words.catalogue import waiting as said
 from webhook.words.catalogue.entry import Message
@@ -53,7 +53,7 @@ class Turns:
         this: Round,
         *,
         together: int,
-        later: Later | None = None,
+        later: Later | NotHeld | None = None,
     ) -> Write:
         """Pins a pod of a group. The same patch opens its gate only if no other pod is chosen together with it.
 
@@ -63,13 +63,16 @@ class Turns:
             chosen: Its cards.
             this: The round.
             together: The number of pods of the group that get their cards together, all behind the gate.
-            later: The cards held for other pods of the group.
+            later: The cards held for other pods of the group, or why there are none; None: none are needed.
         """
-        placed = this.placed(chosen, together=together, later=later)
+        not_held = later if isinstance(later, NotHeld) else None
+        held = None if isinstance(later, NotHeld) else later
+        placed = this.placed(chosen, together=together, later=held)
         if together == 1 and self.is_due(chosen.node.name, this):
-            return self._opened(pod, cards, chosen, placed, this)
+            return self._opened(pod, cards, chosen, placed, this, not_held)
         self._scene.intents.hold(pod, chosen.node, chosen.uuids)
-        return chosen_write(pod, chosen, placed, self._scene.memory.see(pod, this.now), opens=False)
+        waited = self._scene.memory.see(pod, this.now)
+        return chosen_write(pod, chosen, placed, waited, opens=False, not_held=not_held)
 
     def let_go(self, pod: PodRecord, cards: CardsAsked, pinned: Placed, this: Round) -> Iterator[Write]:
         """Opens the gate of a pod that holds its cards, when it is its turn."""
@@ -116,12 +119,21 @@ class Turns:
             nearest = this.once_for(world, "nearest", pod, asked.cards, lambda: evidence.nearest(world, pod, count))
             this.closed.update({nearest} if nearest else ())
 
-    def _opened(self, pod: PodRecord, cards: CardsAsked, chosen: Chosen, placed: Placed, this: Round) -> Write:
+    def _opened(
+        self,
+        pod: PodRecord,
+        cards: CardsAsked,
+        chosen: Chosen,
+        placed: Placed,
+        this: Round,
+        not_held: NotHeld | None = None,
+    ) -> Write:
         scene = self._scene
         scene.intents.hold(pod, chosen.node, chosen.uuids)
         self._begins(pod, placed, this)
         narrowed = scene.narrowed(pod, chosen.node, cards)
-        return chosen_write(pod, chosen, placed, scene.memory.see(pod, this.now), narrowed=narrowed)
+        waited = scene.memory.see(pod, this.now)
+        return chosen_write(pod, chosen, placed, waited, narrowed=narrowed, not_held=not_held)
 
     def _begins(self, pod: PodRecord, placed: Placed, this: Round) -> None:
         this.in_flight += 1

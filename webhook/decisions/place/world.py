@@ -17,6 +17,7 @@ from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.scheduling import NodeNeeds, shortage
 from webhook.hardware.topology.model import MigMode, NodeTopology
 from webhook.hardware.topology.planning.fleet import Build, Builds
+from webhook.objects.workload import Workload, WorkloadRef
 from webhook.words import names
 
 _ANSWERS_KEPT = 512
@@ -166,6 +167,8 @@ class World:
         """Pods of interest that got their node: before it and with it. The reader removes each entry that it reads."""
         self.stocks: dict[Stock, list[str]] = {}
         """The names of the nodes with each stock, sorted."""
+        self.workloads: dict[WorkloadRef, Workload | None] = {}
+        """The objects that say something about pods to come; None: there is no such object, or it cannot be read."""
         self._builds = Builds()
         self._holders: dict[str, set[str]] = {}
         """The keys of the pods that hold each card, by UUID."""
@@ -229,6 +232,19 @@ class World:
         self._stale.add(name)
         if record is None and topology is None and not node.pods:
             self.nodes.pop(name, None)
+
+    def workload_read(self, ref: WorkloadRef, workload: Workload | None) -> bool:
+        """Replaces what is known of an object, and returns whether it is something new."""
+        is_new = ref not in self.workloads or self.workloads[ref] != workload
+        if is_new:
+            self.workloads[ref] = workload
+            self.changes += 1
+            self.gains += 1
+        return is_new
+
+    def forget_workloads(self, kept: Collection[WorkloadRef]) -> None:
+        """Forgets all objects except these. An object that is asked for again is told again."""
+        self.workloads = {ref: self.workloads[ref] for ref in kept if ref in self.workloads}
 
     def _moved(self, name: str, before: set[str], after: set[str]) -> None:
         """Counts pods that are pinned to cards which a node lost or got on the node that has these cards now."""

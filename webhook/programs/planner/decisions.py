@@ -1,6 +1,6 @@
 """The interface between the planner's loop and its pure decisions."""
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from datetime import datetime
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from webhook.decisions.place.world import World
 from webhook.decisions.place.writes import Write
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.pod import Namespace
+from webhook.objects.workload import Workload, WorkloadRef
 
 
 class Follower(Protocol):
@@ -31,6 +32,13 @@ class Decisions(Follower, Protocol):
     @property
     def report(self) -> PlannerReport:
         """The report after the last decisions."""
+
+    @property
+    def wishes(self) -> Collection[WorkloadRef]:
+        """The objects that the last decisions would like to know, known ones too."""
+
+    def workload_read(self, ref: WorkloadRef, workload: Workload | None) -> bool:
+        """Take what an object says, ``None`` if there is none to be read; return whether that is something new."""
 
     def decide(self, now: float, at: datetime, busy: Set[str]) -> Sequence[Write]:
         """Return the writes to make. It takes less than a second. After a call with writes the next call comes soon.
@@ -61,9 +69,15 @@ class PlaceDecisions:
         self._planner = Planner(world, policy, namespaces=namespaces)
         self.pod_changed = world.pod_changed
         self.node_changed = world.node_changed
+        self.workload_read = world.workload_read
         self.decide = self._planner.decide
 
     @property
     def report(self) -> PlannerReport:
         """The report after the last decisions."""
         return self._planner.report
+
+    @property
+    def wishes(self) -> Collection[WorkloadRef]:
+        """The objects that the last decisions would like to know."""
+        return self._planner.wishes

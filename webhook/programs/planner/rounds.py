@@ -18,6 +18,7 @@ from webhook.programs.planner.counts import Counts
 from webhook.programs.planner.decisions import Decisions, MakeDecisions
 from webhook.programs.planner.leadership import Leadership
 from webhook.programs.planner.mirrors import Mirrors
+from webhook.programs.planner.workload_reader import WorkloadReader
 from webhook.programs.planner.writer import Writer
 
 EVERY_SECONDS = 1.0
@@ -72,17 +73,19 @@ class Rounds:
         mirrors: The mirrors of the cluster.
         make: Makes the decisions of a term.
         stirred: The signal of each change.
+        workloads: Reads the objects that decisions ask for.
         counts: The counts of the planner.
         log: Takes bugs.
         clock: The clocks.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of the loop
         self,
         mirrors: Mirrors,
         make: MakeDecisions,
         stirred: Stirred,
         *,
+        workloads: WorkloadReader,
         counts: Counts,
         log: Log,
         clock: Clock,
@@ -90,6 +93,7 @@ class Rounds:
         self._mirrors = mirrors
         self._make = make
         self._stirred = stirred
+        self._workloads = workloads
         self._counts = counts
         self._log = log
         self._clock = clock
@@ -153,7 +157,8 @@ class Rounds:
         self.report = decisions.report
         self._counts.choice_seconds.add(self._clock.monotonic() - began)
         self._unproven = ""
-        if writes:
+        is_told = [decisions.workload_read(*known) for known in self._workloads.known(decisions.wishes)]
+        if writes or any(is_told):
             self._stirred()
         return writes
 

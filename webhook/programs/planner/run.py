@@ -24,7 +24,7 @@ from webhook.decisions.configuration import HAMI_RESOURCES
 from webhook.programs.endpoints import Endpoints, serve
 from webhook.programs.heartbeat import Heartbeat
 from webhook.programs.log import Log, take_over_logging
-from webhook.programs.planner import leadership, writer
+from webhook.programs.planner import leadership, workload_reader, writer
 from webhook.programs.planner.clock import Clock
 from webhook.programs.planner.counts import Counts
 from webhook.programs.planner.decisions import MakeDecisions
@@ -34,6 +34,7 @@ from webhook.programs.planner.metrics import Vitals, families
 from webhook.programs.planner.mirrors import Mirrors
 from webhook.programs.planner.rounds import Rounds, Stirred
 from webhook.programs.planner.traffic import TrafficWatch
+from webhook.programs.planner.workload_reader import WorkloadReader
 from webhook.programs.planner.writer import Writer
 from webhook.programs.upkeep import Upkeep
 from webhook.words import names
@@ -168,7 +169,12 @@ class Program:
         self.mirrors = Mirrors(
             settings.topology_namespace, max_age=settings.max_age, wake=stirred, tell=self._tell, clock=clock.monotonic
         )
-        self._rounds = rounds = Rounds(self.mirrors, make, stirred, counts=counts, log=log, clock=clock)
+        reader = WorkloadReader(
+            Api(session, seconds=workload_reader.REQUEST_SECONDS), read=stirred, errors=counts.api_errors, clock=clock
+        )
+        self._rounds = rounds = Rounds(
+            self.mirrors, make, stirred, workloads=reader, counts=counts, log=log, clock=clock
+        )
         self.leadership = Leadership(
             PlannerLease(Api(session, seconds=leadership.REQUEST_SECONDS), settings.namespace),
             f"{settings.pod_name or socket.gethostname()}_{uuid.uuid4().hex[:8]}",
@@ -200,7 +206,7 @@ class Program:
         filling = self.mirrors.keeper.work(filled_from(Api(session)), counts.api_errors)
         self._mirroring = Upkeep(filling, log)
         self._election = Upkeep([self.leadership.run], log)
-        self._deciding = Upkeep([partial(rounds.run, self.leadership, self._writer), self.watch.run], log)
+        self._deciding = Upkeep([partial(rounds.run, self.leadership, self._writer), self.watch.run, reader.run], log)
 
     @property
     def waiting_for(self) -> str:

@@ -1,4 +1,4 @@
-"""GT62 to GT65: the planner's messages about pods whose cards it chooses."""
+"""GT62 to GT65, and GT67: the planner's messages about pods whose cards it chooses."""
 
 from webhook.words.catalogue.entry import Entry
 
@@ -15,6 +15,12 @@ CARDS_CHOSEN_AND_HELD = Entry(
     "node {node}: {cards} ({link}); free cards held for pods of the group that come later: {held} for {pods} pods",
     "",
     "placement.md#groups",
+)
+CARDS_CHOSEN_AND_NONE_HELD = Entry(
+    "GT635",
+    "node {node}: {cards} ({link}); no cards are held for pods of the group that come later ({pods}): {why}",
+    "",
+    "placement.md#pods-that-come-later",
 )
 NO_FREE_CARDS = Entry("GT621", "no node has {count} free cards for the pod: {evidence}", _FREE, _PAGE)
 NO_SUCH_SET = Entry("GT622", "no {count} free cards {wanted}: {evidence}", _UNMET, _PAGE)
@@ -84,6 +90,13 @@ GROUP_WITHOUT_CARDS = Entry(
     "the {size} pods of group {group} need {count} free cards {wanted}: {evidence}",
     _FREE,
     _PAGE,
+)
+GROUP_WITHOUT_CARDS_FOR_LATER = Entry(
+    "GT676",
+    "the {size} pods of group {group} need {count} free cards {wanted}, {each} on one node for each pod that comes "
+    "later ({pods}): {evidence}",
+    _FREE,
+    "placement.md#pods-that-come-later",
 )
 WAITS_FOR_ITS_TURN = Entry(
     "GT636",

@@ -1,0 +1,225 @@
+"""What the planner reads of the objects that make pods: when it is asked, not too often, and without waiting."""
+
+import asyncio
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.api.stand_in import Line, Received, status
+from tests.programs.planner.server import PlacingServer
+from tests.programs.planner.site import Site, TestClock, site, until
+from webhook.cluster.api.verbs import Api
+from webhook.objects.workload import LONGEST_TEMPLATE, Workload, WorkloadKind, WorkloadRef, read_workload
+from webhook.programs.planner import workload_reader
+from webhook.programs.planner.workload_reader import FRESH_SECONDS, KEPT, WorkloadReader
+
+PATH = "/apis/apps/v1/namespaces/team-a/statefulsets/ring"
+REF = WorkloadRef(WorkloadKind.STATEFUL_SET, "team-a", "ring", "uid-1")
+LWS = REF._replace(kind=WorkloadKind.LEADER_WORKER_SET)
+RING = {"metadata": {"uid": "uid-1"}, "spec": {"replicas": 3}}
+
+
+class Reading:
+    """A reader, the server that it asks, and a clock to move."""
+
+    def __init__(self, found: Site) -> None:
+        self.clock = TestClock()
+        self.asked: list[str] = []
+        self.answers: dict[str, Any] = {PATH: RING}
+        self.news = 0
+        self.errors: Counter[tuple[str, str]] = Counter()
+        self.reader = WorkloadReader(Api(found.session), read=self.note, errors=self.errors, clock=self.clock.clock())
+        found.server.before = self.answer
+        self.work = asyncio.create_task(self.reader.run())
+
+    def note(self) -> None:
+        self.news += 1
+
+    def answer(self, request: Received, line: Line) -> bool:
+        path = request.target.partition("?")[0]
+        self.asked.append(path)
+        answer = self.answers.get(path, 404)
+        if callable(answer):
+            answer(line)
+        elif isinstance(answer, int):
+            line.say(status(answer, "no"), f"{answer} No")
+        else:
+            line.say(json.dumps(answer).encode())
+        return True
+
+    def known(self, *refs: WorkloadRef) -> dict[WorkloadRef, Workload | None]:
+        return dict(self.reader.known(refs or (REF,)))
+
+    async def close(self) -> None:
+        self.work.cancel()
+        await asyncio.gather(self.work, return_exceptions=True)
+
+
+def with_reader(tmp_path: Path, story: Any) -> None:
+    async def test() -> None:
+        async with site(tmp_path, PlacingServer()) as found:
+            reading = Reading(found)
+            try:
+                await story(reading)
+            finally:
+                await reading.close()
+
+    asyncio.run(test())
+
+
+def test_what_is_asked_for_is_known_later_and_read_once(tmp_path: Path) -> None:
+    async def story(reading: Reading) -> None:
+        assert reading.known() == {}
+        assert reading.known() == {}
+        await until(lambda: reading.news)
+        found = reading.known()[REF]
+        assert found is not None
+        assert (found.pods, found.is_ordered) == (3, True)
+        assert reading.asked == [PATH]
+
+    with_reader(tmp_path, story)
+
+
+def test_an_object_is_read_again_after_a_while_and_what_is_the_same_is_no_news(tmp_path: Path) -> None:
+    async def story(reading: Reading) -> None:
+        reading.known()
+        await until(lambda: reading.news == 1)
+        reading.clock.ahead += FRESH_SECONDS
+        assert reading.known()[REF] is not None
+        await until(lambda: len(reading.asked) == 2)
+        reading.clock.ahead += FRESH_SECONDS
+        reading.answers[PATH] = {**RING, "spec": {"replicas": 4}}
+        await until(lambda: reading.known()[REF].pods == 4)  # type: ignore[union-attr]  # it was there before
+        assert reading.news == 2
+
+    with_reader(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [403, 404, {"metadata": {"uid": "another"}, "spec": {}}, {"metadata": [], "spec": {}}, {"spec": {}}],
+)
+def test_what_cannot_be_read_or_is_another_object_is_known_not_to_be_there(tmp_path: Path, answer: Any) -> None:
+    async def story(reading: Reading) -> None:
+        reading.answers[PATH] = answer
+        reading.known()
+        await until(lambda: reading.news)
+        assert reading.known() == {REF: None}
+        assert len(reading.asked) == 1
+
+    with_reader(tmp_path, story)
+
+
+def test_a_kind_that_the_cluster_lacks_is_known_not_to_be_there(tmp_path: Path) -> None:
+    async def story(reading: Reading) -> None:
+        path = "/apis/leaderworkerset.x-k8s.io/v1/namespaces/team-a/leaderworkersets/ring"
+        reading.answers[path] = lambda line: line.say(b"404 page not found\n", "404 Not Found")
+        reading.known(LWS)
+        await until(lambda: reading.news)
+        assert reading.known(LWS) == {LWS: None}
+
+    with_reader(tmp_path, story)
+
+
+def test_while_the_api_server_is_away_nothing_becomes_known(tmp_path: Path) -> None:
+    async def story(reading: Reading) -> None:
+        reading.answers[PATH] = 503
+        reading.known()
+        await until(lambda: reading.errors["statefulsets", "away"])
+        assert reading.known() == {}
+        reading.answers[PATH] = RING
+        await until(lambda: reading.known().get(REF))
+
+    with_reader(tmp_path, story)
+
+
+def test_an_object_that_is_named_with_signs_of_a_path_is_not_asked_for(tmp_path: Path) -> None:
+    async def story(reading: Reading) -> None:
+        ref = REF._replace(name="../../../../v1/secrets/s")
+        reading.known(ref)
+        await until(lambda: reading.news)
+        assert reading.known(ref) == {ref: None}
+        assert reading.asked == []
+
+    with_reader(tmp_path, story)
+
+
+def test_a_namespace_has_no_more_requests_than_its_rate_and_takes_none_of_others(tmp_path: Path) -> None:
+    async def story(reading: Reading) -> None:
+        many = [REF._replace(name=f"ring-{number}") for number in range(600)]
+        reading.known(*many)
+        other = REF._replace(namespace="team-b")
+        reading.known(other)
+        await until(lambda: other in reading.known(other))
+        await until(reading.reader._queue.empty)  # noqa: SLF001 - all that was ordered
+        from_many = [path for path in reading.asked if "team-a" in path]
+        assert len(from_many) <= workload_reader.EACH.burst + 1
+
+    with_reader(tmp_path, story)
+
+
+def test_no_more_objects_are_kept_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workload_reader, "KEPT", 2)
+
+    async def story(reading: Reading) -> None:
+        refs = [REF._replace(name=f"ring-{number}") for number in range(3)]
+        reading.known(*refs)
+        await until(lambda: reading.news == 3)
+        assert len(reading.known(*refs)) == 2
+
+    assert KEPT > 2
+    with_reader(tmp_path, story)
+
+
+def test_a_request_that_hangs_holds_no_other_up(tmp_path: Path) -> None:
+    async def story(reading: Reading) -> None:
+        slow = REF._replace(name="slow")
+        reading.answers["/apis/apps/v1/namespaces/team-a/statefulsets/slow"] = lambda _: None
+        reading.known(slow, REF)
+        await until(lambda: reading.known(REF).get(REF))
+        assert slow not in reading.known(slow)
+
+    with_reader(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, (1, True)),
+        ({"replicas": 0}, (0, True)),
+        ({"replicas": None, "podManagementPolicy": "Parallel"}, (1, False)),
+        ({"replicas": 2**31, "podManagementPolicy": "OrderedReady"}, (2**31, True)),
+    ],
+)
+def test_what_a_stateful_set_says(spec: dict[str, Any], expected: tuple[int, bool]) -> None:
+    found = read_workload(WorkloadKind.STATEFUL_SET, json.dumps({"metadata": {}, "spec": spec}).encode())
+    assert (found.pods, found.is_ordered) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "expected"),
+    [
+        ({"startupPolicy": "LeaderCreated"}, {}, False),
+        ({}, {}, False),
+        ({"startupPolicy": "LeaderReady"}, {}, True),
+        ({"startupPolicy": "LeaderCreated"}, {"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"}, True),
+    ],
+)
+def test_when_a_leader_worker_set_creates_its_workers(
+    spec: dict[str, Any], annotations: dict[str, str], *, expected: bool
+) -> None:
+    template = {"size": 3, "workerTemplate": {"spec": {}}}
+    document = {"metadata": {"annotations": annotations}, "spec": {**spec, "leaderWorkerTemplate": template}}
+    found = read_workload(WorkloadKind.LEADER_WORKER_SET, json.dumps(document).encode())
+    assert (found.pods, found.is_ordered, found.template) == (3, expected, b'{"spec": {}}')
+
+
+@pytest.mark.parametrize(("length", "is_kept"), [(LONGEST_TEMPLATE, True), (LONGEST_TEMPLATE + 1, False)])
+def test_a_template_that_is_too_long_is_not_kept(length: int, *, is_kept: bool) -> None:
+    text = b'{"a":"' + b"x" * (length - 8) + b'"}'
+    assert len(text) == length
+    document = b'{"metadata":{},"spec":{"leaderWorkerTemplate":{"workerTemplate":' + text + b"}}}"
+    assert bool(read_workload(WorkloadKind.LEADER_WORKER_SET, document).template) is is_kept
