@@ -109,6 +109,16 @@ STATEFUL_SET = Kind("StatefulSet", "statefulsets", "apps/v1", has_namespaces=Tru
 LEADER_WORKER_SET = Kind(
     "LeaderWorkerSet", "leaderworkersets", "leaderworkerset.x-k8s.io/v1", has_namespaces=True, is_optional=True
 )
+POD_GROUPS = tuple(
+    Kind("PodGroup", "podgroups", f"scheduling.k8s.io/{version}", has_namespaces=True, is_optional=True)
+    for version in ("v1beta1", "v1alpha3", "v1alpha2")
+)
+"""The PodGroups of Kubernetes itself, the newest version first: 1.37 serves two of them, 1.36 the last."""
+WORKLOADS = (Kind("Workload", "workloads", "scheduling.k8s.io/v1alpha1", has_namespaces=True, is_optional=True),)
+COSCHEDULING_GROUPS, VOLCANO_GROUPS = (
+    (Kind("PodGroup", "podgroups", api, has_namespaces=True, is_optional=True),)
+    for api in ("scheduling.x-k8s.io/v1alpha1", "scheduling.volcano.sh/v1beta1")
+)
 MUTATING_WEBHOOKS = Kind(
     "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "admissionregistration.k8s.io/v1"
 )

@@ -159,6 +159,20 @@ class PodClaimStatus(Fields):
     """The name of the ResourceClaim; absent where the pod needs none."""
 
 
+class SchedulingGroup(Fields):
+    """``spec.schedulingGroup``: the PodGroup of a pod, from Kubernetes 1.36 on."""
+
+    pod_group_name: str | None = None
+
+
+class WorkloadReference(Fields):
+    """``spec.workloadRef``: a pod group within a Workload, in Kubernetes 1.35 alone."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str = ""
+
+
 class RequestMapping(Fields):
     """The request of a ResourceClaim that serves an extended resource of a container."""
 
@@ -370,6 +384,8 @@ class PodSpec(Fields, gc=True, dict=True):
     resources_json: msgspec.Raw = msgspec.field(name="resources", default=msgspec.Raw())
     node_selector_json: msgspec.Raw = msgspec.field(name="nodeSelector", default=msgspec.Raw())
     tolerations_json: msgspec.Raw = msgspec.field(name="tolerations", default=msgspec.Raw())
+    scheduling_group_json: msgspec.Raw = msgspec.field(name="schedulingGroup", default=msgspec.Raw())
+    workload_ref_json: msgspec.Raw = msgspec.field(name="workloadRef", default=msgspec.Raw())
 
     @property
     def overhead(self) -> dict[str, Quantity] | None:
@@ -380,6 +396,17 @@ class PodSpec(Fields, gc=True, dict=True):
     def resources(self) -> Resources | None:
         """The requests and limits of the pod as a whole: Kubernetes 1.34."""
         return _decode(self.resources_json, _RESOURCES, "resources of the pod")
+
+    @property
+    def scheduling_group(self) -> str:
+        """The name of the PodGroup of Kubernetes itself; empty: the pod names none."""
+        found = _decode(self.scheduling_group_json, _SCHEDULING_GROUP, "schedulingGroup")
+        return (found.pod_group_name if found else None) or ""
+
+    @property
+    def workload_ref(self) -> WorkloadReference | None:
+        """The decoded ``workloadRef``."""
+        return _decode(self.workload_ref_json, _WORKLOAD_REF, "workloadRef")
 
     @property
     def run_as_user(self) -> int | None:
@@ -700,6 +727,8 @@ _POD_CLAIMS = msgspec.json.Decoder(list[PodClaim])
 _CLAIM_STATUSES = msgspec.json.Decoder(list[PodClaimStatus])
 _EXTENDED_CLAIM = msgspec.json.Decoder(ExtendedClaim)
 _OWNERS = msgspec.json.Decoder(list[Owner])
+_SCHEDULING_GROUP = msgspec.json.Decoder(SchedulingGroup)
+_WORKLOAD_REF = msgspec.json.Decoder(WorkloadReference)
 _AMOUNTS = msgspec.json.Decoder(dict[str, Quantity])
 _RESOURCES = msgspec.json.Decoder(Resources)
 _CONDITIONS = msgspec.json.Decoder(list[PodCondition])

@@ -1,6 +1,8 @@
 """The objects that make the pods of a group or name their number, as far as they say what pods will come.
 
-Sources: k8s.io/api apps/v1; sigs.k8s.io/lws api/leaderworkerset/v1 and pkg/controllers/pod_controller.go.
+Sources: k8s.io/api apps/v1, and scheduling v1alpha1 (1.35), v1alpha2 (1.36), v1alpha3 and v1beta1 (1.37);
+scheduler-plugins.sigs.k8s.io/docs/plugins/coscheduling; volcano.sh/apis pkg/apis/scheduling/v1beta1;
+sigs.k8s.io/lws api/leaderworkerset/v1 and pkg/controllers/pod_controller.go.
 """
 
 import enum
@@ -21,6 +23,12 @@ class WorkloadKind(enum.StrEnum):
 
     STATEFUL_SET = "StatefulSet"
     LEADER_WORKER_SET = "LeaderWorkerSet"
+    POD_GROUP = "PodGroup"
+    """Of Kubernetes itself, from 1.36 on."""
+    WORKLOAD = "Workload"
+    """Of Kubernetes 1.35, which has the pod groups of a workload in one object."""
+    COSCHEDULING = "PodGroup of scheduler-plugins"
+    VOLCANO = "PodGroup of Volcano"
 
 
 class WorkloadRef(NamedTuple):
@@ -29,10 +37,14 @@ class WorkloadRef(NamedTuple):
     kind: WorkloadKind
     namespace: str
     name: str
-    uid: str
-    """The uid of the object. An object with another uid is not meant."""
+    uid: str = ""
+    """The uid of the object. An object with another uid is not meant. Empty: the pod names it by its name alone."""
     revision: str = ""
     """The revision of its templates that a pod names. A new one is a reason to read the object again."""
+    part: str = ""
+    """The pod group within a Workload."""
+    replica: str = ""
+    """The replica of that pod group, which is a group of its own."""
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -49,6 +61,10 @@ class Workload(msgspec.Struct, frozen=True):
     """The revision of the LeaderWorkerSet of which a StatefulSet makes the leaders."""
     owner: Owner | None = None
     """The object that made this one."""
+
+
+MISSING = Workload(uid="", pods=0, is_ordered=False)
+"""A PodGroup that is not there. It may be created after its pods."""
 
 
 class _Metadata(Fields):
@@ -83,23 +99,76 @@ class _LeaderWorkerSet(Fields):
     spec: _LeaderWorkerSetSpec
 
 
+class _Gang(Fields):
+    min_count: int | None = None
+
+
+class _SchedulingPolicy(Fields):
+    gang: _Gang | None = None
+
+
+class _PodGroupSpec(Fields):
+    min_member: int | None = None
+    scheduling_policy: _SchedulingPolicy | None = None
+
+
+class _PodGroup(Fields):
+    metadata: _Metadata
+    spec: _PodGroupSpec
+
+
+class _GroupOfWorkload(Fields):
+    name: str = ""
+    policy: _SchedulingPolicy | None = None
+
+
+class _WorkloadSpec(Fields):
+    pod_groups: list[_GroupOfWorkload] | None = None
+
+
+class _Workload(Fields):
+    metadata: _Metadata
+    spec: _WorkloadSpec
+
+
+_POD_GROUP = msgspec.json.Decoder(_PodGroup)
+_WORKLOAD = msgspec.json.Decoder(_Workload)
 _STATEFUL_SET = msgspec.json.Decoder(_StatefulSet)
 _LEADER_WORKER_SET = msgspec.json.Decoder(_LeaderWorkerSet)
 
 
-def read_workload(kind: WorkloadKind, document: Document) -> Workload:
+def read_workload(ref: WorkloadRef, document: Document) -> Workload:
     """Reads an object of the API server.
 
     Args:
-        kind: Its kind.
+        ref: Its name.
         document: The object as JSON.
 
     Raises:
         msgspec.DecodeError: it is no such object.
     """
-    if kind is WorkloadKind.STATEFUL_SET:
-        return _stateful_set(decode_answer(_STATEFUL_SET, document))
-    return _leader_worker_set(decode_answer(_LEADER_WORKER_SET, document))
+    match ref.kind:
+        case WorkloadKind.STATEFUL_SET:
+            return _stateful_set(decode_answer(_STATEFUL_SET, document))
+        case WorkloadKind.LEADER_WORKER_SET:
+            return _leader_worker_set(decode_answer(_LEADER_WORKER_SET, document))
+        case WorkloadKind.WORKLOAD:
+            found = decode_answer(_WORKLOAD, document)
+            groups = {group.name: group.policy for group in found.spec.pod_groups or ()}
+            return _group(found.metadata, _least(groups[ref.part])) if ref.part in groups else MISSING
+        case _:
+            group = decode_answer(_POD_GROUP, document)
+            least = group.spec.min_member or _least(group.spec.scheduling_policy)
+            return _group(group.metadata, least)
+
+
+def _group(metadata: _Metadata, least: int) -> Workload:
+    return Workload(uid=metadata.uid, pods=max(1, least), is_ordered=False)
+
+
+def _least(policy: _SchedulingPolicy | None) -> int:
+    """Returns the least number of pods that are scheduled together: 1 without the policy ``gang``."""
+    return (policy.gang.min_count if policy and policy.gang else None) or 1
 
 
 def _stateful_set(found: _StatefulSet) -> Workload:

@@ -185,6 +185,10 @@ LWS_SIZE = "leaderworkerset.sigs.k8s.io/size"
 LWS_WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
 LWS_REVISION = "leaderworkerset.sigs.k8s.io/template-revision-hash"
 LWS_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+# How a pod names its PodGroup: kubernetes-sigs/scheduler-plugins apis/scheduling, HAMi pkg/util/types.go; and
+# volcano.sh/apis pkg/apis/scheduling/v1beta1, KubeGroupNameAnnotationKey.
+POD_GROUP = "scheduling.x-k8s.io/pod-group"
+VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 # How a container shows that its job spans nodes: the rendezvous variables of torchrun and LeaderWorkerSet.
 MULTINODE_VARIABLES = ("MASTER_ADDR", "PET_RDZV_ENDPOINT", "LWS_LEADER_ADDRESS")
 # Labels that the operators of such jobs put on their pods.

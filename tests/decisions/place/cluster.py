@@ -20,7 +20,7 @@ from webhook.decisions.place.world import World
 from webhook.decisions.place.writes import Write
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.pod import Namespace
-from webhook.objects.workload import WorkloadKind, WorkloadRef, read_workload
+from webhook.objects.workload import MISSING, WorkloadKind, WorkloadRef, read_workload
 
 GATE = "gpu.topology/place"
 BEGIN = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -62,6 +62,8 @@ class PlacedCluster:
         self.node_records: dict[str, NodeRecord] = {}
         self.workloads: dict[WorkloadRef, Object | None] = {}
         """Objects that may be read, by how pods name them; revisions do not count. None: they may not be."""
+        self.has_pod_groups = True
+        """Whether a PodGroup that a pod names, and that is not among those objects, is known not to be there."""
         self.said: list[Write] = []
         for topology in nodes:
             self.add_node(topology)
@@ -172,10 +174,12 @@ class PlacedCluster:
         for ref in self.planner.wishes:
             found = self.workloads.get(ref._replace(revision=""))
             if found is not None:
-                workload = read_workload(ref.kind, msgspec.json.encode(found))
-                self.world.workload_read(ref, workload if workload.uid == ref.uid else None)
+                workload = read_workload(ref, msgspec.json.encode(found))
+                self.world.workload_read(ref, workload if ref.uid in ("", workload.uid) else None)
             elif ref._replace(revision="") in self.workloads:
                 self.world.workload_read(ref, None)
+            elif self.has_pod_groups and not ref.uid:
+                self.world.workload_read(ref, MISSING)
 
     def apply(self, write: Write) -> None:
         """Do what the planner wants, as the API server does it."""

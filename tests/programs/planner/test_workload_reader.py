@@ -12,9 +12,9 @@ from tests.cluster.api.stand_in import Line, Received, status
 from tests.programs.planner.server import PlacingServer
 from tests.programs.planner.site import Site, TestClock, site, until
 from webhook.cluster.api.verbs import Api
-from webhook.objects.workload import LONGEST_TEMPLATE, Workload, WorkloadKind, WorkloadRef, read_workload
+from webhook.objects.workload import LONGEST_TEMPLATE, MISSING, Workload, WorkloadKind, WorkloadRef, read_workload
 from webhook.programs.planner import workload_reader
-from webhook.programs.planner.workload_reader import FRESH_SECONDS, KEPT, WorkloadReader
+from webhook.programs.planner.workload_reader import FRESH_SECONDS, KEPT, MISSING_SECONDS, WorkloadReader
 
 PATH = "/apis/apps/v1/namespaces/team-a/statefulsets/ring"
 REF = WorkloadRef(WorkloadKind.STATEFUL_SET, "team-a", "ring", "uid-1")
@@ -124,6 +124,56 @@ def test_a_kind_that_the_cluster_lacks_is_known_not_to_be_there(tmp_path: Path) 
     with_reader(tmp_path, story)
 
 
+GANG = WorkloadRef(WorkloadKind.POD_GROUP, "team-a", "gang")
+GANG_PATH = "/apis/scheduling.k8s.io/{}/namespaces/team-a/podgroups/gang"
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1alpha3", "v1alpha2"])
+def test_a_pod_group_is_read_in_the_newest_version_that_the_api_server_has(tmp_path: Path, version: str) -> None:
+    async def story(reading: Reading) -> None:
+        versions = ("v1beta1", "v1alpha3", "v1alpha2")
+        for older in versions:
+            reading.answers[GANG_PATH.format(older)] = lambda line: line.say(b"404 page not found\n", "404 Not Found")
+        spec = {"schedulingPolicy": {"gang": {"minCount": 4}}}
+        reading.answers[GANG_PATH.format(version)] = {"metadata": {"uid": "u"}, "spec": spec}
+        reading.known(GANG)
+        await until(lambda: reading.news)
+        found = reading.known(GANG)[GANG]
+        assert found is not None
+        assert found.pods == 4
+        assert len(reading.asked) == versions.index(version) + 1
+
+    with_reader(tmp_path, story)
+
+
+def test_a_pod_group_that_is_not_there_yet_is_asked_for_again_soon(tmp_path: Path) -> None:
+    async def story(reading: Reading) -> None:
+        path = GANG_PATH.format("v1beta1")
+        missing = status(404, "no", reason="NotFound", details={"name": "gang", "kind": "podgroups"})
+        reading.answers[path] = lambda line: line.say(missing, "404 Not Found")
+        reading.known(GANG)
+        await until(lambda: reading.news)
+        assert reading.known(GANG) == {GANG: MISSING}
+        reading.answers[path] = {"metadata": {}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+        reading.clock.ahead += MISSING_SECONDS
+        await until(lambda: reading.known(GANG)[GANG] != MISSING)
+
+    with_reader(tmp_path, story)
+
+
+def test_a_cluster_without_pod_groups_is_known_to_have_none(tmp_path: Path) -> None:
+    async def story(reading: Reading) -> None:
+        group = GANG._replace(kind=WorkloadKind.COSCHEDULING)
+        path = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/team-a/podgroups/gang"
+        reading.answers[path] = lambda line: line.say(b"404 page not found\n", "404 Not Found")
+        reading.known(group)
+        await until(lambda: reading.news)
+        assert reading.known(group) == {group: None}
+        assert reading.asked == [path]
+
+    with_reader(tmp_path, story)
+
+
 def test_while_the_api_server_is_away_nothing_becomes_known(tmp_path: Path) -> None:
     async def story(reading: Reading) -> None:
         reading.answers[PATH] = 503
@@ -195,7 +245,7 @@ def test_a_request_that_hangs_holds_no_other_up(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_stateful_set_says(spec: dict[str, Any], expected: tuple[int, bool]) -> None:
-    found = read_workload(WorkloadKind.STATEFUL_SET, json.dumps({"metadata": {}, "spec": spec}).encode())
+    found = read_workload(REF, json.dumps({"metadata": {}, "spec": spec}).encode())
     assert (found.pods, found.is_ordered) == expected
 
 
@@ -213,7 +263,7 @@ def test_when_a_leader_worker_set_creates_its_workers(
 ) -> None:
     template = {"size": 3, "workerTemplate": {"spec": {}}}
     document = {"metadata": {"annotations": annotations}, "spec": {**spec, "leaderWorkerTemplate": template}}
-    found = read_workload(WorkloadKind.LEADER_WORKER_SET, json.dumps(document).encode())
+    found = read_workload(LWS, json.dumps(document).encode())
     assert (found.pods, found.is_ordered, found.template) == (3, expected, b'{"spec": {}}')
 
 
@@ -222,4 +272,4 @@ def test_a_template_that_is_too_long_is_not_kept(length: int, *, is_kept: bool) 
     text = b'{"a":"' + b"x" * (length - 8) + b'"}'
     assert len(text) == length
     document = b'{"metadata":{},"spec":{"leaderWorkerTemplate":{"workerTemplate":' + text + b"}}}"
-    assert bool(read_workload(WorkloadKind.LEADER_WORKER_SET, document).template) is is_kept
+    assert bool(read_workload(LWS, document).template) is is_kept

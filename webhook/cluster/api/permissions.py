@@ -82,6 +82,10 @@ PLANNER = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list", "patch", "watch")),
     Permission(Scope.CLUSTER, "apps", "statefulsets", ("get",)),
     Permission(Scope.CLUSTER, "leaderworkerset.x-k8s.io", "leaderworkersets", ("get",)),
+    Permission(Scope.CLUSTER, "scheduling.k8s.io", "podgroups", ("get",)),
+    Permission(Scope.CLUSTER, "scheduling.k8s.io", "workloads", ("get",)),
+    Permission(Scope.CLUSTER, "scheduling.x-k8s.io", "podgroups", ("get",)),
+    Permission(Scope.CLUSTER, "scheduling.volcano.sh", "podgroups", ("get",)),
     Permission(Scope.CLUSTER, "", "pods/status", ("patch",)),
     Permission(Scope.CLUSTER, "events.k8s.io", "events", ("create",)),
     Permission(Scope.CLUSTER, "", "namespaces", ("list", "watch")),
@@ -94,7 +98,8 @@ PLANNER = (
 )
 """The permissions of ``gpu-topology place`` and ``gpu-topology place release``. The program mirrors pods, nodes and the
 objects of the agents, chooses cards while it holds its Lease, and writes the choice on the pod. It gets the object that
-makes the pods of a group, to know what those will ask for that are not there yet. HAMi's version, read
+makes the pods of a group, to know what those will ask for that are not there yet, and the PodGroup that pods name, to
+know their number. HAMi's version, read
 from the Deployments, decides the meaning of its allocations. No role can limit what it patches on a pod; an admission
 policy can."""
 

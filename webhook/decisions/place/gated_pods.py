@@ -12,12 +12,16 @@ from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.ranking import wanted_of
 from webhook.decisions.place.reasons import PlaceReason, told
-from webhook.decisions.place.round import NotPlaceable, Round, Scene
+from webhook.decisions.place.round import NotPlaceable, NotReadYet, Round, Scene
 from webhook.decisions.place.telling import changed_write
 from webhook.decisions.place.turns import GATES_NAMED, Turns
 from webhook.decisions.place.writes import Write
+from webhook.objects.workload import MISSING
 from webhook.words.catalogue import waiting as said
 from webhook.words.catalogue.entry import Message
+
+READ_SECONDS = 10.0
+"""Seconds for which a pod waits until its PodGroup is read. Readings have a limited rate."""
 
 
 class WaitingPods:
@@ -71,6 +75,8 @@ class WaitingPods:
             yield from self._turns.wait(pod, PlaceReason.OTHER_GATES, message, this)
         elif asked.group_size > 1 and pod.group:
             yield from self._groups.decide(pod, asked, this)
+        elif not pinned and (missing := self._without_pod_group(pod, waited, this)) is not None:
+            yield from missing
         elif pinned:
             yield from self._turns.let_go(pod, asked.cards, pinned, this)
         elif self._scene.has_time_for(asked) or this.has_answer(self._scene, pod, asked):
@@ -78,6 +84,22 @@ class WaitingPods:
         else:
             self._scene.memory.pass_over(pod)
             this.count(PlaceReason.SOON, waited)
+
+    def _without_pod_group(self, pod: PodRecord, waited: float, this: Round) -> Iterator[Write] | None:
+        """Returns the writes for a pod that waits because its PodGroup is not read yet, or not there yet.
+
+        None: it names none, has waited long enough, or it is known how many pods belong to its group.
+        """
+        try:
+            if self._scene.pod_group(pod) != MISSING or waited >= self._scene.settings.full_seconds:
+                return None
+        except NotReadYet:
+            if waited >= READ_SECONDS:
+                return None
+            this.count(PlaceReason.SOON, waited)
+            return iter(())
+        message = said.WITHOUT_POD_GROUP.say(group=pod.group.partition("=")[2])
+        return self._turns.wait(pod, PlaceReason.GROUP_INCOMPLETE, message, this)
 
     def _refused_again(self, pod: PodRecord, refused: NoCards, waited: float, this: Round) -> Iterator[Write]:
         """Yields the write for a pod to which the last answer still holds: only its time may be over now."""

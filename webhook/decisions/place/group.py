@@ -1,24 +1,28 @@
-"""The groups of pods that work together: their labels and sizes, and the network labels of their nodes."""
+"""The groups of pods that work together: their labels, PodGroups and sizes, and the network labels of their nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from webhook.objects.pod import Pod, PodSpec
+from webhook.objects.workload import WorkloadKind, WorkloadRef
 from webhook.words import names
 
-_GROUP_LABELS = (
+_LABELS_WITH_SIZE = (
     names.GROUP,
     # A LeaderWorkerSet gives all pods of one replica this key.
     names.LWS_GROUP,
+    # A group of plain pods of Kueue: kueue.sigs.k8s.io/docs/tasks/run/plain_pods.
+    "kueue.x-k8s.io/pod-group-name",
+)
+"""The labels of groups whose size the user or the pods say."""
+_LABELS_OF_JOBS = (
     # sigs.k8s.io/jobset api/jobset/v1alpha2.
     "jobset.sigs.k8s.io/jobset-name",
     # PyTorchJob, MPIJob and others: kubeflow/training-operator pkg/apis/kubeflow.org/v1/common_types.go.
     "training.kubeflow.org/job-name",
-    # A group of plain pods of Kueue: kueue.sigs.k8s.io/docs/tasks/run/plain_pods.
-    "kueue.x-k8s.io/pod-group-name",
-    # A PodGroup of the scheduler plugin coscheduling, which HAMi 2.10 knows too: kubernetes-sigs/scheduler-plugins.
-    "scheduling.x-k8s.io/pod-group",
 )
 _SIZE_ANNOTATIONS = (names.LWS_SIZE, "kueue.x-k8s.io/pod-group-total-count")
-_MOST_PODS = 9999
+MOST_PODS = 9999
+"""The most pods that get their cards together."""
 NETWORK_LABELS = (
     "nvidia.com/gpu.clique",
     # Topograph: NVIDIA/topograph docs, "node labels".
@@ -32,9 +36,44 @@ NETWORK_LABELS = (
 """Labels of nodes, from the nearest neighbours to the farthest."""
 
 
-def group_of(labels: Mapping[str, str]) -> str:
-    """Returns the group of a pod with these labels, as ``label=value``; empty: the pod works alone."""
-    return next((f"{label}={labels[label]}" for label in _GROUP_LABELS if labels.get(label)), "")
+def group_of(pod: Pod) -> str:
+    """Returns the group of a pod, as ``label=value`` or the like; empty: the pod works alone.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    labels = pod.labels
+    if found := _labelled(labels, _LABELS_WITH_SIZE):
+        return found
+    group = pod_group_of(pod, "")
+    return f"{group.kind}={'/'.join(filter(None, group[2:]))}" if group else _labelled(labels, _LABELS_OF_JOBS)
+
+
+def pod_group_of(pod: Pod, namespace: str) -> WorkloadRef | None:
+    """Returns the PodGroup that a pod names, whoever made it; None: it names none.
+
+    Args:
+        pod: The pod.
+        namespace: Its namespace, in which the PodGroup is.
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    spec = pod.spec or PodSpec()
+    if name := pod.labels.get(names.POD_GROUP, ""):
+        return WorkloadRef(WorkloadKind.COSCHEDULING, namespace, name)
+    if name := spec.scheduling_group:
+        return WorkloadRef(WorkloadKind.POD_GROUP, namespace, name)
+    if (found := spec.workload_ref) and found.name:
+        return WorkloadRef(
+            WorkloadKind.WORKLOAD, namespace, found.name, part=found.pod_group, replica=found.pod_group_replica_key
+        )
+    name = pod.annotations.get(names.VOLCANO_GROUP, "")
+    return WorkloadRef(WorkloadKind.VOLCANO, namespace, name) if name else None
+
+
+def _labelled(labels: Mapping[str, str], keys: Sequence[str]) -> str:
+    return next((f"{key}={labels[key]}" for key in keys if labels.get(key)), "")
 
 
 def group_size(asked: int, annotations: Mapping[str, str]) -> int:
@@ -46,6 +85,6 @@ def group_size(asked: int, annotations: Mapping[str, str]) -> int:
             Kueue that of a group of plain pods.
     """
     text = next((annotations[key] for key in _SIZE_ANNOTATIONS if key in annotations), "")
-    if asked > 1 or not (text.isascii() and text.isdigit() and len(text) <= len(str(_MOST_PODS))):
+    if asked > 1 or not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_PODS))):
         return asked
     return max(1, int(text))

@@ -154,7 +154,7 @@ def record_of(pod: Pod) -> PodRecord:
     namespace, name = metadata.namespace or names.DEFAULT_NAMESPACE, metadata.name or pod.display_name
     ended, chosen = pod.has_ended, pod.annotations.get(names.HAMI_ALLOCATED_NODE, "")
     # A pod that is being deleted works with no others: those that follow it are a group of their own.
-    group = "" if metadata.deletion_timestamp else group_of(pod.labels)
+    group = "" if metadata.deletion_timestamp else group_of(pod)
     return PodRecord(
         namespace=intern(namespace),
         name=name,

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from typing import TypeVar, cast
@@ -12,6 +12,7 @@ from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.place import evidence
 from webhook.decisions.place.card_request import Asked, CardsAsked, read_asked
 from webhook.decisions.place.choice import Chooser, Chosen
+from webhook.decisions.place.group import MOST_PODS, pod_group_of
 from webhook.decisions.place.later_pods import HeldForLater
 from webhook.decisions.place.memory import Intents, Memory, NoCards
 from webhook.decisions.place.pins import written_pin
@@ -162,7 +163,29 @@ class Scene:
             raise NotPlaceable(str(problem)) from None
         if hindrance:
             raise NotPlaceable(hindrance.message.text)
-        return asked
+        return replace(asked, group_size=self._told_size(pod)) if asked.group_size == 1 and pod.group else asked
+
+    def pod_group(self, pod: PodRecord) -> Workload | None:
+        """Returns what is known of the PodGroup that a waiting pod names; None: it names none, or it cannot be read.
+
+        Raises:
+            NotReadYet: nothing is known yet.
+        """
+        if pod.unbound is None or not pod.unbound.is_gated:
+            return None
+        try:
+            ref = pod_group_of(pod.unbound.pod, pod.namespace)
+        except MalformedPod:
+            return None
+        return self.workload(ref) if ref else None
+
+    def _told_size(self, pod: PodRecord) -> int:
+        """Returns the number of pods that get their cards together, as their PodGroup says; 1: nothing is known."""
+        try:
+            found = self.pod_group(pod)
+        except NotReadYet:
+            return 1
+        return min(MOST_PODS, max(1, found.pods)) if found else 1
 
     def has_time_for(self, asked: Asked) -> bool:
         """Returns whether cards for a pod are looked for in this round.

@@ -11,26 +11,43 @@ from typing import NamedTuple, NoReturn
 
 import msgspec
 
-from webhook.cluster.api.errors import ApiError, ApiRefused
+from webhook.cluster.api.errors import ApiError, ApiRefused, NotFound, NotServed
 from webhook.cluster.api.verbs import Api
-from webhook.cluster.kinds import LEADER_WORKER_SET, STATEFUL_SET, Kind
+from webhook.cluster.kinds import (
+    COSCHEDULING_GROUPS,
+    LEADER_WORKER_SET,
+    POD_GROUPS,
+    STATEFUL_SET,
+    VOLCANO_GROUPS,
+    WORKLOADS,
+    Kind,
+)
 from webhook.cluster.token_bucket import Buckets, Rate
-from webhook.objects.workload import Workload, WorkloadKind, WorkloadRef, read_workload
+from webhook.objects.workload import MISSING, Workload, WorkloadKind, WorkloadRef, read_workload
 from webhook.programs.planner.clock import Clock
 
 REQUEST_SECONDS = 5.0
 FRESH_SECONDS = 30.0
 """Seconds after which an object is read again, if a decision still asks for it."""
+MISSING_SECONDS = 2.0
+"""The same for a PodGroup that was not there."""
 KEPT = 1024
 """The most objects in memory, as many as one round asks for: with the longest templates 32 MiB."""
 QUEUED = 256
 READERS = 4
 EACH, TOTAL = Rate(20, 5.0), Rate(100, 20.0)
 """The rates of one namespace and of all. What is beyond is not read now; a later round asks again."""
-_KINDS: dict[WorkloadKind, Kind] = {
-    WorkloadKind.STATEFUL_SET: STATEFUL_SET,
-    WorkloadKind.LEADER_WORKER_SET: LEADER_WORKER_SET,
+_KINDS: dict[WorkloadKind, tuple[Kind, ...]] = {
+    WorkloadKind.STATEFUL_SET: (STATEFUL_SET,),
+    WorkloadKind.LEADER_WORKER_SET: (LEADER_WORKER_SET,),
+    WorkloadKind.POD_GROUP: POD_GROUPS,
+    WorkloadKind.WORKLOAD: WORKLOADS,
+    WorkloadKind.COSCHEDULING: COSCHEDULING_GROUPS,
+    WorkloadKind.VOLCANO: VOLCANO_GROUPS,
 }
+"""The forms in which the API server may have each kind, of which the first that it serves counts."""
+_OF_PODS = (WorkloadKind.STATEFUL_SET, WorkloadKind.LEADER_WORKER_SET)
+"""The kinds of objects that are there before their pods."""
 
 
 class _Read(NamedTuple):
@@ -63,7 +80,7 @@ class WorkloadReader:
         now = self._clock.monotonic()
         for ref in wishes:
             found = self._kept.get(ref)
-            if found is None or now - found.at >= FRESH_SECONDS:
+            if found is None or now - found.at >= (MISSING_SECONDS if found.workload is MISSING else FRESH_SECONDS):
                 self._order(ref, now)
             if found is not None:
                 self._kept.move_to_end(ref)
@@ -91,17 +108,24 @@ class WorkloadReader:
 
     async def _get(self, ref: WorkloadRef) -> None:
         """Read one object. If the API server is away, nothing becomes known."""
-        try:
-            reply = await self._api.get(_KINDS[ref.kind], ref.name, ref.namespace)
-            found = read_workload(ref.kind, reply.document)
-        except ApiError as error:
-            self._errors[_KINDS[ref.kind].resource, error.kind] += 1
-            if isinstance(error, ApiRefused):
+        for kind in _KINDS[ref.kind]:
+            try:
+                reply = await self._api.get(kind, ref.name, ref.namespace)
+                found = read_workload(ref, reply.document)
+            except NotServed:
+                continue
+            except NotFound:
+                self._keep(ref, None if ref.kind in _OF_PODS else MISSING)
+            except ApiError as error:
+                self._errors[kind.resource, error.kind] += 1
+                if isinstance(error, ApiRefused):
+                    self._keep(ref, None)
+            except msgspec.DecodeError:
                 self._keep(ref, None)
-        except msgspec.DecodeError:
-            self._keep(ref, None)
-        else:
-            self._keep(ref, found if found.uid == ref.uid else None)
+            else:
+                self._keep(ref, found if ref.uid in ("", found.uid) else None)
+            return
+        self._keep(ref, None)
 
     def _keep(self, ref: WorkloadRef, workload: Workload | None) -> None:
         before = self._kept.pop(ref, None)

@@ -82,7 +82,7 @@ OTHER_CARDS = Entry(
 GROUP_INCOMPLETE = Entry(
     "GT633",
     "{present} of {size} pods of group {group} are there",
-    "Create the others, or correct gpu.topology/group-size",
+    "Create the others, or correct gpu.topology/group-size, or the PodGroup",
     _PAGE,
 )
 GROUP_WITHOUT_CARDS = Entry(
@@ -97,6 +97,12 @@ GROUP_WITHOUT_CARDS_FOR_LATER = Entry(
     "later ({pods}): {evidence}",
     _FREE,
     "placement.md#pods-that-come-later",
+)
+WITHOUT_POD_GROUP = Entry(
+    "GT677",
+    "PodGroup {group} is not there, so it is not known how many pods belong to the group",
+    "Create it, or set gpu.topology/group-size",
+    "placement.md#groups",
 )
 WAITS_FOR_ITS_TURN = Entry(
     "GT636",
