@@ -33,6 +33,7 @@ from webhook.cluster.api.permissions import PLANNER, Scope
 from webhook.cluster.api.session import Session, connect
 from webhook.decisions.place.placed_annotation import Placed, format_placed
 from webhook.decisions.place.writes import PodCondition, Write
+from webhook.objects.workload import WorkloadKind, WorkloadRef
 from webhook.programs.log import Log
 from webhook.programs.planner.leadership import LEASE_SECONDS
 from webhook.programs.planner.run import PlannerSettings, Program
@@ -105,7 +106,8 @@ def program(
     )
 
     def make(_: object) -> ByHand:
-        return ByHand(lambda found, busy: decide(mine(found, namespace), busy))
+        wishes = {WorkloadRef(kind, namespace, "nothing") for kind in WorkloadKind}
+        return ByHand(lambda found, busy: decide(mine(found, namespace), busy), wishes=wishes)
 
     return Program(settings, make, session, Log(os.open(os.devnull, os.O_WRONLY)), clock.clock() if clock else None)
 
@@ -150,12 +152,14 @@ def test_with_exactly_its_permissions_it_leads_opens_gates_and_sees_pods_come_ch
 
 NOT_HERE = {("deployments", "list"), ("events", "create"), ("pods", "get"), ("leases", "patch")}
 """HAMi's version; what is not waited for; what only a write that failed needs; what no part uses."""
-GRANTED = [
-    (each.scope, each.resource, verb)
-    for each in PLANNER
-    for verb in each.verbs
-    if (each.resource, verb) not in NOT_HERE
-]
+GRANTED = list(
+    dict.fromkeys(
+        (each.scope, each.resource, verb)
+        for each in PLANNER
+        for verb in each.verbs
+        if (each.resource, verb) not in NOT_HERE
+    )
+)
 
 
 def stale(site: Site, change: str) -> None:
