@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.decisions.place.cluster import PlacedCluster, named
 from tests.hardware.topology.machines import a100_pcie_bridged, h20
@@ -402,3 +404,35 @@ def test_a_round_asks_for_no_more_than_its_limits() -> None:
     cluster.round()
     asked = Counter(ref.namespace for ref in cluster.planner.wishes)
     assert asked == {"team": WISHES_OF_ONE, "b": 1}
+
+
+WORDS = (
+    *("name", "resources", "limits", "requests", "nvidia.com/gpu", "cpu", "key", "operator", "values", "effect"),
+    *("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", "matchExpressions"),
+    *("preferredDuringSchedulingIgnoredDuringExecution", "matchFields", "value", "weight", "preference", "claims"),
+)
+SCALARS = st.none() | st.booleans() | st.integers(-5, 2**40) | st.floats(allow_nan=False) | st.text(max_size=4)
+ANYTHING = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS) | st.text(max_size=3), inner),
+    max_leaves=12,
+)
+OF_METADATA = ("labels", "annotations", "name", "ownerReferences")
+FIELDS = (
+    *("containers", "initContainers", "affinity", "tolerations", "nodeSelector", "overhead", "resources", "volumes"),
+    *("schedulingGates", "resourceClaims", "priority", "nodeName", "schedulerName", "schedulingGroup", "workloadRef"),
+)
+
+
+@given(
+    spec=st.dictionaries(st.sampled_from(FIELDS), ANYTHING, max_size=4),
+    metadata=st.dictionaries(st.sampled_from(OF_METADATA), ANYTHING, max_size=2),
+)
+def test_no_template_disturbs_the_planner(spec: Object, metadata: Object) -> None:
+    """The API server checks templates of such objects only by the schema of their kind."""
+    cluster = fleet(named(a100_pcie_bridged(), "small"))
+    cluster.workloads = objects(worker={"metadata": metadata, "spec": template(4)["spec"] | spec})
+    leader(cluster)
+    cluster.create("other", 1)
+    rounds(cluster)
+    assert len(cluster.pinned("other")) == 1

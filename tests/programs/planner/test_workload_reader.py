@@ -6,7 +6,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.cluster.api.stand_in import Line, Received, status
 from tests.programs.planner.server import PlacingServer
@@ -273,3 +276,24 @@ def test_a_template_that_is_too_long_is_not_kept(length: int, *, is_kept: bool) 
     assert len(text) == length
     document = b'{"metadata":{},"spec":{"leaderWorkerTemplate":{"workerTemplate":' + text + b"}}}"
     assert bool(read_workload(LWS, document).template) is is_kept
+
+
+MEMBERS = (
+    *("uid", "labels", "annotations", "ownerReferences", "controller", "replicas", "size", "minMember", "gang"),
+    *("minCount", "metadata", "spec", "leaderWorkerTemplate", "workerTemplate", "schedulingPolicy", "podGroups"),
+    *("policy", "name", "startupPolicy", "podManagementPolicy"),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(MEMBERS), inner, max_size=4),
+    max_leaves=15,
+)
+
+
+@given(kind=st.sampled_from(WorkloadKind), document=JSON | st.fixed_dictionaries({"metadata": JSON, "spec": JSON}))
+def test_an_object_of_any_form_is_read_or_refused(kind: WorkloadKind, document: Any) -> None:
+    try:
+        found = read_workload(REF._replace(kind=kind), json.dumps(document).encode())
+    except msgspec.DecodeError:
+        return
+    assert len(found.template) <= LONGEST_TEMPLATE
