@@ -380,6 +380,7 @@ class PodSpec(Fields, gc=True, dict=True):
     runtime_class_name: str | None = None
     security_context_json: msgspec.Raw = msgspec.field(name="securityContext", default=msgspec.Raw())
     priority: int | None = None
+    preemption_policy: str | None = None
     overhead_json: msgspec.Raw = msgspec.field(name="overhead", default=msgspec.Raw())
     resources_json: msgspec.Raw = msgspec.field(name="resources", default=msgspec.Raw())
     node_selector_json: msgspec.Raw = msgspec.field(name="nodeSelector", default=msgspec.Raw())
@@ -519,6 +520,8 @@ class PodStatus(Fields):
     phase: str | None = None
     start_time: str | None = None
     """The time when the kubelet took the pod on, by the clock of its node."""
+    nominated_node_name: str | None = None
+    """The node on which kube-scheduler makes room for the pod."""
     conditions_json: msgspec.Raw = msgspec.field(name="conditions", default=msgspec.Raw())
     init_containers_json: msgspec.Raw = msgspec.field(name="initContainerStatuses", default=msgspec.Raw())
     resource_claims_json: msgspec.Raw = msgspec.field(name="resourceClaimStatuses", default=msgspec.Raw())

@@ -120,7 +120,7 @@ def described(world: World) -> dict[str, Any]:
     stocks = {name: world.free_of(name) for name in sorted(world.nodes)}
     return {
         "nodes": {
-            name: (node.uuids, node.used, node.pods, node.record is None) for name, node in sorted(world.nodes.items())
+            name: (node.uuids, node.all, node.levels, node.record is None) for name, node in sorted(world.nodes.items())
         },
         "free": {name: (stock.build.topology.gpus[0].name, stock.free) for name, stock in stocks.items() if stock},
         "listed": sorted((sorted(stock.free), on) for stock, on in world.stocks.items()),

@@ -79,6 +79,38 @@ def test_a_round_costs_no_more_than_its_budget_and_the_last_search() -> None:
         assert BUDGET < work(cluster) < 1.1 * BUDGET
 
 
+def test_pods_of_many_priorities_cost_no_more_than_the_budget_and_nothing_once_they_are_answered() -> None:
+    names = [f"n{number:02}" for number in range(30)]
+    cluster = PlacedCluster(*(named(a100_pcie_bridged(), name) for name in names))
+    for node in names:
+        for number in range(20):
+            using(cluster, f"{node}-{number}", cpus=1, priority=number, nodeName=node)
+        using(cluster, f"{node}-high", cpus=150, priority=10_000, nodeName=node)
+    waiting = [f"p{number}" for number in range(400)]
+    for number, name in enumerate(waiting):
+        using(cluster, name, cpus=100, cards=2, priority=1000 + number)
+    rounds = 0
+    while not all(cluster.why(name)[0] for name in waiting):
+        cluster.now += 1
+        cluster.round()
+        rounds += 1
+        assert work(cluster) < 1.1 * BUDGET
+        assert rounds < 60
+    assert rounds > 1
+    cluster.round()
+    assert work(cluster) == 0
+    cluster.delete("n07-high")
+    cluster.round()
+    assert cluster.pinned(waiting[-1]) == ("GPU-n07.0", "GPU-n07.1")
+
+
+def using(cluster: PlacedCluster, name: str, *, cpus: int, cards: int = 0, priority: int = 0, **spec: Any) -> None:
+    """A pod that denies, with CPU, cards and a priority."""
+    limits = {"nvidia.com/gpu": str(cards), "nvidia.com/gpucores": "100"} if cards else {}
+    container = {"name": "c", "resources": {"limits": limits, "requests": {"cpu": str(cpus)}}}
+    cluster.create(name, options=DENY, gated=cards > 0, priority=priority, containers=[container], **spec)
+
+
 def test_no_namespace_is_left_without_a_turn() -> None:
     cluster = busy_cluster()
     for number in range(120):

@@ -44,16 +44,17 @@ def test_of_pods_that_were_let_go_one_goes_to_each_node() -> None:
     assert patched(cluster.round()) == ["p1"]
 
 
-def test_pods_that_were_let_go_are_looked_at_once_in_a_while() -> None:
+def test_pods_that_were_let_go_are_looked_at_when_cards_become_free() -> None:
     cluster = PlacedCluster(named(a100_pcie_bridged(), "a"))
     cluster.create("all", 4, gated=False)
     cluster.give("all", "a", tuple(f"GPU-a.{index}" for index in range(4)))
     let_go(cluster, "p0", gpus=2)
-    cluster.now += 60
+    cluster.now += 1
+    assert patched(cluster.round()) == []
+    cluster.refuse("p0", "0/1 nodes are available: 1 Insufficient cpu.")
+    cluster.now += 58
     assert patched(cluster.round()) == []
     cluster.delete("all")
-    cluster.now += 59
-    assert patched(cluster.round()) == []
     cluster.now += 1
     assert patched(cluster.round()) == ["p0"]
 

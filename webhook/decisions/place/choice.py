@@ -25,6 +25,8 @@ class Chosen:
 
     node: PlaceNode
     choice: Choice
+    preempts: bool = False
+    """Whether kube-scheduler has to evict pods of lower priority, because the node has no room for the pod now."""
 
     @property
     def uuids(self) -> tuple[str, ...]:
@@ -95,6 +97,47 @@ class Chooser:
                 if name not in closed and not self.refusal(node, pod):
                     return Chosen(node, ranked.choice)
         return None
+
+    def may_preempt(self, pod: PodRecord) -> bool:
+        """Returns whether there are pods that kube-scheduler may evict for a pod."""
+        return pod.unbound is not None and pod.unbound.may_preempt and self._world.has_pods_below(pod.priority)
+
+    def best_by_preemption(
+        self,
+        pod: PodRecord,
+        asked: CardsAsked,
+        *,
+        closed: Collection[str] = (),
+        only: Collection[str] | None = None,
+    ) -> Chosen | None:
+        """Returns the best free cards on nodes that have room only without pods of lower priority; None if none has.
+
+        No card is taken from another pod. Of equally good nodes, the one whose most important victim has the least
+        priority comes first, as in kube-scheduler (pkg/scheduler/framework/preemption, pickOneNodeForPreemption).
+
+        Args:
+            pod: A pod without a node, for which :meth:`best` found nothing.
+            asked: What the pod asks of its cards.
+            closed: Names of nodes that the pod does not get.
+            only: Names of the nodes that the pod may get; None: all others.
+        """
+        if not self.may_preempt(pod):
+            return None
+        self._world.refresh()
+        stocks = self._world.stocks if only is None else self._world.stocks_of(only)
+        for ranked in self._ranked(asked, stocks):
+            nodes = (self._world.nodes[name] for name in stocks[ranked.stock] if name not in closed)
+            found = [(victims, node.name) for node in nodes if (victims := self._victims(node, pod)) is not None]
+            if found:
+                return Chosen(self._world.nodes[min(found)[1]], ranked.choice, preempts=True)
+        return None
+
+    def _victims(self, node: PlaceNode, pod: PodRecord) -> int | None:
+        """Returns the priority of the most important victims on a node; None if their eviction gives no room."""
+        self.work += 1 + len(node.levels)  # a priority takes about as long as a visit
+        if pod.unbound is None or node.refusal(pod.unbound.needs):
+            return None
+        return node.victims(pod, self._not_counted)
 
     def ranked_nodes(self, pod: PodRecord, asked: CardsAsked) -> Iterator[PlaceNode]:
         """Yields all nodes on which a pod can run and that have enough free cards, the best first."""

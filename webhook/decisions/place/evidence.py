@@ -49,6 +49,15 @@ def closed_nodes(world: World, chooser: Chooser, pod: PodRecord) -> str:
     return _list(said, len(causes)) or "HAMi has registered no cards, or their links are not known"
 
 
+def spared_pods(world: World, pod: PodRecord) -> str:
+    """Returns that a pod has no other pods evicted although there are some of lower priority; empty if there are none.
+
+    The clause is for a pod that runs nowhere.
+    """
+    is_sparing = pod.unbound is not None and not pod.unbound.may_preempt and world.has_pods_below(pod.priority)
+    return "no pod is evicted for it, because its preemptionPolicy is Never" if is_sparing else ""
+
+
 def wanted(asked: CardsAsked) -> str:
     """Returns the requirements as a phrase: ``with NVLink between every pair and 100 GB/s between every pair``."""
     return " and ".join(_phrases(asked))

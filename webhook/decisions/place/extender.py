@@ -180,7 +180,7 @@ class _Judging:
         build, record, resource = node.build, node.record, self._question.resource
         if build is None or record is None:
             return UNKNOWN
-        offered, used = record.allocatable.get(resource, 0), node.used.get(resource, 0)
+        offered, used = record.allocatable.get(resource, 0), node.all.used.get(resource, 0)
         cards = _cards(build.topology)
         if not 0 < offered <= len(cards):  # another program's nodes; or cards that pods share in turns
             return UNKNOWN

@@ -115,6 +115,8 @@ class WaitingPods:
 
     def _choose(self, pod: PodRecord, asked: Asked, waited: float, this: Round) -> Iterator[Write]:
         chosen = this.best(self._scene, pod, asked)
+        if chosen is None or (asked.waits and not is_satisfying(chosen)):
+            chosen = this.best_by_preemption(self._scene, pod, asked) or chosen
         if chosen is None:
             yield from self._without_cards(pod, asked, waited, this)
         elif asked.waits and not is_satisfying(chosen):
@@ -175,7 +177,8 @@ class WaitingPods:
         if reason is PlaceReason.NO_NODE:
             closed = evidence.closed_nodes(world, chooser, pod)
             cordoned = evidence.cordoned_nodes(world, chooser, pod, cards)
-            return said.NO_NODE.say(evidence="; ".join(part for part in (closed, cordoned) if part))
+            spared = evidence.spared_pods(world, pod)
+            return said.NO_NODE.say(evidence="; ".join(part for part in (closed, cordoned, spared) if part))
         return said.NO_FREE_CARDS.say(count=count, evidence=self._scene.free_cards(pod, cards))
 
     def _no_such_set(self, pod: PodRecord, asked: Asked) -> Message:

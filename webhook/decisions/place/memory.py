@@ -23,6 +23,9 @@ LONGEST_PAUSE = 60.0
 SOON = 300.0
 """Seconds after which a choice that is taken back counts as the first one again."""
 _MOST_TIMES = 10
+NEW_SECONDS = 20.0
+"""Seconds for which a card counts as new after HAMi's plugin has registered it. HAMi's scheduler reads the registers
+every 15 seconds (pkg/scheduler/scheduler.go, RegisterFromNodeAnnotations), and refuses the card until then."""
 
 
 @dataclass(slots=True)
@@ -55,6 +58,16 @@ class TakenBack(NamedTuple):
         Another program that undoes each pin would otherwise keep the planner and the API server busy.
         """
         return self.at + min(LONGEST_PAUSE, 2.0 ** (self.times - 1) - 1.0)
+
+
+class Search(NamedTuple):
+    """The last search for cards for a pod that is past its gate and holds none."""
+
+    at: float
+    gains: int
+    """The number of changes of the world by which a pod could win, at that time."""
+    until: float
+    """The time until which such a change causes no search, so that a pod is not pinned in vain again and again."""
 
 
 class Intent(NamedTuple):
@@ -98,8 +111,12 @@ class Memory:
     followed: dict[str, Followed] = field(default_factory=dict)
     told: dict[str, float] = field(default_factory=dict)
     """The time when the condition of each pod was last written."""
-    rested: dict[str, float] = field(default_factory=dict)
-    """The time of the last search for cards, for pods that are past their gate and hold none."""
+    rested: dict[str, Search] = field(default_factory=dict)
+    """The last search for cards, for pods that are past their gate and hold none."""
+    arrived: dict[str, float] = field(default_factory=dict)
+    """The time when each new card was registered, by its UUID."""
+    has_begun: bool = False
+    """Whether there was a round before. The cards of the first round may be old."""
 
     taken_back: dict[str, TakenBack] = field(default_factory=dict)
     """How often pins of a group were taken back, by the uid of its oldest pod."""
@@ -121,6 +138,18 @@ class Memory:
         if is_time:
             self.looked_at_all = now
         return is_time
+
+    def arrive(self, uuids: Collection[str], now: float) -> None:
+        """Notes cards that HAMi's plugin has registered since the last round."""
+        if self.has_begun:
+            self.arrived.update(dict.fromkeys(uuids, now))
+        self.has_begun = True
+        for uuid in [uuid for uuid, at in self.arrived.items() if now - at >= NEW_SECONDS]:
+            del self.arrived[uuid]
+
+    def has_new(self, uuids: Collection[str]) -> bool:
+        """Returns whether any of these cards is so new that HAMi's scheduler may not know it."""
+        return any(uuid in self.arrived for uuid in uuids)
 
     def begin_turns(self) -> None:
         """Begins a round."""

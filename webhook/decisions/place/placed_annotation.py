@@ -57,6 +57,8 @@ class Placed(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The cards held for other pods of the group, as long as this pod exists."""
     together: int = 0
     """The number of pods of the group that got their cards at once with this one; 0: the pod was placed alone."""
+    preempts: bool = False
+    """Whether the node has room for the pod only when kube-scheduler evicts pods of lower priority."""
 
 
 _DECODER = msgspec.json.Decoder(Placed)

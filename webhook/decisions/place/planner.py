@@ -46,6 +46,8 @@ class Planner:
         """
         scene = self._scene
         scene.intents.settle(busy)
+        scene.memory.arrive(scene.world.arrived, now)
+        scene.world.arrived.clear()
         scene.later.look(now, scene.settings.reserve_seconds)
         scene.chooser.work = scene.searches = 0
         scene.begin_wishes()

@@ -30,6 +30,8 @@ from webhook.words.shape import shape_problem
 MOST_ALLOCATION, LONGEST_VALUE = 16 * 1024, 128
 """The most characters of HAMi's list, in which a card has about 60, and of values that this project writes."""
 _AMOUNTS_KEPT = 4096
+_NEVER = "Never"
+"""The ``preemptionPolicy`` of pods for which no pod is evicted."""
 _POD_LEVEL = ("cpu", "memory")
 """The resources that a pod may request as a whole, besides huge pages: k8s.io/component-helpers resource/helpers.go,
 IsSupportedPodLevelResource."""
@@ -54,6 +56,8 @@ class UnboundPod(msgspec.Struct, frozen=True):
     """The condition ``gpu.topology/Placed``, of the planner."""
     is_ending: bool
     """Whether the pod is being deleted."""
+    may_preempt: bool = True
+    """Whether kube-scheduler may evict pods of lower priority for the pod (``preemptionPolicy``)."""
 
     @property
     def is_gated(self) -> bool:
@@ -106,6 +110,11 @@ class PodRecord(msgspec.Struct, frozen=True):
     unbound: UnboundPod | None
     occupant: Occupant | None = None
     """The running pod with its cards; None while the pod does not run, or has no cards."""
+    priority: int = 0
+    is_leaving: bool = False
+    """Whether the pod is being deleted and still takes resources of its node."""
+    nominated: str = ""
+    """The node on which kube-scheduler makes room for the pod; empty: none."""
 
     @property
     def key(self) -> str:
@@ -168,7 +177,14 @@ def record_of(pod: Pod) -> PodRecord:
         later=None if ended or not group else _later(pod),
         unbound=_unbound(pod, metadata, spec) if not ended and _is_of_interest(pod, spec) else None,
         occupant=_occupant(pod, spec),
+        priority=spec.priority or 0,
+        is_leaving=not ended and bool(spec.node_name) and metadata.deletion_timestamp is not None,
+        nominated="" if ended or spec.node_name else intern(_nominated(pod)),
     )
+
+
+def _nominated(pod: Pod) -> str:
+    return (pod.status.nominated_node_name if pod.status else None) or ""
 
 
 def _occupant(pod: Pod, spec: PodSpec) -> Occupant | None:
@@ -212,6 +228,7 @@ def _unbound(pod: Pod, metadata: Metadata, spec: PodSpec) -> UnboundPod:
         scheduled=pod.scheduled or NO_CONDITION,
         placed=pod.placed or NO_CONDITION,
         is_ending=metadata.deletion_timestamp is not None,
+        may_preempt=spec.preemption_policy != _NEVER,
     )
 
 

@@ -11,7 +11,7 @@ from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.place import evidence
 from webhook.decisions.place.card_request import Asked, CardsAsked, read_asked
-from webhook.decisions.place.choice import Chooser, Chosen
+from webhook.decisions.place.choice import Chooser, Chosen, is_satisfying
 from webhook.decisions.place.group import MOST_PODS, pod_group_of
 from webhook.decisions.place.later_pods import HeldForLater
 from webhook.decisions.place.memory import Intents, Memory, NoCards
@@ -231,6 +231,8 @@ class Round:
     """The keys of pods about which was decided in this round, with their group."""
     in_vain: set[_Same] = field(default_factory=set)
     """Requests for which no cards were found in this round: no card becomes free during a round."""
+    victims_in_vain: set[tuple[_Same, int]] = field(default_factory=set)
+    """Requests, and priorities of pods, for which no cards were found in this round that preemption makes usable."""
     answers: dict[tuple[object, ...], tuple[int, object]] = field(default_factory=dict)
     """The answers for pods with the same request, each with the number of changes of the world at that time."""
     report: PlannerReport = field(default_factory=PlannerReport)
@@ -243,6 +245,8 @@ class Round:
     def has_answer(self, scene: Scene, pod: PodRecord, asked: Asked) -> bool:
         """Returns whether a pod with the same request was answered in this round, so that the answer costs nothing."""
         same = self._same(pod, asked)
+        if scene.chooser.may_preempt(pod) and (same, pod.priority) not in self.victims_in_vain:
+            return False
         return same in self.in_vain or self.answers.get(same, (-1, None))[0] == scene.world.changes
 
     def best(self, scene: Scene, pod: PodRecord, asked: Asked) -> Chosen | None:
@@ -260,6 +264,20 @@ class Round:
         if chosen is None:
             self.in_vain.add(same)
         return chosen
+
+    def best_by_preemption(self, scene: Scene, pod: PodRecord, asked: Asked) -> Chosen | None:
+        """Returns the best cards on nodes that have room only without pods of lower priority; None if there are none.
+
+        If the pod waits for what it requires, other cards do not count.
+        """
+        question = self._same(pod, asked), pod.priority
+        if question in self.victims_in_vain or (asked.on_one_node and scene.world.nodes_of_mates(pod)):
+            return None
+        chosen = scene.chooser.best_by_preemption(pod, asked.cards, closed=self.closed)
+        if chosen and (is_satisfying(chosen) or not asked.waits):
+            return chosen
+        self.victims_in_vain.add(question)
+        return None
 
     def _same(self, pod: PodRecord, asked: Asked) -> _Same:
         needs = pod.unbound.needs if pod.unbound else None
@@ -308,6 +326,7 @@ class Round:
             refused=refused,
             later=later,
             together=together,
+            preempts=chosen.preempts,
         )
         return fitted(placed) if later else placed
 

@@ -75,6 +75,8 @@ def chosen_write(  # noqa: PLR0913 - what there is to say
 
 def _chosen(placed: Placed, cards: str, link: str, not_held: NotHeld | None = None) -> Message:
     later = placed.later
+    if placed.preempts:
+        return said.CARDS_CHOSEN_WITHOUT_ROOM.say(node=placed.node, cards=cards, link=link)
     if later is None and not_held:
         pods, why = not_held
         return said.CARDS_CHOSEN_AND_NONE_HELD.say(node=placed.node, cards=cards, link=link, pods=pods, why=why)

@@ -131,7 +131,7 @@ class Turns:
         scene = self._scene
         scene.intents.hold(pod, chosen.node, chosen.uuids)
         self._begins(pod, placed, this)
-        narrowed = scene.narrowed(pod, chosen.node, cards)
+        narrowed = [] if chosen.preempts else scene.narrowed(pod, chosen.node, cards)
         waited = scene.memory.see(pod, this.now)
         return chosen_write(pod, chosen, placed, waited, narrowed=narrowed, not_held=not_held)
 

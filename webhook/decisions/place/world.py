@@ -34,6 +34,25 @@ class Stock(NamedTuple):
     """The indices of the free cards."""
 
 
+@dataclass(slots=True)
+class Level:
+    """The pods of one priority that are bound to a node."""
+
+    pods: int = 0
+    used: dict[str, int] = field(default_factory=dict)
+    """The amount of each resource that they use."""
+
+    def count(self, amounts: Mapping[str, int], sign: int) -> None:
+        """Counts a pod that came (1) or went (-1)."""
+        self.pods += sign
+        for name, amount in amounts.items():
+            used = self.used.get(name, 0) + sign * amount
+            if used:
+                self.used[name] = used
+            else:
+                self.used.pop(name, None)
+
+
 class PlaceNode:
     """One node with GPUs.
 
@@ -48,9 +67,10 @@ class PlaceNode:
         self.build: Build | None = None
         self.uuids: dict[int, str] = {}
         """The UUIDs of the cards that HAMi may hand out whole, by index."""
-        self.used: dict[str, int] = {}
-        """The amount of each resource that the pods on the node use."""
-        self.pods = 0
+        self.all = Level()
+        """The pods of every priority, with those that are on their way."""
+        self.levels: dict[int, Level] = {}
+        """The pods bound to the node, by their priority: those that kube-scheduler may evict for others."""
         self._refusals: dict[NodeNeeds, str] = {}
 
     def changed(self, record: NodeRecord | None, topology: NodeTopology | None, builds: Builds) -> None:
@@ -105,18 +125,44 @@ class PlaceNode:
         if record is None:
             return "is unknown"
         needed = {name: amount for name, amount in pod.amounts.items() if name not in not_counted}
-        lack = shortage(needed, record.allocatable, self.used, self.pods)
+        lack = shortage(needed, record.allocatable, self.all.used, self.all.pods)
         return f"has {lack.left} of {lack.resource} left" if lack else ""
 
-    def count(self, amounts: Mapping[str, int], sign: int) -> None:
+    def victims(self, pod: PodRecord, not_counted: frozenset[str]) -> int | None:
+        """Returns the priority of the most important pods that have to be evicted so that there is room for a pod.
+
+        kube-scheduler evicts pods of a lower priority only, and the most important ones last (pkg/scheduler/framework/
+        plugins/defaultpreemption, SelectVictimsOnNode).
+
+        Args:
+            pod: A pod without a node for which there is no room now.
+            not_counted: Resources that kube-scheduler leaves to HAMi.
+
+        Returns:
+            None if there is no room even without all pods of lower priority.
+        """
+        record = self.record
+        if record is None:
+            return None
+        needed = {name: amount for name, amount in pod.amounts.items() if name not in not_counted}
+        used, pods = {name: self.all.used.get(name, 0) for name in needed}, self.all.pods
+        for priority in sorted(level for level in self.levels if level < pod.priority):
+            level = self.levels[priority]
+            pods -= level.pods
+            used = {name: amount - level.used.get(name, 0) for name, amount in used.items()}
+            if shortage(needed, record.allocatable, used, pods) is None:
+                return priority
+        return None
+
+    def count(self, pod: PodRecord, sign: int) -> None:
         """Counts a pod that came (1) or went (-1)."""
-        self.pods += sign
-        for name, amount in amounts.items():
-            used = self.used.get(name, 0) + sign * amount
-            if used:
-                self.used[name] = used
-            else:
-                self.used.pop(name, None)
+        self.all.count(pod.amounts, sign)
+        if not pod.is_bound:
+            return
+        level = self.levels.setdefault(pod.priority, Level())
+        level.count(pod.amounts, sign)
+        if not level.pods:
+            del self.levels[pod.priority]
 
 
 @dataclass(slots=True)
@@ -177,6 +223,14 @@ class World:
         self._stock_of: dict[str, Stock] = {}
         self._counted: dict[str, str] = {}
         """The node whose resources each pod takes, by the key of the pod."""
+        self._bound: Counter[int] = Counter()
+        """The number of bound pods of each priority."""
+        self._lowest: int | None = None
+        """The least of these priorities."""
+        self._leaving: dict[str, dict[str, int]] = {}
+        """The priorities of the pods that are being deleted, by node and key."""
+        self.arrived: set[str] = set()
+        """The UUIDs of cards that HAMi registered newly. The reader clears it."""
         self._stale: set[str] = set()
         """Names of the nodes whose stock has to be found anew."""
         self.changes = 0
@@ -228,9 +282,12 @@ class World:
         self.gains += record != node.record or topology is not node.topology
         before = set(node.uuids.values())
         node.changed(record, topology, self._builds)
-        self._moved(name, before, set(node.uuids.values()))
+        after = set(node.uuids.values())
+        self.arrived |= after - before
+        self.arrived -= before - after
+        self._moved(name, before, after)
         self._stale.add(name)
-        if record is None and topology is None and not node.pods:
+        if record is None and topology is None and not node.all.pods:
             self.nodes.pop(name, None)
 
     def workload_read(self, ref: WorkloadRef, workload: Workload | None) -> bool:
@@ -325,6 +382,14 @@ class World:
                 self._stock_of[name] = after
         self._stale.clear()
 
+    def has_pods_below(self, priority: int) -> bool:
+        """Returns whether any pod that is bound to a node has a lower priority."""
+        return self._lowest is not None and self._lowest < priority
+
+    def is_making_room(self, name: str, priority: int) -> bool:
+        """Returns whether a pod of a lower priority is being deleted on a node."""
+        return any(other < priority for other in self._leaving.get(name, {}).values())
+
     def known_nodes(self) -> Iterator[PlaceNode]:
         """Returns the nodes whose cards are known."""
         return (node for node in self.nodes.values() if node.uuids)
@@ -343,24 +408,43 @@ class World:
         del self._stock_of[name]
 
     def _count(self, key: str, pod: PodRecord) -> None:
-        """Counts the resources that a pod takes of its node, or of the node that it is pinned to."""
+        """Counts the resources that a pod takes of its node, or of the node that it is pinned to or nominated for."""
         pinned = "" if pod.node else getattr(self.node_with(pinned_cards(pod)), "name", "")
-        name = pod.node or pinned
+        name = pod.node or pinned or pod.nominated
         if name:
             node = self.nodes.get(name)
             if node is None:
                 node = self.nodes[name] = PlaceNode(name)
-            node.count(pod.amounts, 1)
+            node.count(pod, 1)
             self._counted[key] = name
+            if pod.is_bound:
+                self._bound[pod.priority] += 1
+                self._lowest = pod.priority if self._lowest is None else min(self._lowest, pod.priority)
+            if pod.is_leaving:
+                self._leaving.setdefault(name, {})[key] = pod.priority
 
     def _discount(self, key: str, pod: PodRecord) -> None:
         name = self._counted.pop(key, "")
         if name:
             self.gains += 1
             node = self.nodes[name]
-            node.count(pod.amounts, -1)
-            if not node.pods and node.record is None and node.topology is None:
+            node.count(pod, -1)
+            self._uncount(key, name, pod)
+            if not node.all.pods and node.record is None and node.topology is None:
                 del self.nodes[name]
+
+    def _uncount(self, key: str, name: str, pod: PodRecord) -> None:
+        """Forgets the priority of a pod that was counted on a node."""
+        if pod.is_bound:
+            self._bound[pod.priority] -= 1
+            if not self._bound[pod.priority]:
+                del self._bound[pod.priority]
+                if pod.priority == self._lowest:
+                    self._lowest = min(self._bound, default=None)
+        if pod.is_leaving:
+            del self._leaving[name][key]
+            if not self._leaving[name]:
+                del self._leaving[name]
 
     def _leave(self, key: str, pod: PodRecord) -> None:
         group = self.groups.get((pod.namespace, pod.group))

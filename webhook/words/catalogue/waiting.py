@@ -22,6 +22,12 @@ CARDS_CHOSEN_AND_NONE_HELD = Entry(
     "",
     "placement.md#pods-that-come-later",
 )
+CARDS_CHOSEN_WITHOUT_ROOM = Entry(
+    "GT652",
+    "node {node}: {cards} ({link}); it has no room for the pod until kube-scheduler evicts pods of lower priority",
+    "",
+    "placement.md#preemption",
+)
 NO_FREE_CARDS = Entry("GT621", "no node has {count} free cards for the pod: {evidence}", _FREE, _PAGE)
 NO_SUCH_SET = Entry("GT622", "no {count} free cards {wanted}: {evidence}", _UNMET, _PAGE)
 NEVER_FITS = Entry(
@@ -72,6 +78,24 @@ PIN_WITHOUT_CARDS = Entry(
     "the cards that were chosen are no longer free, and no others meet what the pod requires: {evidence}",
     _UNMET,
     _PAGE,
+)
+NODE_LOST = Entry(
+    "GT653",
+    "node {node} is no longer for the pod: it {why}",
+    "The planner chooses again",
+    "placement.md#nodes-and-cards-that-come-and-go",
+)
+LAST_NODE_LOST = Entry(
+    "GT654",
+    "node {node} is no longer for the pod: it {why}; no other node has cards, so the scheduler chooses for itself",
+    "Wait, or uncordon the node: the planner still chooses cards that become free while the pod has no node",
+    "placement.md#nodes-and-cards-that-come-and-go",
+)
+ROOM_MADE_ELSEWHERE = Entry(
+    "GT655",
+    "kube-scheduler makes room for the pod on node {node}",
+    "The planner chooses cards of that node",
+    "placement.md#preemption",
 )
 OTHER_CARDS = Entry(
     "GT632",
