@@ -1,5 +1,6 @@
 """Whether the planner chose the pod's cards, and if the pod waits, for what."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -188,6 +189,15 @@ def test_a_pod_of_a_group_that_holds_its_cards_behind_the_gate_says_so() -> None
     one = found(conditioned(manifest, "gpu.topology/Placed", "True", "Pinned", "GT620: node a: GPU0"))
     assert (one.verdict, one.code) == ("unknown", "GT642")
     assert one.evidence.endswith(f"for 5 minutes, and holds its cards: {CHOSEN}")
+
+
+def test_a_pinned_pod_for_which_others_have_to_be_evicted_says_so() -> None:
+    manifest = conditioned(refused(pinned()), "gpu.topology/Placed", "True", "Pinned", "GT652: node a: GPU0; no room")
+    assert found(manifest).code == "GT644"
+    placed = json.loads(manifest["metadata"]["annotations"]["gpu.topology/placed"])
+    manifest["metadata"]["annotations"]["gpu.topology/placed"] = json.dumps({**placed, "preempts": True})
+    one = found(manifest)
+    assert (one.verdict, one.code, one.evidence) == ("unknown", "GT652", "node a: GPU0; no room")
 
 
 def test_a_pinned_pod_that_the_scheduler_refused_says_what_the_scheduler_says() -> None:

@@ -117,7 +117,7 @@ def _pinned(examined: ExaminedPod, placed: Placed, label: str) -> Finding:
     if planner.is_alive is False:
         message = found.PIN_WITHOUT_PLANNER.say(chosen=chosen, said=refusal.rstrip("."), why=planner.said)
         return fails(PLACEMENT, message)
-    said = _said(examined) if label == Placement.RELEASED else None
+    said = _said(examined) if label == Placement.RELEASED or placed.preempts else None
     return unknown(PLACEMENT, _with_doubt(examined, said or found.NOT_TAKEN.say(chosen=chosen, said=refusal)))
 
 
