@@ -247,6 +247,34 @@ def test_a_pod_that_holds_no_cards_and_denies_goes_on_by_preemption_too() -> Non
     assert cluster.label("train") == "pinned"
 
 
+def test_a_pod_that_was_let_go_is_not_pinned_away_from_the_node_on_which_the_scheduler_makes_room() -> None:
+    cluster = cluster_of("a")
+    runs(cluster, "low", "a")
+    wants(cluster, cpus=150, gated=False, labels={"gpu.topology/placement": "released"})
+    evicts(cluster, "train", "low", node="a")
+    cluster.round()
+    cluster.add_node(named(a100_pcie_bridged(), "b"))
+    cluster.now += 100
+    assert not [write for write in cluster.round() if write.name == "train"]
+    cluster.delete("low")
+    cluster.now += 100
+    cluster.round()
+    assert cluster.label("train") == "pinned"
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_pod_that_relies_on_preemption_is_not_limited_to_host_names(is_full: bool) -> None:
+    names = [f"n{number:03}" for number in range(102)]
+    cluster = cluster_of(*names)
+    for name in names if is_full else ():
+        runs(cluster, f"low-{name}", name)
+    wants(cluster)
+    cluster.round()
+    assert not cluster.gates("train")
+    assert ("affinity" in cluster.pods["train"]["spec"]) == (not is_full)
+    assert choice(cluster).get("preempts", False) == is_full
+
+
 def test_room_of_a_nominated_pod_is_taken() -> None:
     cluster = cluster_of("a")
     cluster.create("other", gated=False, priority=5000, containers=[using(180)])
