@@ -21,7 +21,7 @@ MACHINES = {
     "mig": bent(a100_pcie_bridged(), 1, mig_mode=MigMode.ENABLED),
 }
 SHAPES = ((1,), (1,), (2,), (2,), (4,), (8,), (1, 1), (2, 2))
-IN_FLIGHT, FULL = 3, 60
+IN_FLIGHT, FULL, CPUS = 3, 60, 192
 DENY = {"on-violation": "deny", "require-nvlink": "true"}
 
 
@@ -66,12 +66,15 @@ class Life(RuleBasedStateMachine):
         denies=st.booleans(),
         wait=st.sampled_from(["0s", "30s", "90s"]),
         priority=st.sampled_from([0, 0, 1000]),
+        cpus=st.sampled_from([0, 150]),
     )
-    def create(self, shape: tuple[int, ...], denies: bool, wait: str, priority: int) -> None:
+    def create(self, shape: tuple[int, ...], denies: bool, wait: str, priority: int, cpus: int) -> None:
         name = f"p{self.made}"
         self.made += 1
         options = {**(DENY if denies else {}), "place-wait": wait}
-        self.cluster.create(name, *shape, options=options, priority=priority)
+        pod = self.cluster.create(name, *shape, options=options, priority=priority)
+        pod["spec"]["containers"][0]["resources"]["requests"] = {"cpu": str(cpus)}
+        self.cluster.tell(name)
         self.needs[name], self.waits[name] = sum(shape), denies
         self.patience[name] = max(FULL, int(wait[:-1]))
 
@@ -82,6 +85,22 @@ class Life(RuleBasedStateMachine):
         self.cluster.create(name, 1, gated=False, annotations={"gpu.topology/injected": ""})
         del self.cluster.pods[name]["metadata"]["annotations"]["gpu.topology/injected"]
         self.cluster.tell(name)
+
+    @precondition(lambda self: self.cluster.nodes)
+    @rule(priority=st.sampled_from([-10, 0, 500, 5000]))
+    def take_cpus(self, priority: int) -> None:
+        """Pods without cards go wherever there is room."""
+        containers = [{"name": "c", "resources": {"requests": {"cpu": "90"}}}]
+        for node in self.cluster.nodes:
+            if self.cpus_of(node) + 90 <= CPUS:
+                name = f"h{self.made}"
+                self.made += 1
+                self.cluster.create(name, gated=False, nodeName=node, priority=priority, containers=containers)
+
+    @rule()
+    def end_victims(self) -> None:
+        for name in [name for name, pod in self.cluster.pods.items() if "deletionTimestamp" in pod["metadata"]]:
+            self.cluster.delete(name)
 
     @precondition(lambda self: self.cluster.pods)
     @rule(pick=st.integers(0, 99))
@@ -139,16 +158,21 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def come_to_rest(self) -> None:
-        """Without anything new there is soon nothing to do."""
+        """Without anything new there is soon nothing to do.
+
+        What a round holds for a pod without writing it is seen by other pods in the next round.
+        """
         while self.unknown:
             self.learn_the_outcome(False)
+        empty = 0
         for _ in range(40):
             writes = self.decided()
-            if not writes:
-                break
             for write in writes:
                 self.apply(write)
-        assert self.decided() == []
+            empty = 0 if writes else empty + 1
+            if empty == 3:
+                break
+        assert empty == 3
 
     # Laws.
 
@@ -159,7 +183,11 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def few_are_on_their_way(self) -> None:
-        open_pins = [cards for name, cards in self.pins() if not self.cluster.gates(name)]
+        open_pins = [
+            cards
+            for name, cards in self.pins()
+            if not self.cluster.gates(name) and "nominatedNodeName" not in self.cluster.pods[name]["status"]
+        ]
         assert len(open_pins) <= IN_FLIGHT
         nodes = Counter(node_of(cards) for cards in open_pins)
         assert not [node for node, pods in nodes.items() if pods > 1]
@@ -204,6 +232,11 @@ class Life(RuleBasedStateMachine):
         assert len(cards) == len(set(cards)) == self.needs[write.name]
         node = self.cluster.nodes[placed["node"]]
         assert not node["spec"].get("unschedulable")
+        if placed.get("preempts"):
+            lower = self.lower_on(placed["node"], self.priority(write.name))
+            spared = self.cpus_of(placed["node"]) - sum(cpus(self.cluster.pods[name]) for name in lower)
+            assert lower
+            assert spared + cpus(self.cluster.pods[write.name]) <= CPUS
         topology = self.cluster.topologies[placed["node"]]
         assert topology is not None
         found = [gpu for gpu in topology.gpus if gpu.uuid in cards]
@@ -242,7 +275,9 @@ class Life(RuleBasedStateMachine):
         open_nodes = {
             node: topology
             for node, topology in self.cluster.topologies.items()
-            if topology and not self.cluster.nodes[node]["spec"].get("unschedulable")
+            if topology
+            and not self.cluster.nodes[node]["spec"].get("unschedulable")
+            and self.cpus_of(node) + cpus(self.cluster.pods[name]) <= CPUS
         }
         for node, topology in sorted(open_nodes.items(), reverse=bool(pick % 2)):
             cards = [gpu.uuid for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED]
@@ -252,13 +287,49 @@ class Life(RuleBasedStateMachine):
             if not need and cards:
                 return self.cluster.give(name, node, (cards[pick % len(cards)],))
         self.made += 1
+        self.make_room(name, pick)
         return self.cluster.refuse(name, f"0/{self.made} nodes are available.")
+
+    def make_room(self, name: str, pick: int) -> None:
+        """The scheduler evicts pods, on any node and whatever the cards."""
+        short = [node for node in self.cluster.nodes if self.cpus_of(node) + cpus(self.cluster.pods[name]) > CPUS]
+        nodes = [node for node in short if self.lower_on(node, self.priority(name))]
+        self.cluster.pods[name]["status"].pop("nominatedNodeName", None)
+        if nodes:
+            node = nodes[pick % len(nodes)]
+            for victim in self.lower_on(node, self.priority(name)):
+                self.cluster.pods[victim]["metadata"]["deletionTimestamp"] = "2026-11-22T12:00:00Z"
+                self.cluster.tell(victim)
+            self.cluster.pods[name]["status"]["nominatedNodeName"] = node
+
+    def priority(self, name: str) -> int:
+        return int(self.cluster.pods[name]["spec"].get("priority", 0))
+
+    def running_on(self, node: str) -> list[str]:
+        return [
+            name
+            for name, pod in self.cluster.pods.items()
+            if pod["spec"].get("nodeName") == node and pod["status"]["phase"] != "Succeeded"
+        ]
+
+    def cpus_of(self, node: str) -> int:
+        """In use."""
+        return sum(cpus(self.cluster.pods[name]) for name in self.running_on(node))
+
+    def lower_on(self, node: str, priority: int) -> list[str]:
+        """The pods that the scheduler may evict."""
+        return [name for name in self.running_on(node) if self.cluster.pods[name]["spec"].get("priority", 0) < priority]
 
     def node(self, pick: int) -> str:
         return sorted(self.cluster.nodes)[pick % len(self.cluster.nodes)]
 
     def pod(self, pick: int) -> str:
         return sorted(self.cluster.pods)[pick % len(self.cluster.pods)]
+
+
+def cpus(pod: Object) -> int:
+    """That the pod asks for."""
+    return sum(int(each["resources"].get("requests", {}).get("cpu", 0)) for each in pod["spec"]["containers"])
 
 
 def node_of(cards: tuple[str, ...]) -> str:
