@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.control_plane.hami.cluster import BRIDGED, H20, Cluster
+from tests.control_plane.hami.cluster import BRIDGED, Cluster
 from tests.control_plane.hami.conftest import NewTeam
 from tests.control_plane.hami.nodes import SLOTS
 from tests.control_plane.hami.placed import DENY, choice, given, is_refused, placed_as, train
 from tests.control_plane.hami.planning import Planner, placing
-from tests.control_plane.hami.pods import container, pod
 from tests.control_plane.hami.team import Team
 from tests.programs.server.conftest import until
 
@@ -101,13 +100,3 @@ def test_a_pod_that_waits_gets_cards_that_are_registered_newly(team: Team) -> No
     bound = team.bound("train")
     assert given(bound) in ([0, 1], [2, 3])
     assert choice(bound)["attempt"] == 1
-
-
-def test_a_pod_goes_to_another_node_at_once_when_its_own_is_cordoned(cluster: Cluster, team: Team) -> None:
-    with cluster.hami.scheduling.away():
-        team.creates(pod("train", container(gpus=2)))
-        until(placed_as(team, "train", "Pinned"), "a pin")
-        before = choice(team.pod("train"))["node"]
-        with cordoned(team.admin, before):
-            until(lambda: choice(team.pod("train"))["node"] != before, "a pin to the other node")
-    assert {before, team.bound("train")["spec"]["nodeName"]} == {H20, BRIDGED}

@@ -144,8 +144,9 @@ class WaitingPods:
         reason = this.once_for(scene.world, "shortage", pod, asked.cards, lambda: self._shortage(pod, count))
         tells = self._turns.may_tell(pod, reason, this)
         if tells:
+            spared = evidence.spared_pods(scene.world, pod)
             message = this.once_for(
-                scene.world, "said", pod, asked.cards, lambda: self._said_of(pod, reason, asked.cards)
+                scene.world, f"said {spared}", pod, asked.cards, lambda: self._said_of(pod, reason, asked.cards, spared)
             )
             yield from self._turns.wait(pod, reason, message, this)
         else:
@@ -170,14 +171,13 @@ class WaitingPods:
         runs = any(not chooser.refusal(node, pod) for node in world.known_nodes())
         return PlaceReason.NO_FREE_CARDS if runs else PlaceReason.NO_NODE
 
-    def _said_of(self, pod: PodRecord, reason: PlaceReason, cards: CardsAsked) -> Message:
+    def _said_of(self, pod: PodRecord, reason: PlaceReason, cards: CardsAsked, spared: str) -> Message:
         world, chooser, count = self._scene.world, self._scene.chooser, cards.count
         if reason is PlaceReason.NEVER_FITS:
             return said.NEVER_FITS.say(count=count, most=evidence.most_cards(world))
         if reason is PlaceReason.NO_NODE:
             closed = evidence.closed_nodes(world, chooser, pod)
             cordoned = evidence.cordoned_nodes(world, chooser, pod, cards)
-            spared = evidence.spared_pods(world, pod)
             return said.NO_NODE.say(evidence="; ".join(part for part in (closed, cordoned, spared) if part))
         return said.NO_FREE_CARDS.say(count=count, evidence=self._scene.free_cards(pod, cards))
 

@@ -118,11 +118,8 @@ class FollowedPods:
         The scheduler chooses the node without HAMi, so by the importance of the victims and not by free cards.
         """
         asked = self._asked(pod) if pod.nominated not in ("", placed.node) else None
-        if asked is None:
-            return None
-        chooser, only = self._scene.chooser, {pod.nominated}
-        chosen = chooser.best(pod, asked.cards, only=only) or chooser.best_by_preemption(pod, asked.cards, only=only)
-        return chosen if chosen and _will_do(chosen, asked) else None
+        chosen = self._best(pod, asked, only={pod.nominated}) if asked else None
+        return chosen if asked and chosen and _will_do(chosen, asked) else None
 
     def _is_refused(self, pod: PodRecord, scheduled: PodCondition, found: Followed, now: float) -> bool:
         """Returns whether the scheduler refuses the chosen cards.
@@ -152,7 +149,8 @@ class FollowedPods:
         ``others_move`` in this round, the cards that these pods had are free in the next round.
         """
         scene, placed = self._scene, found.placed
-        lost, is_new = self._lost(pod, unbound, placed), scene.memory.has_new(placed.cards)
+        lost = self._lost(pod, unbound, placed)
+        is_new = not lost and scene.memory.has_new(placed.cards)
         waited = scene.memory.see(pod, this.now)
         if not scene.settings.mode.holds_pods:
             message = said.NOT_PLACEABLE.say(why="placement is off")
@@ -166,7 +164,10 @@ class FollowedPods:
             return
         chosen = None
         if asked and placed.attempt < scene.settings.attempts:
-            chosen = self._cards_of_nominated(pod, placed) or self._other_cards(pod, asked, this.closed.union(refused))
+            chosen = self._cards_of_nominated(pod, placed)
+            if chosen is None:
+                with scene.world.without(pod):
+                    chosen = self._best(pod, asked, closed=this.closed.union(refused))
         if asked and chosen and _will_do(chosen, asked):
             if chosen.node.name in this.releasing:
                 _stays(found, this)
@@ -187,13 +188,15 @@ class FollowedPods:
             scene.memory.rested[pod.uid] = self._searched(placed.attempt, this)
             yield changed_write(pod, PlaceReason.CARDS_LOST, message, rest(pod), result="refused", waited=waited)
 
-    def _other_cards(self, pod: PodRecord, asked: Asked, closed: Collection[str]) -> Chosen | None:
-        """Returns the best cards for a pod that gives its own back, with its own among them; None if there are none."""
+    def _best(
+        self, pod: PodRecord, asked: Asked, *, closed: Collection[str] = (), only: Collection[str] | None = None
+    ) -> Chosen | None:
+        """Returns the best cards for a pod, where none will do those that preemption makes usable; None without any."""
         chooser = self._scene.chooser
-        with self._scene.world.without(pod):
-            return chooser.best(pod, asked.cards, closed=closed) or chooser.best_by_preemption(
-                pod, asked.cards, closed=closed
-            )
+        chosen = chooser.best(pod, asked.cards, closed=closed, only=only)
+        if chosen and _will_do(chosen, asked):
+            return chosen
+        return chooser.best_by_preemption(pod, asked.cards, closed=closed, only=only) or chosen
 
     def _adopt(self, pod: PodRecord, unbound: UnboundPod, this: Round) -> Write | None:
         """Returns the write that holds the cards of a pod whose gate the webhook opened; None: it holds none.

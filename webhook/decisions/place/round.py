@@ -271,7 +271,9 @@ class Round:
         If the pod waits for what it requires, other cards do not count.
         """
         question = self._same(pod, asked), pod.priority
-        if question in self.victims_in_vain or (asked.on_one_node and scene.world.nodes_of_mates(pod)):
+        if not scene.chooser.may_preempt(pod) or question in self.victims_in_vain:
+            return None
+        if asked.on_one_node and scene.world.nodes_of_mates(pod):
             return None
         chosen = scene.chooser.best_by_preemption(pod, asked.cards, closed=self.closed)
         if chosen and (is_satisfying(chosen) or not asked.waits):
