@@ -329,7 +329,7 @@ def test_the_next_leader_of_the_planner_holds_the_same_and_as_much_of_the_nodes(
     cluster.restart()
     cluster.workloads = {}
     cluster.round()
-    assert cluster.world.nodes["a"].used["cpu"] == 6000
+    assert cluster.world.nodes["a"].all.used["cpu"] == 6000
     assert not stranger(cluster, 4)
     cluster.now += RESERVE
     rounds(cluster, 2)
