@@ -1,0 +1,66 @@
+"""A contender that looks at every set of every node for the pod whose turn it is, by plain loops.
+
+It knows what the planner knows: the free cards and the pods that are there, and nothing of the future. The oldest pod
+comes first, a pod without enough cards does not stop those behind it, and all pods of a job get cards or none does.
+Cards are given at once; a pod binds when its node is not locked.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+
+from bench.fleet.cluster import Cluster, Node, Pod
+
+
+class Oracle:
+    """The oracle.
+
+    Args:
+        cluster: The cluster.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._waiting: list[Sequence[Pod]] = []
+        self._to_bind: defaultdict[Node, deque[Pod]] = defaultdict(deque)
+        self._is_new = False
+        self.cpu = 0.0
+
+    def came(self, pods: Sequence[Pod]) -> None:
+        """Queues the pods."""
+        self._waiting.append(pods)
+        self._is_new = True
+
+    def ended(self, pods: Sequence[Pod]) -> None:
+        """Takes the cards back."""
+        self._cluster.give_back(pods)
+        self._is_new = True
+
+    def unlocked(self, node: Node) -> None:
+        """Binds the next pod of the node."""
+        if self._to_bind[node]:
+            self._cluster.bind(self._to_bind[node].popleft(), self)
+
+    def act(self) -> None:
+        """Gives each job its cards, the oldest first."""
+        if not self._is_new:
+            return
+        self._is_new = False
+        self._waiting = [pods for pods in self._waiting if not self._place(pods)]
+
+    def _place(self, pods: Sequence[Pod]) -> bool:
+        for pod in pods:
+            node = self._best(pod)
+            if node is None:
+                self._cluster.give_back(pods)
+                return False
+            self._cluster.take(pod, node, node.links.choice(node.free, pod.job.cards)[1])
+        for pod in pods:
+            if pod.node and pod.node.locked:
+                self._to_bind[pod.node].append(pod)
+            else:
+                self._cluster.bind(pod, self)
+        return True
+
+    def _best(self, pod: Pod) -> Node | None:
+        fitting = [node for node in self._cluster.nodes if len(node.free) >= pod.job.cards]
+        return max(fitting, key=lambda node: node.links.choice(node.free, pod.job.cards)[0], default=None)
