@@ -37,6 +37,7 @@ from tests.control_plane.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIME
 from tests.control_plane.kube_scheduler import running_kube_scheduler
 from tests.control_plane.processes import Program, running
 from tests.ports import reserved_port
+from tests.programs.server.conftest import until
 
 NAMESPACE, ACCOUNT = "hami-system", "hami-scheduler"
 USER = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
@@ -123,7 +124,15 @@ class Hami:
         found = self._answer("filter", {"Pod": pod, "NodeNames": [node]})
         assert found.get("NodeNames") == [node], found
         names = {"PodName": metadata["name"], "PodNamespace": metadata["namespace"], "PodUID": metadata["uid"]}
-        bound = self._answer("bind", names | {"Node": node})
+        bound = dict[str, Any]()
+
+        def is_known() -> bool:
+            """HAMi hears of a new pod a moment after the API server has it, and kube-scheduler too."""
+            bound.clear()
+            bound.update(self._answer("bind", names | {"Node": node}))
+            return "not found" not in str(bound.get("Error") or "")
+
+        until(is_known, "HAMi's answer about a pod that it knows")
         assert not bound.get("Error"), bound
 
     def grants(self, pod: dict[str, Any], node: str) -> bool:
