@@ -253,7 +253,7 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
     """How often the planner chooses cards for one pod before it leaves the pod to the scheduler."""
     full_seconds: int = 60
     """How long a pod that only warns waits for a node with enough free cards. Then the scheduler gets it as it is, so
-    that an autoscaler sees it."""
+    that an autoscaler sees it. A group for which there would be room waits longer."""
     release_seconds: Annotated[
         int, msgspec.Meta(extra_json_schema={"minimum": LEAST_RELEASE_SECONDS, "maximum": MOST_OF_PLACEMENT})
     ] = 300

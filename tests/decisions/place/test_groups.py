@@ -18,7 +18,7 @@ LABEL = {"gpu.topology/group": "ring"}
 THREE = {"one": 2, "two": 1, "four": 4}
 NAMES = tuple(THREE)
 PLACED = "gpu.topology/placed"
-FULL = 60
+FULL, RESERVE = 60, 600
 
 
 def member(
@@ -293,12 +293,52 @@ def test_a_group_waits_while_another_program_holds_one_of_its_pods_back() -> Non
     assert pinned(cluster) == [2, 1, 4]
 
 
-def test_pods_that_warn_go_to_the_scheduler_together_and_without_cards() -> None:
+def test_pods_that_warn_and_never_fit_together_go_to_the_scheduler_together_and_without_cards() -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    for name, cards in {"one": 6, "two": 4, "four": 4}.items():
+        member(cluster, name, cards, denies=False)
+    cluster.round()
+    assert gated(cluster) == [True, True, True]
+    cluster.now += FULL
+    cluster.round()
+    assert (pinned(cluster), gated(cluster)) == ([0, 0, 0], [False, False, False])
+
+
+def test_pods_that_warn_stay_together_while_other_pods_have_their_cards() -> None:
+    cluster = group(denies=False, used=2)
+    cluster.round()
+    for passed in (FULL, 2 * RESERVE - 2 * FULL):
+        cluster.now += passed
+        cluster.round()
+        assert (pinned(cluster), gated(cluster)) == ([0, 0, 0], [True, True, True])
+    cluster.now += FULL
+    cluster.round()
+    assert (pinned(cluster), gated(cluster)) == ([0, 0, 0], [False, False, False])
+
+
+def test_the_rest_of_a_group_that_has_begun_and_warns_goes_on_at_once_because_others_hold_cards_idle() -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    takes(cluster, "a", *range(4))
+    member(cluster, "one", 4, gated=False)
+    cluster.give("one", "a", tuple(f"GPU-a.{index}" for index in range(4, 8)))
+    for name, cards in {"two": 1, "four": 4}.items():
+        member(cluster, name, cards, denies=False)
+    cluster.round()
+    assert gated(cluster, "two", "four") == [True, True]
+    cluster.now += FULL
+    cluster.round()
+    assert gated(cluster, "two", "four") == [False, False]
+
+
+def test_pods_that_warn_get_their_cards_together_when_other_pods_end() -> None:
     cluster = group(denies=False, used=2)
     cluster.round()
     cluster.now += FULL
     cluster.round()
-    assert (pinned(cluster), gated(cluster)) == ([0, 0, 0], [False, False, False])
+    for name in {*cluster.pods} - {*NAMES}:
+        cluster.delete(name)
+    cluster.round()
+    assert pinned(cluster) == [2, 1, 4]
 
 
 def test_a_group_with_a_pod_that_denies_waits_for_cards() -> None:

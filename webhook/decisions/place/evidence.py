@@ -1,7 +1,7 @@
 """The reasons why no cards can be chosen for a pod, in words, with the nodes that come nearest."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.choice import Chooser
@@ -94,3 +94,28 @@ def nearest(world: World, pod: PodRecord, count: int) -> str:
         if len(node.uuids) >= count and pod.unbound and not node.refusal(pod.unbound.needs)
     )
     return min(((-len(_free(world, node)), node.name) for node in fitting), default=(0, ""))[1]
+
+
+def has_room(world: World, pod: PodRecord, counts: Sequence[int], *, on_one_node: bool) -> bool:
+    """Returns whether pods that ask for so many cards would have room together if all cards were free.
+
+    The greatest come first, each to the smallest node that has room.
+
+    Args:
+        world: The pods and nodes of the cluster.
+        pod: One of the pods; the others are taken to run on the same nodes.
+        counts: The cards of each pod, at least one.
+        on_one_node: Whether all of them have to be on one node.
+    """
+    needs = pod.unbound.needs if pod.unbound else None
+    sizes = (len(node.uuids) for node in world.known_nodes() if needs and not node.refusal(needs))
+    if on_one_node:
+        return max(sizes, default=0) >= sum(counts)
+    left = Counter(sizes)
+    for count in sorted(counts, reverse=True):
+        size = min((size for size in left if size >= count and left[size]), default=0)
+        if not size:
+            return False
+        left[size] -= 1
+        left[size - count] += 1
+    return True

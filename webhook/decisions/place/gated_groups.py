@@ -26,6 +26,9 @@ from webhook.decisions.place.writes import Write
 from webhook.words.catalogue import waiting as said
 from webhook.words.catalogue.entry import Message
 
+KEPT_PERIODS = 2
+"""The periods of ``reserveSeconds`` after which a node was kept for a pod once."""
+
 
 class GatedGroups:
     """Decides about the pods of groups behind the planner's gate.
@@ -151,7 +154,8 @@ class GatedGroups:
         scene, first = self._scene, members[0]
         waited = scene.memory.see(first.pod, this.now)
         waits = group.waits or any(member.asked.waits for member in absent)
-        if not waits and waited >= max(scene.settings.full_seconds, group.wait):
+        is_over = not waits and waited >= max(scene.settings.full_seconds, group.wait)
+        if is_over and not self._stays_together(members, group, waited, this):
             free, count = scene.free_cards(first.pod, first.asked.cards), _cards(members)
             message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
             for member in members:
@@ -184,6 +188,22 @@ class GatedGroups:
         return said.GROUP_WITHOUT_CARDS_FOR_LATER.say(
             size=size, group=group.name, count=count, wanted=wanted, each=each, pods=len(absent), evidence=free
         )
+
+    def _stays_together(self, members: list[Member], group: WaitingGroup, waited: float, this: Round) -> bool:
+        """Returns whether a group without cards goes on waiting, because there would be room if all cards were free.
+
+        HAMi gives the pods of a group that is let go their cards one by one, and each holds its cards idle until the
+        last one has some. The others on the nodes may never end, so a group waits until a node was kept for it. A group
+        that is not whole behind the gate does not wait: its other pods may come only when the first one runs.
+        """
+        is_whole = not group.has_begun and group.present >= group.size
+        if not is_whole or waited >= KEPT_PERIODS * self._scene.settings.reserve_seconds:
+            return False
+        world, first = self._scene.world, members[0]
+        counts = [member.asked.cards.count for member in members]
+        on_one_node, needs = first.asked.on_one_node, first.pod.unbound.needs if first.pod.unbound else None
+        question = ("room", needs, on_one_node, len(counts), max(counts), sum(counts))
+        return this.once(world, question, lambda: evidence.has_room(world, first.pod, counts, on_one_node=on_one_node))
 
     def _take_back(self, group: WaitingGroup, why: str, this: Round) -> Iterator[Write]:
         """Yields the writes that take the pins back: that of the oldest pod alone, and then those of all others."""
