@@ -125,7 +125,7 @@ def answers_to_pods(
     return {maker: create_pod(control_plane, namespace, pod, dry_run=True) for maker, pod in pods.items()}
 
 
-@pytest.mark.parametrize("case", ["", "ha", "minimal", "secret"])
+@pytest.mark.parametrize("case", ["", "ha", "minimal", "secret", "tools"])
 def test_pods_of_ours_fit_pod_security_restricted(
     helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, case: str
 ) -> None:
@@ -226,6 +226,21 @@ def test_an_upgrade_from_the_values_of_the_release_before_changes_objects_in_pla
         assert bool(gone) is (case == "minimal")
         for path in gone:
             assert is_gone(control_plane, path)
+
+
+@pytest.mark.parametrize("option", ["fullnameOverride=zz", "nameOverride=links,placement.serviceAccount.name=planner"])
+def test_a_renamed_release_is_installed_upgraded_and_removed(
+    helm: Helm, control_plane: ControlPlane, namespace: str, option: str
+) -> None:
+    values = f"--values={VALUES / 'tools'}.yaml"
+    monitors = "--set=monitoring.monitors.enabled=false"  # this API server does not know them
+    with installed(helm, control_plane, namespace, values, monitors, f"--set={option}") as release:
+        objects = release.manifest()
+        before = {path_of(one): find(control_plane, one)["metadata"]["uid"] for one in objects}
+        release.run("upgrade", str(CHART), values, monitors, f"--set={option},webhook.replicas=3")
+        assert {path_of(one): find(control_plane, one)["metadata"]["uid"] for one in release.manifest()} == before
+        release.run("uninstall")
+        assert [path_of(one) for one in objects if not is_gone(control_plane, path_of(one))] == []
 
 
 def is_gone(control_plane: ControlPlane, path: str) -> bool:

@@ -102,8 +102,15 @@ def without_policy(
         yield _nodes(stack, control_plane, admin, namespace, tmp_path / "log")
 
 
-def _apply(stack: ExitStack, helm: Helm, control_plane: ControlPlane, namespace: str, kinds: frozenset[str]) -> None:
-    for one in helm.objects(namespace=namespace):
+def _apply(
+    stack: ExitStack,
+    helm: Helm,
+    control_plane: ControlPlane,
+    namespace: str,
+    kinds: frozenset[str],
+    options: tuple[str, ...] = (),
+) -> None:
+    for one in helm.objects(namespace=namespace, options=options):
         if one["kind"] in kinds:
             stack.callback(request, control_plane, "DELETE", path_of(one))
             assert apply(control_plane, one).status_code == 201
@@ -114,21 +121,28 @@ def topologies(namespace: str) -> str:
     return f"{namespace}-nodes"
 
 
-def _nodes(stack: ExitStack, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, log_file: Path) -> Nodes:
+def _nodes(
+    stack: ExitStack,
+    control_plane: ControlPlane,
+    admin: CoreV1Api,
+    namespace: str,
+    log_file: Path,
+    account: str = ACCOUNT,
+) -> Nodes:
     own, other = f"own-{namespace}", f"other.{namespace}"
     for node in (own, other):
         labels = {"kubernetes.io/os": "linux", "team": "ml"}
         admin.create_node(V1Node(metadata=V1ObjectMeta(name=node, labels=labels, annotations={"note": "x"})))
-    kubeconfig = control_plane.kubeconfig_for(namespace, ACCOUNT, pod=pod_on(admin, namespace, own))
+    kubeconfig = control_plane.kubeconfig_for(namespace, account, pod=pod_on(admin, namespace, own, account))
     wait_until_granted(control_plane, kubeconfig, topologies(namespace), AGENT)
     log = os.open(log_file, os.O_WRONLY | os.O_CREAT)
     stack.callback(os.close, log)
     return Nodes(control_plane, namespace, own, other, kubeconfig, log)
 
 
-def pod_on(admin: CoreV1Api, namespace: str, node: str) -> V1ObjectMeta:
+def pod_on(admin: CoreV1Api, namespace: str, node: str, account: str = ACCOUNT) -> V1ObjectMeta:
     """A pod of the agent on that node."""
-    spec = {"serviceAccountName": ACCOUNT, "nodeName": node, "containers": [{"name": "agent", "image": "x"}]}
+    spec = {"serviceAccountName": account, "nodeName": node, "containers": [{"name": "agent", "image": "x"}]}
     body: Any = {"metadata": {"name": f"agent-{node}"}, "spec": spec}
     created = admin.create_namespaced_pod(namespace, body).metadata
     assert created is not None
@@ -173,6 +187,24 @@ def test_the_agent_of_one_node_cannot_publish_another(nodes: Nodes, admin: CoreV
         said = refusal(lambda: label(client, nodes.other, {"gpu.topology/nvlink": "healthy"}))
     assert f"the agent of node {nodes.own} may not write node {nodes.other}" in said
     assert admin.list_namespaced_config_map(nodes.topologies).items == []
+
+
+@pytest.mark.parametrize(
+    ("option", "account"), [("fullnameOverride=zz", "zz-agent"), ("agent.serviceAccount.name=node", "node")]
+)
+def test_roles_and_policy_are_for_the_account_that_the_values_name(
+    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path, option: str, account: str
+) -> None:
+    with ExitStack() as stack:
+        _apply(stack, helm, control_plane, namespace, KINDS, (f"--set={option}",))
+        renamed = _nodes(stack, control_plane, admin, namespace, tmp_path / "log", account)
+        with control_plane.client(renamed.kubeconfig) as client:
+            until(lambda: refusal(lambda: label(client, renamed.other, {"team": "x"})) != "", "the policy in force")
+            said = refusal(lambda: label(client, renamed.other, {"gpu.topology/nvlink": "healthy"}))
+        assert f"the agent of node {renamed.own} may not write node {renamed.other}" in said
+        agent = renamed.agent(renamed.own, hgx_h100())
+        wake(agent)
+        assert agent.status.failure == ""
 
 
 @pytest.mark.parametrize("kind", ["configmap", "lease"])

@@ -1,6 +1,54 @@
-{{- /* Names are fixed: the registration sorts before hami-webhook, and a cluster has one of us. */ -}}
+{{- /* What the names of the objects in our namespace begin with. Names that the cluster has once are fixed: the
+       registration sorts before hami-webhook, and a cluster has one of us. So are those that the programs look for: the
+       Secret of the certificates, and Leases. */ -}}
+{{- define "gpu-topology.fullname" -}}
+{{- $name := "gpu-topology" -}}
+{{- with .Values.nameOverride -}}
+{{- $name = contains . $.Release.Name | ternary $.Release.Name (printf "%s-%s" $.Release.Name .) -}}
+{{- end -}}
+{{- .Values.fullnameOverride | default $name | trunc 40 | trimSuffix "-" -}}
+{{- end }}
 
+{{- /* The service account of .program: webhook, place or agent. Roles and policies are for it. */ -}}
+{{- define "gpu-topology.account" -}}
+{{- $values := get .root.Values (eq .program "place" | ternary "placement" .program) -}}
+{{- $values.serviceAccount.name | default (printf "%s-%s" (include "gpu-topology.fullname" .root) .program) -}}
+{{- end }}
+
+{{- /* Of two programs with one account each could do what the other may, and no policy would let either do its work. */ -}}
+{{- define "gpu-topology.check-accounts" -}}
+{{- $programs := list -}}
+{{- range $program := list "webhook" "place" "agent" }}
+{{- $programs = append $programs (include "gpu-topology.account" (dict "root" $ "program" $program)) }}
+{{- end }}
+{{- if or (ne (len (uniq $programs)) 3) (has "default" $programs) }}
+{{- fail (printf "serviceAccount.name: expected an account for each of webhook, placement and agent, and not the account default, found %s" (join ", " $programs)) }}
+{{- end }}
+{{- end }}
+
+{{- define "gpu-topology.service-account" -}}
+{{- $values := get .root.Values (eq .program "place" | ternary "placement" .program) -}}
+{{- if $values.serviceAccount.create -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "gpu-topology.account" . }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "gpu-topology.labels" . | nindent 4 }}
+  {{- with $values.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
+{{- end }}
+{{- end }}
+
+{{- /* Of the object and, for pods and objects of monitoring, .more; ours come before them. */ -}}
 {{- define "gpu-topology.labels" -}}
+{{- with omit (mergeOverwrite dict .root.Values.commonLabels (.more | default dict)) "app.kubernetes.io/name" "app.kubernetes.io/component" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "hami.io/webhook" }}
+{{- toYaml . }}
+{{ end -}}
 {{ include "gpu-topology.selector" . }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
@@ -12,15 +60,70 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
 {{- define "gpu-topology.image" -}}
+{{- $repository := include "gpu-topology.at-registry" (dict "root" . "repository" .Values.image.repository) -}}
 {{- with .Values.image -}}
-{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end -}}
+{{- if .digest }}{{ $repository }}@{{ .digest }}{{ else }}{{ $repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end -}}
 {{- end -}}
+{{- end }}
+
+{{- /* .repository at the registry of all charts, if there is one. The first part of a name is a registry if it could be
+       the name of a host. */ -}}
+{{- define "gpu-topology.at-registry" -}}
+{{- if .root.Values.global.imageRegistry -}}
+{{- .root.Values.global.imageRegistry | trimSuffix "/" }}/{{ regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" .repository "" -}}
+{{- else -}}
+{{- .repository -}}
+{{- end -}}
+{{- end }}
+
+{{- /* Secrets for pulling, those of all charts among them: a name alone, or {name: NAME}. */ -}}
+{{- define "gpu-topology.pull-secrets" -}}
+{{- $secrets := list -}}
+{{- range concat (.Values.global.imagePullSecrets | default list) .Values.imagePullSecrets }}
+{{- $secrets = append $secrets (kindIs "string" . | ternary (dict "name" .) .) }}
+{{- end }}
+{{- with uniq $secrets -}}
+imagePullSecrets:
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* Of the pods of .component: .own, or what stands there for all. One without a selector counts our pods. */ -}}
+{{- define "gpu-topology.spread" -}}
+{{- $selector := dict "matchLabels" (include "gpu-topology.selector" . | fromYaml) }}
+{{- range .constraints }}
+- {{ hasKey . "labelSelector" | ternary . (set (deepCopy .) "labelSelector" $selector) | toYaml | nindent 2 | trim }}
+{{- end }}
+{{- end }}
+
+{{- define "gpu-topology.budget" -}}
+{{- if .values.enabled -}}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "gpu-topology.labels" . | nindent 4 }}
+spec:
+  {{- if eq (toString .values.minAvailable) "" }}
+  maxUnavailable: {{ .values.maxUnavailable }}
+  {{- else }}
+  minAvailable: {{ .values.minAvailable }}
+  {{- end }}
+  # A pod that never became ready does no work; it must not hold up the drain of its node.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "gpu-topology.selector" . | nindent 6 }}
+{{- end }}
 {{- end }}
 
 {{- /* The image in pods. The configuration file has the last word. A digest for one image alone is refused: the other
        one, which runs in every injected pod, would no longer be what was checked. */ -}}
 {{- define "gpu-topology.remap-image" -}}
 {{- $repository := .Values.remapImage.repository | default (regexReplaceAll "[^/]+$" .Values.image.repository "gpu-topology-remap") -}}
+{{- $repository = include "gpu-topology.at-registry" (dict "root" . "repository" $repository) -}}
 {{- if dig "remap" "image" "" .Values.config -}}
 {{- .Values.config.remap.image -}}
 {{- else if .Values.remapImage.digest -}}
@@ -75,7 +178,7 @@ app.kubernetes.io/component: {{ .component }}
 
 {{- /* The roles of the chart are for these names. */ -}}
 {{- define "gpu-topology.check-names" -}}
-{{- range $setting, $name := dict "secret" "gpu-topology-webhook-tls" "service" "gpu-topology-webhook" "webhookConfiguration" "gpu-topology-webhook" }}
+{{- range $setting, $name := dict "secret" "gpu-topology-webhook-tls" "service" (printf "%s-webhook" (include "gpu-topology.fullname" .)) "webhookConfiguration" "gpu-topology-webhook" }}
 {{- $found := dig "certificates" $setting $name $.Values.config }}
 {{- if ne $found $name }}
 {{- fail (printf "config.certificates.%s: expected %s, the name that the chart uses, found %s. Leave it out" $setting $name $found) }}
@@ -148,6 +251,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- /* The file of the program. As JSON, because YAML of Helm writes 6291456 as 6.291456e+06. */ -}}
 {{- define "gpu-topology.config" -}}
 {{- include "gpu-topology.check-names" . -}}
+{{- include "gpu-topology.check-accounts" . -}}
 {{- include "gpu-topology.check-ports" . -}}
 {{- include "gpu-topology.check-placement" . -}}
 {{- $remap := dict "imagePullPolicy" .Values.image.pullPolicy -}}
@@ -168,6 +272,10 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- $claims := dict "enabled" .Values.claims.enabled -}}
 {{- $config := mergeOverwrite (dict "remap" $remap) (deepCopy .Values.config) (dict "remap" $remapImage "cluster" $cluster "binding" $binding "placement" $placement "claims" $claims) -}}
+{{- $service := printf "%s-webhook" (include "gpu-topology.fullname" .) }}
+{{- if and (eq .Values.certificates.source "managed") (ne $service "gpu-topology-webhook") }}
+{{- $config = mergeOverwrite $config (dict "certificates" (dict "service" $service)) }}
+{{- end }}
 {{- if .Values.webhook.hostNetwork.enabled }}
 {{- $ports := dict "port" (include "gpu-topology.port" . | int) "opsPort" (include "gpu-topology.ops-port" . | int) }}
 {{- $config = mergeOverwrite $config (dict "server" $ports) }}
@@ -192,11 +300,20 @@ capabilities: {drop: [ALL]}
 readOnlyRootFilesystem: true
 {{- end }}
 
+{{- /* OpenShift gives each namespace a range of users and groups, and refuses others; "true" or empty. */ -}}
+{{- define "gpu-topology.is-openshift" -}}
+{{- $enabled := .Values.openshift.enabled -}}
+{{- if eq (toString $enabled) "auto" }}{{ $enabled = .Capabilities.APIVersions.Has "security.openshift.io/v1" }}{{ end -}}
+{{- if $enabled }}true{{ end -}}
+{{- end }}
+
 {{- define "gpu-topology.pod-security" -}}
 runAsNonRoot: true
+{{- if not (include "gpu-topology.is-openshift" .) }}
 runAsUser: 65532
 runAsGroup: 65532
 fsGroup: 65532
+{{- end }}
 seccompProfile: {type: RuntimeDefault}
 {{- end }}
 
@@ -204,11 +321,12 @@ seccompProfile: {type: RuntimeDefault}
 {{- define "gpu-topology.role" -}}
 {{- if .rules }}
 {{- $cluster := not .namespace }}
+{{- $name := eq .namespace .root.Release.Namespace | ternary (regexReplaceAll "^gpu-topology" .name (include "gpu-topology.fullname" .root)) .name }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $cluster | ternary "ClusterRole" "Role" }}
 metadata:
-  name: {{ .name }}
+  name: {{ $name }}
   {{- if not $cluster }}
   namespace: {{ .namespace }}
   {{- end }}
@@ -220,7 +338,7 @@ rules:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $cluster | ternary "ClusterRoleBinding" "RoleBinding" }}
 metadata:
-  name: {{ .name }}
+  name: {{ $name }}
   {{- if not $cluster }}
   namespace: {{ .namespace }}
   {{- end }}
@@ -229,7 +347,7 @@ metadata:
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: {{ $cluster | ternary "ClusterRole" "Role" }}
-  name: {{ .name }}
+  name: {{ $name }}
 subjects:
 - kind: ServiceAccount
   name: {{ .account }}
@@ -274,11 +392,11 @@ subjects:
 {{- end }}
 {{- end }}
 
-{{- /* Whether the request comes from one of .accounts of ours. */ -}}
+{{- /* Whether the request comes from the account of one of .programs of ours. */ -}}
 {{- define "gpu-topology.is-by" -}}
 request.userInfo.username in [
-{{- range $index, $account := .accounts }}
-{{- if $index }}, {{ end }}'system:serviceaccount:{{ $.root.Release.Namespace }}:{{ $account }}'
+{{- range $index, $program := .programs }}
+{{- if $index }}, {{ end }}'system:serviceaccount:{{ $.root.Release.Namespace }}:{{ include "gpu-topology.account" (dict "root" $.root "program" $program) }}'
 {{- end }}]
 {{- end }}
 
