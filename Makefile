@@ -1,4 +1,5 @@
-# Every target sets up .venv/ first, so a fresh clone needs nothing but Python 3.11 or later.
+# Every target sets up .venv/ first, so a fresh clone needs nothing but Python 3.11 or later. Those that only run the
+# program install no tools of the tests: .venv/program instead of .venv/installed.
 PYTHON ?= python3
 BIN := .venv/bin
 ENGINE ?= docker
@@ -17,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test nightly quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew lint lock clean messages reference compatibility
 
-demo: .venv/installed .venv/driver/environment ## the main job, end to end, on this machine
+demo: .venv/program .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
 
 test: check browser         ## everything that CI runs, in PROCESSES=2 processes; the control plane is built while the fast tests run
@@ -70,7 +71,7 @@ check: .venv/installed      ## style, types, import contracts, workflows
 	$(BIN)/lint-imports
 	$(BIN)/zizmor --offline --quiet --strict-collection .github
 
-run: .venv/installed        ## the webhook on https://localhost:8443 with the example cluster
+run: .venv/program          ## the webhook on https://localhost:8443 with the example cluster
 	$(BIN)/gpu-topology serve --state examples/state --self-signed --ca-file .venv/ca.crt --host 127.0.0.1
 
 bench: .venv/installed      ## what a review costs beside a bare server and other webhooks, a choice of GPUs beside a plain loop, a restart in reviews
@@ -119,14 +120,19 @@ clean:
 	rm -rf .venv site .fuzz .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
 
 # A stand-in for the driver of a node with eight H20. Without a C compiler there is none, and the demo says so.
-.venv/driver/environment: .venv/installed tests/hardware/topology/machines.py $(wildcard tests/nvml/*.py tests/nvml/stub/*.c)
+.venv/driver/environment: .venv/program tests/hardware/topology/machines.py $(wildcard tests/nvml/*.py tests/nvml/stub/*.c)
 	-$(BIN)/python -m tests.nvml h20 .venv/driver
 
-.venv/installed: pyproject.toml requirements.lock
+# The lock pins tools too; as constraints it pins only what the program asks for. Modules are compiled when they are first
+# imported, because the demo imports one in ten.
+.venv/program: pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint requirements.lock --editable .
+	touch $@
+
+.venv/installed: .venv/program
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary atheris --editable '.[fuzz]' \
 		|| echo 'NO FUZZING: atheris cannot be installed for this Python and machine; its tests are left out' >&2
 	touch $@

@@ -12,8 +12,9 @@ from tests.go_programs.catalogue import NVIDIA_CTK
 from tests.go_programs.left_out import GetProgram, LeaveOut
 from tests.hardware.topology import machines as topologies
 from tests.nvml.driver_root import make_driver_root
+from tests.nvml.library import LIBRARY, compile_stub
 from tests.nvml.machines import hgx_h100, write_machine
-from tests.nvml.stub import LIBRARY, compile_stub, environment_of
+from tests.nvml.stub import environment_of
 
 pytestmark = pytest.mark.cluster
 

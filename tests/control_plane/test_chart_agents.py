@@ -193,7 +193,14 @@ def test_the_agent_of_one_node_cannot_publish_another(nodes: Nodes, admin: CoreV
     ("option", "account"), [("fullnameOverride=zz", "zz-agent"), ("agent.serviceAccount.name=node", "node")]
 )
 def test_roles_and_policy_are_for_the_account_that_the_values_name(
-    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path, option: str, account: str
+    helm: Helm,
+    control_plane: ControlPlane,
+    admin: CoreV1Api,
+    namespace: str,
+    tmp_path: Path,
+    *,
+    option: str,
+    account: str,
 ) -> None:
     with ExitStack() as stack:
         _apply(stack, helm, control_plane, namespace, KINDS, (f"--set={option}",))

@@ -12,8 +12,8 @@ from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.registration import create_pod, created, gpu_container, gpu_pod, registered
 from tests.control_plane.scheduling import allocate, bind, stored_pod
 from tests.hardware.topology.machines import H20_UUIDS
+from tests.nvml.library import compile_stub
 from tests.nvml.machines import h20
-from tests.nvml.stub import compile_stub
 from tests.pods import annotation_reference, effective_env
 from tests.programs.remap.processes import Node
 from tests.programs.server.conftest import RunningServer

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cuda.machines import Bench, bench, write_bench
+from tests.nvml.library import DESCRIPTION, compile_stub
 from tests.nvml.machines import Machine
-from tests.nvml.stub import DESCRIPTION, SHOWN, Play, compile_stub
+from tests.nvml.stub import SHOWN, Play
 from tests.shared_library import compile_library
 
 SOURCES = Path(__file__).parent / "stub"

@@ -11,8 +11,9 @@ import pytest
 from tests.image.build import Image, Images
 from tests.image.container import OPENSHIFT, Container
 from tests.nvml import machines
+from tests.nvml.library import DESCRIPTION
 from tests.nvml.machines import write_machine
-from tests.nvml.stub import DESCRIPTION, nvml_library
+from tests.nvml.stub import nvml_library
 from tests.programs.remap import pods
 from webhook.words import names
 

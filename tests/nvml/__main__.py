@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.nvml import machines
-from tests.nvml.stub import DESCRIPTION, compile_stub
+from tests.nvml.library import DESCRIPTION, compile_stub
 
 
 def main() -> int:

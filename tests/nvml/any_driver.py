@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.nvml.library import DESCRIPTION, LIBRARY
 from tests.nvml.machines import hgx_h100
-from tests.nvml.stub import DESCRIPTION, LIBRARY, SHOWN, Play, environment_of
+from tests.nvml.stub import SHOWN, Play, environment_of
 
 ASSETS = "NVML_ASSETS"
 """Environment variable: a directory whose subdirectories are machines (docs/testing.md)."""

@@ -4,8 +4,8 @@ import os
 import stat
 from pathlib import Path
 
+from tests.nvml.library import LIBRARY
 from tests.nvml.machines import Machine
-from tests.nvml.stub import LIBRARY
 
 NVIDIA_MAJOR, CONTROL_MINOR = 195, 255
 """Major number of ``/dev/nvidia*``, and minor number of ``/dev/nvidiactl``."""

@@ -13,13 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.nvml.library import DESCRIPTION, LIBRARY, compile_stub
 from tests.nvml.machines import Machine, write_machine
-from tests.shared_library import compile_library
 
-SOURCE = Path(__file__).parent / "stub" / "nvml_stub.c"
-LIBRARY = "libnvidia-ml.so.1"
-DESCRIPTION = "NVML_STUB_MACHINE"
-"""Environment variable that names the machine to play."""
 SHOWN = "NVIDIA_VISIBLE_DEVICES"
 """Environment variable that lists the GPUs to show; without it all GPUs of the machine are shown."""
 
@@ -82,11 +78,6 @@ def _compiled(directory: Path) -> Path:
     target = directory / "nvml-stub"
     compile_stub(target)
     return target
-
-
-def compile_stub(directory: Path, source: Path = SOURCE) -> None:
-    """Compiles the stub, or a source that includes it, into a directory, which is made if it is missing."""
-    compile_library(source, directory / LIBRARY, stands_for="a GPU driver")
 
 
 @cache

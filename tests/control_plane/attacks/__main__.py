@@ -18,7 +18,7 @@ from tests.control_plane.attacks.report import report
 from tests.control_plane.attacks.stage import running_stage
 from tests.control_plane.command import run_command
 from tests.control_plane.control_plane import Binaries
-from tests.nvml.stub import compile_stub
+from tests.nvml.library import compile_stub
 
 
 def main(arguments: list[str]) -> int:

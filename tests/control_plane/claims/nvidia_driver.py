@@ -8,8 +8,9 @@ from pathlib import Path
 from tests.control_plane.claims.cluster import ClaimsCluster
 from tests.control_plane.claims.drivers import NVIDIA, Manifest
 from tests.control_plane.processes import Program, running
+from tests.nvml.library import compile_stub
 from tests.nvml.machines import Machine, write_machine
-from tests.nvml.stub import compile_stub, environment_of
+from tests.nvml.stub import environment_of
 
 SOURCE = Path(__file__).parents[1] / "nvml_for_go.c"
 

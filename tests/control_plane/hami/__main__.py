@@ -28,7 +28,7 @@ from tests.go_programs.catalogue import (
     KUBE_SCHEDULER,
     KUBECTL,
 )
-from tests.nvml.stub import compile_stub
+from tests.nvml.library import compile_stub
 from tests.programs.server.conftest import until
 
 ROOT = Path(__file__).parents[3]

@@ -19,8 +19,9 @@ from tests.control_plane.installation import NAMESPACE
 from tests.control_plane.processes import running
 from tests.control_plane.test_explain import publish
 from tests.nvml.driver_root import make_driver_root
+from tests.nvml.library import LIBRARY, compile_stub
 from tests.nvml.machines import Machine, write_machine
-from tests.nvml.stub import LIBRARY, compile_stub, environment_of
+from tests.nvml.stub import environment_of
 from tests.programs.server.conftest import until
 from webhook.hardware.topology.model import NodeTopology
 

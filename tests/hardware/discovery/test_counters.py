@@ -4,8 +4,9 @@ import ctypes
 
 import pytest
 
+from tests.nvml.library import LIBRARY
 from tests.nvml.machines import Machine, h20, hgx_a100, hgx_b200, hgx_h100, l40s
-from tests.nvml.stub import LIBRARY, Play
+from tests.nvml.stub import Play
 from webhook.hardware.discovery.counters import CounterReader
 from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
 

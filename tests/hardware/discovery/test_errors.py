@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tests.hardware.topology import machines as topologies
+from tests.nvml.library import LIBRARY
 from tests.nvml.machines import a100_pcie_bridged, gb200_tray, h20, write_machine
-from tests.nvml.stub import LIBRARY, Play, environment_of, without_library
+from tests.nvml.stub import Play, environment_of, without_library
 from webhook.hardware.discovery.machine import discover
 from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology, NvLink, Pcie
 
