@@ -18,6 +18,8 @@ WITHOUT_NAMESPACE = frozenset(
         "CustomResourceDefinition",
         "DeviceClass",
         "DeviceTaintRule",
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
         "MutatingWebhookConfiguration",
         "Namespace",
         "Node",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -93,6 +94,7 @@ def registered(
     topology: NodeTopology | None = None,
     scheduler: str = "",
     labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
 ) -> Iterator[RunningServer]:
     """A server that answers for one namespace, once the API server asks it.
 
@@ -104,9 +106,10 @@ def registered(
         topology: Of the only node.
         scheduler: User name; Bindings by others do not reach the server. Empty: all do.
         labels: More labels of the namespace, in the eyes of the server.
+        annotations: Its annotations, in the eyes of the server.
     """
     starter = Starter(directory)
-    state = write_state(directory / "state", namespace, topology or h20(), labels or {})
+    state = write_state(directory / "state", namespace, topology or h20(), labels or {}, annotations or {})
     try:
         server = starter("--kubeconfig", str(control_plane.kubeconfig), state=state, config=f"{PATIENT}{config}")
         with control_plane.client() as client:
@@ -122,12 +125,19 @@ def registered(
         starter.stop_all()
 
 
-def write_state(directory: Path, namespace: str, topology: NodeTopology, labels: Mapping[str, str]) -> Path:
+def write_state(
+    directory: Path,
+    namespace: str,
+    topology: NodeTopology,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str] = MappingProxyType({}),
+) -> Path:
     """The state directory of a cluster with one node and one namespace."""
     for part in ("namespaces", "nodes"):
         (directory / part).mkdir(parents=True)
     all_labels = {"gpu.topology/injection": "enabled", **PERMISSIONS, **labels}
-    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": all_labels}}
+    metadata = {"name": namespace, "labels": all_labels, "annotations": dict(annotations)}
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
     (directory / "namespaces" / "team.yaml").write_text(json.dumps(manifest), encoding="utf-8")
     (directory / "nodes" / f"{topology.node}.json").write_text(format_topology(topology), encoding="utf-8")
     (directory / "cluster.yaml").write_text('hamiVersion: "2.9.0"\nkubernetesVersion: "1.36"\n', encoding="utf-8")

@@ -160,6 +160,9 @@ NUMA_BIND = "nvidia.com/numa-bind"
 VGPU_MODE = "nvidia.com/vgpu-mode"
 MIG_RESOURCE_PREFIX = "nvidia.com/mig-"
 POD_SECURITY_ENFORCE = "pod-security.kubernetes.io/enforce"
+# The users that a namespace of OpenShift gives to its pods: docs.redhat.com, OpenShift Container Platform, "Managing
+# security context constraints".
+OPENSHIFT_USERS = "openshift.io/sa.scc.uid-range"
 CONFIG_MIRROR = "kubernetes.io/config.mirror"
 HOSTNAME_TOPOLOGY = "kubernetes.io/hostname"
 

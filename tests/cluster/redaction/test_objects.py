@@ -291,6 +291,13 @@ def test_of_a_key_like_ours_the_key_is_kept_and_not_its_value() -> None:
         assert kept["metadata"]["annotations"] == {"gpu.topology-x": "redacted"}
 
 
+def test_the_users_that_openshift_gives_to_a_namespace_are_kept_because_admission_reads_them() -> None:
+    annotations = {"openshift.io/sa.scc.uid-range": "1000680000/10000", "openshift.io/requester": "somebody"}
+    metadata = {"name": "team-a", "annotations": annotations}
+    (kept,) = reduced([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
+    assert kept["metadata"]["annotations"] == {"openshift.io/sa.scc.uid-range": "1000680000/10000"}
+
+
 def test_of_these_objects_all_are_kept_by_which_something_is_judged() -> None:
     kept = [each for document in OTHERS for each in reduced([{"apiVersion": "v1", **document}])]
     assert [(each["kind"], each["metadata"]["name"]) for each in kept] == [

@@ -71,7 +71,11 @@ def _namespace(document: Mapping[str, Any]) -> Object:
     found = part(document, "metadata")
     metadata = _metadata(document, labels=_NAMESPACE_LABELS)
     labels = metadata.get("labels", {}) | keys_like_ours(texts(found, "labels"))
-    return {"metadata": metadata | {"labels": labels, "annotations": kept_annotations(found)}}
+    annotations = kept_annotations(found)
+    users = texts(found, "annotations").get(names.OPENSHIFT_USERS)
+    if users is not None:
+        annotations[names.OPENSHIFT_USERS] = users
+    return {"metadata": metadata | {"labels": labels, "annotations": annotations}}
 
 
 def _node(document: Mapping[str, Any]) -> Object:

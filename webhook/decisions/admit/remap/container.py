@@ -34,16 +34,14 @@ _SIDECAR = {
         "failureThreshold": 60,
     },
 }
-_SECURITY_CONTEXT = {
+_ANY_USER = {
     "runAsNonRoot": True,
-    "runAsUser": 65532,
-    "runAsGroup": 65532,
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-
+_OWN_USER = _ANY_USER | {"runAsUser": 65532, "runAsGroup": 65532}
 
 _USUAL = 1024
 """The most characters of container and claim names in a cached container. Users may write megabytes."""
@@ -104,6 +102,8 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whether containers take values from the env file."""
     claims: tuple[ClaimUse, ...] = ()
     """The claims whose GPUs the container sees."""
+    user_of_namespace: bool = False
+    """Whether the namespace gives the container its user, as OpenShift does: it refuses another one."""
     alignment: str = ""
     """The pod's ``hami.io/numa-alignment``, with which HAMi may change the allocation after the Binding; else empty."""
 
@@ -121,7 +121,7 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         container["resources"] = {"requests": _RESOURCES[self.carrier], "limits": _RESOURCES[self.carrier]}
         if self.claims:
             container["resources"]["claims"] = [_reference(use) for use in self.claims]
-        container["securityContext"] = _SECURITY_CONTEXT
+        container["securityContext"] = _ANY_USER if self.user_of_namespace else _OWN_USER
         return container
 
     def environment(self) -> Iterator[dict[str, Any]]:
@@ -188,6 +188,8 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Returns whether a container is this one, apart from additions of the API server and HAMi."""
         wanted = self.build()
         rest = {key: value for key, value in document.items() if key not in ("env", "volumeMounts")}
+        if self.user_of_namespace:
+            rest["securityContext"] = _without_given_user(rest.get("securityContext"))
         expected = {key: value for key, value in wanted.items() if key not in ("env", "volumeMounts")}
         mounts = [mount for mount in document.get("volumeMounts") or [] if mount.get("mountPath") != _SERVICE_ACCOUNT]
         env = document.get("env") or []
@@ -220,6 +222,17 @@ def _encode(container: RemapContainer) -> msgspec.Raw:
 
 
 _encode_usual = lru_cache(maxsize=64)(_encode)
+
+
+def _without_given_user(context: Any) -> Any:
+    """Returns a security context without the user that OpenShift wrote into it before our second look.
+
+    If we took the user out again, OpenShift would refuse the pod: no one writes it a third time. The user 0 stays.
+    """
+    given = context.get("runAsUser") if isinstance(context, dict) else None
+    if type(given) is not int or given <= 0:
+        return context
+    return {key: value for key, value in context.items() if key != "runAsUser"}
 
 
 def _same(found: Any, expected: Any) -> bool:

@@ -107,6 +107,7 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         reads_file=subject.remap.reads_file,
         family=subject.family,
         nccl=subject.policy.remap_nccl,
+        user_of_namespace=names.OPENSHIFT_USERS in subject.namespace.annotations,
         alignment=str(subject.alignment or ""),
         containers=",".join(
             [_entry(subject, container, view) for container in subject.containers if container.request]
