@@ -1,6 +1,8 @@
 """The chart at a real API server: its objects are accepted, installed, upgraded and removed."""
 
 import copy
+import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,6 +27,8 @@ from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.manifests import CUSTOM, apply, find, path_of, request
 from tests.control_plane.registration import Answer, create_pod
 from tests.programs.server.conftest import until
+from webhook.words.choices import Profile
+from webhook.words.names import INJECTION, PROFILE
 
 pytestmark = pytest.mark.cluster
 
@@ -374,3 +378,17 @@ def test_a_scheduler_of_hami_that_was_added_is_not_named(
     added = f"--set=admission.bindings.schedulers={{{hami_webhook}}}"
     notes = Release(helm, control_plane, namespace).run("install", str(CHART), "--dry-run=server", added)
     assert "DO NOT REACH" not in notes
+
+
+def test_one_command_of_the_notes_lets_a_namespace_observe(
+    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str
+) -> None:
+    notes = Release(helm, control_plane, namespace).run("install", str(CHART), "--dry-run=client")
+    (line,) = re.findall("kubectl patch namespace NAMESPACE --type=merge --patch '(.*)'", notes)
+    before = admin.read_namespace(namespace).metadata
+    admin.patch_namespace(namespace, json.loads(line))
+    after = admin.read_namespace(namespace).metadata
+    assert before is not None
+    assert after is not None
+    assert (after.labels or {}).items() - (before.labels or {}).items() == {(INJECTION, "enabled")}
+    assert (after.annotations or {}).items() - (before.annotations or {}).items() == {(PROFILE, Profile.OBSERVE)}
