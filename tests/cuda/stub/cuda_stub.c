@@ -20,6 +20,8 @@
  *   error FUNCTION CODE CALLS          this function returns this error, after so many calls
  *   hang FUNCTION CALLS                it says so on stderr and never returns, after so many calls
  *
+ * A copy is direct where either card has enabled access to the other.
+ *
  * Handles of memory tell which process, card and word they are of; they are accepted under the rules that the driver
  * was seen to have: never in a process with the PID of the one that made them (201), nor where the card is not visible
  * (1).
@@ -470,7 +472,7 @@ static result copy(pointer target, pointer source, size_t size, uintptr_t stream
     if (!to || !of || size > to->size || size > of->size || !stream || stream >= (uintptr_t)object_count)
         return INVALID_VALUE;
     const struct pair *pair = &machine.pairs[of->card][to->card];
-    int direct = pair->enabled || (needs_access && pair->access);
+    int direct = pair->enabled || machine.pairs[to->card][of->card].enabled || (needs_access && pair->access);
     if (needs_access && !direct && of->card != to->card)
         return INVALID_VALUE;
     double rate = direct ? pair->rate : machine.staged;

@@ -100,6 +100,18 @@ def test_bytes_are_preferred_to_kib(play: Play) -> None:
     assert first.nvlink == {(TX, 0): ByteCounter(5000, 2**64)}
 
 
+def test_the_form_that_moved_is_believed_where_the_other_answers_0(play: Play) -> None:
+    lines = [f"value {IN_BYTES_TX} 0 ulonglong 0", f"value {DATA_TX} 0 ulonglong 4"]
+    first = read(play, with_lines(*lines))[0]
+    assert first.nvlink == {(TX, 0): ByteCounter(4 * KIB, 2**64 * KIB)}
+    assert first.nvlink_forms == ({(TX, 0): ByteCounter(0, 2**64)}, first.nvlink)
+
+
+def test_of_two_forms_that_stand_at_0_the_one_in_bytes_is_taken(play: Play) -> None:
+    lines = [f"value {IN_BYTES_TX} 0 ulonglong 0", f"value {DATA_TX} 0 ulonglong 0"]
+    assert read(play, with_lines(*lines))[0].nvlink == {(TX, 0): ByteCounter(0, 2**64)}
+
+
 def test_kib_are_read_where_bytes_are_not_supported(play: Play) -> None:
     lines = [f"field {IN_BYTES_TX} 3", f"field {IN_BYTES_RX} 3", f"value {DATA_RX} 4 ulonglong 4"]
     assert read(play, with_lines(*lines))[0].nvlink == {(RX, 4): ByteCounter(4 * KIB, 2**64 * KIB)}

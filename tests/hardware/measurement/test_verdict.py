@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
 from webhook.hardware.measurement.expectations import Expected
-from webhook.hardware.measurement.moved_bytes import moved
+from webhook.hardware.measurement.moved_bytes import are_at_rest, moved
 from webhook.hardware.measurement.report import Verdict, Warn
 from webhook.hardware.measurement.samples import is_unsteady, middle, spread
 from webhook.hardware.measurement.verdict import Evidence, judge
@@ -119,6 +119,38 @@ def test_a_card_without_counters_moved_nobody_knows_what() -> None:
     assert moved([card(1)], [card(2)], "GPU-1", Direction.RX) is None
     assert moved([card(1, uuid="GPU-2")], [card(2)], "GPU-1", Direction.TX) is None
     assert moved([card(1, link=1)], [card(2)], "GPU-1", Direction.TX) is None
+
+
+def reading(*bytes_: int, at: int = 0) -> list[CardCounters]:
+    """A card whose driver counts in as many forms as there are numbers."""
+    forms = tuple({(Direction.TX, 0): ByteCounter(number, 2**64)} for number in bytes_)
+    return [CardCounters(index=0, uuid="GPU-1", nvlink=forms[0], nvlink_forms=forms, nvlink_read_us=at)]
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))
+def test_the_form_that_moved_wins_wherever_it_stood(one: int, other: int, risen: int, still: int) -> None:
+    for before, after in (((one, other), (one + risen, other)), ((one, other), (one, other + risen))):
+        assert moved(reading(*before), reading(*after), "GPU-1", Direction.TX) == risen
+    assert moved(reading(still), reading(still), "GPU-1", Direction.TX) == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rests"),
+    [
+        pytest.param(reading(5, at=100), reading(5, at=101), True, id="read anew twice, and equal"),
+        pytest.param(reading(5, at=100), reading(6, at=101), False, id="it still rises"),
+        pytest.param(reading(5, 0, at=100), reading(5, 1, at=101), False, id="the other form still rises"),
+        pytest.param(reading(5, at=99), reading(5, at=101), False, id="the earlier one is from before the end"),
+        pytest.param(reading(5, at=100), reading(5, at=100), False, id="one value, read once"),
+        pytest.param(reading(5), reading(5), True, id="a driver without times"),
+        pytest.param(reading(5), reading(6), False, id="a driver without times, and it rises"),
+        pytest.param([], reading(6, at=101), True, id="no counters"),
+    ],
+)
+def test_counters_rest_when_they_were_read_anew_after_the_work_and_are_equal(
+    before: list[CardCounters], after: list[CardCounters], rests: bool
+) -> None:
+    assert are_at_rest(before, after, ["GPU-1"], 100) is rests
 
 
 def test_several_samples_have_a_middle_and_one_has_no_spread() -> None:

@@ -19,7 +19,10 @@
  *                                      old driver does not have
  *   hang FUNCTION                      this function says so on stderr and never returns
  *   traffic PATH                       a file of the stub of CUDA: two counters of 64 bits for each GPU, the bytes that its
- *                                      links have sent and received; fields 138 and 139 give each link's part
+ *                                      links have sent and received; fields 138 and 139 give each link's part,
+ *                                      read when they are asked for
+ *   late NUMBER                        so many readings of a GPU's fields after its traffic changed still show, and are
+ *                                      dated as, the one before the change
  *   p2p ONE OTHER STATUS               two GPUs have this nvmlGpuP2PStatus_t, both ways; 0 unless said
  *   ancestor ONE OTHER LEVEL           and this nvmlGpuTopologyLevel_t; not supported (3) unless said
  *   gpu N uuid TEXT                    N counts from 0 without gaps; each of these lines creates the GPU
@@ -59,12 +62,14 @@
  * argument (2). Handles die with nvmlShutdown, as those of NVML may.
  */
 
+#define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define API __attribute__((visibility("default")))
@@ -182,6 +187,7 @@ struct error {
 
 static struct {
     char driver[TEXT], hanging[TEXT], traffic[4096];
+    int late;
     int cuda;
     unsigned int gpu_count, error_count;
     struct gpu gpus[MAX_GPUS];
@@ -440,6 +446,8 @@ static int read_line(char *line)
         return sscanf(line, "cuda %d", &machine.cuda) == 1;
     if (strcmp(key, "traffic") == 0)
         return sscanf(line, "traffic %4095s", machine.traffic) == 1;
+    if (strcmp(key, "late") == 0)
+        return sscanf(line, "late %d", &machine.late) == 1;
     if (strcmp(key, "hang") == 0)
         return copy_text(machine.hanging, rest_of(line, 1)), 1;
     if (strcmp(key, "error") == 0)
@@ -968,20 +976,46 @@ static nvml_return c2c_field(const struct gpu *gpu, unsigned int id, unsigned in
     return SUCCESS;
 }
 
-/* Each link has an equal part of what all have moved, in KiB. */
-static nvml_return link_traffic(const struct gpu *gpu, unsigned int id, unsigned int number, field_value *answer)
+/* What the counters of a GPU showed when they were last refreshed. */
+static struct {
+    unsigned long long counters[2];
+    int64_t timestamp;
+    int is_known, waited;
+} refreshed[MAX_GPUS];
+
+static int64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    return (int64_t)time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
+
+static void refresh(unsigned int number)
 {
     unsigned long long counters[MAX_GPUS][2] = {{0}};
-    unsigned int links;
-    if (link_count(gpu, &links) || number >= gpu->link_end || !gpu->links[number].present)
-        return NOT_SUPPORTED;
     FILE *file = fopen(machine.traffic, "rb");
     if (file) {
         if (fread(counters, 1, sizeof counters, file) != sizeof counters)
             memset(counters, 0, sizeof counters);
         fclose(file);
     }
-    answer->value.ull = counters[gpu->number][id == NVLINK_THROUGHPUT_DATA_RX] / 1024 / links;
+    int changed = memcmp(refreshed[number].counters, counters[number], sizeof counters[number]);
+    if (refreshed[number].is_known && changed && refreshed[number].waited++ < machine.late)
+        return;
+    memcpy(refreshed[number].counters, counters[number], sizeof counters[number]);
+    refreshed[number].timestamp = now();
+    refreshed[number].is_known = 1;
+    refreshed[number].waited = 0;
+}
+
+/* Each link has an equal part of what all have moved, in KiB. */
+static nvml_return link_traffic(const struct gpu *gpu, unsigned int id, unsigned int number, field_value *answer)
+{
+    unsigned int links;
+    if (link_count(gpu, &links) || number >= gpu->link_end || !gpu->links[number].present)
+        return NOT_SUPPORTED;
+    answer->value.ull = refreshed[gpu->number].counters[id == NVLINK_THROUGHPUT_DATA_RX] / 1024 / links;
+    answer->timestamp = refreshed[gpu->number].timestamp;
     answer->value_type = UNSIGNED_LONG_LONG;
     return SUCCESS;
 }
@@ -1015,6 +1049,8 @@ API nvml_return nvmlDeviceGetFieldValues(nvml_device handle, int count, field_va
     GPU(gpu, handle);
     if (count < 1 || !values)
         return INVALID_ARGUMENT;
+    if (*machine.traffic)
+        refresh(gpu->number);
     for (int place = 0; place < count; place++) {
         field_value *value = &values[place];
         value->result = field(gpu, value);

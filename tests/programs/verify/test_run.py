@@ -120,6 +120,35 @@ def test_a_rate_that_no_slot_has_is_believed_where_the_counters_stand_still(
     assert pair(report, 0, 1).warnings == report.sets[0].warnings == [Warn.COUNTERS_AT_REST]
 
 
+def test_counters_that_are_refreshed_late_are_waited_for(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    bench = h100(bench_of)
+    report = measured(play_bench(bench.on(bench.machine.with_lines("late 3"))))
+    found = pair(report, 0, 1)
+    assert (found.verdict, found.warnings) == (Verdict.AS_EXPECTED, [])
+    assert found.sent_bytes == pytest.approx(found.copied_bytes, rel=0.001)
+
+
+def test_counters_that_are_not_refreshed_in_time_have_stood_still(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    bench = h100(bench_of)
+    report = measured(play_bench(bench.on(bench.machine.with_lines("late 1000"))), all_reduce=False)
+    assert pair(report, 0, 1).warnings == [Warn.COUNTERS_AT_REST]
+
+
+def test_a_form_of_counters_that_answers_0_does_not_hide_the_one_that_moves(
+    bench_of: BenchOf, play_bench: PlayBench
+) -> None:
+    bench = h100(bench_of)
+    zeros = [f"value {field} {link} ulonglong 0" for field in (202, 204) for link in range(18)]
+    machine = bench.machine.with_lines_of_each_card(*zeros)
+    found = pair(measured(play_bench(bench.on(machine)), all_reduce=False), 0, 1)
+    assert (found.verdict, found.warnings) == (Verdict.AS_EXPECTED, [])
+
+
+def test_copies_without_peer_access_use_that_of_neither_direction(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    report = measured(play_bench(h100(bench_of)), all_reduce=False)
+    assert [pair(report, *ends).staged_gbps for ends in ((0, 1), (1, 0))] == pytest.approx([9.0, 9.0], rel=0.01)
+
+
 def test_an_asymmetric_link_is_slower_in_one_direction(bench_of: BenchOf, play_bench: PlayBench) -> None:
     root = play_bench(h100(bench_of).with_way(0, 1, Way(gbps=185.0, over="nvlink")))
     report = measured(root)

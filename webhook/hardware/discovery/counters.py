@@ -1,7 +1,8 @@
 """Traffic counters of each GPU from NVML: bytes over NVLink and PCIe since its driver was loaded, and utilisation.
 
 NVLink's bytes are payload. Drivers count them for each link in one of two forms: in KiB (fields 138 and 139), and from
-NVLink 5 on in bytes (202 and 204). ``nvml.h`` calls the latter unsupported on earlier links. The scope ``UINT_MAX``,
+NVLink 5 on in bytes (202 and 204). ``nvml.h`` calls the latter unsupported on earlier links. A driver that answers 0
+in one form and counts in the other is believed in the latter. The scope ``UINT_MAX``,
 the sum of all links, is never read: some libraries do not know it and may answer 0.
 
 Counters need no privilege: NVIDIA's dcgm-exporter reads them as another user than root, without capabilities.
@@ -19,6 +20,7 @@ from webhook.hardware.discovery.field_values import read_fields
 _Handle = Any
 _Field = tuple[int, int]
 """A field and its scope."""
+_NvlinkCounters = Mapping[tuple[Direction, int], ByteCounter]
 
 _LINK_COUNT = (pynvml.NVML_FI_DEV_NVLINK_LINK_COUNT, 0)
 _IN_BYTES = {
@@ -29,6 +31,7 @@ _IN_KIB = {
     pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX: Direction.TX,
     pynvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX: Direction.RX,
 }
+_NVLINK = _IN_BYTES | _IN_KIB
 _PCIE = {pynvml.NVML_FI_DEV_PCIE_COUNT_TX_BYTES: Direction.TX, pynvml.NVML_FI_DEV_PCIE_COUNT_RX_BYTES: Direction.RX}
 _UNITS = {**dict.fromkeys(_IN_BYTES, 1), **dict.fromkeys(_IN_KIB, 1024), **dict.fromkeys(_PCIE, 1)}
 """Bytes for each unit of a field."""
@@ -58,12 +61,16 @@ class CounterReader:
 
     def _read_card(self, index: int, handle: _Handle) -> CardCounters:
         uuid = pynvml.nvmlDeviceGetUUID(handle)
-        counters = _counters(self._values(handle, uuid))
-        nvlink = {(way, link): counters[of, link] for of, link, way in _chosen_nvlink(counters)}
+        values = self._values(handle, uuid)
+        counters = _counters(values)
+        forms = tuple(_nvlink(counters, form) for form in (_IN_BYTES, _IN_KIB))
+        times = (value.timestamp_us for value in values if value.field in _NVLINK and value.unsigned is not None)
         return CardCounters(
             index=index,
             uuid=uuid,
-            nvlink=nvlink,
+            nvlink=_chosen(forms),
+            nvlink_forms=forms,
+            nvlink_read_us=min(times, default=0),
             pcie={way: counters[of, 0] for of, way in _PCIE.items() if (of, 0) in counters},
             utilization=_read_utilization(handle),
         )
@@ -114,13 +121,15 @@ def _counters(values: Iterable[FieldValue]) -> dict[_Field, ByteCounter]:
     return found
 
 
-def _chosen_nvlink(counters: Mapping[_Field, ByteCounter]) -> list[tuple[int, int, Direction]]:
-    """Returns field, link and direction of each NVLink counter, in bytes if the driver has that form, else in KiB."""
-    for form in (_IN_BYTES, _IN_KIB):
-        found = [(of, link, form[of]) for of, link in counters if of in form]
-        if found:
-            return found
-    return []
+def _nvlink(counters: Mapping[_Field, ByteCounter], form: Mapping[int, Direction]) -> _NvlinkCounters:
+    """Returns the NVLink counters of one form, by direction and link."""
+    return {(form[of], link): counter for (of, link), counter in counters.items() if of in form}
+
+
+def _chosen(forms: Sequence[_NvlinkCounters]) -> _NvlinkCounters:
+    """Returns the first form that has moved; where none has, the first that the driver has."""
+    moved = (form for form in forms if any(counter.bytes for counter in form.values()))
+    return next(moved, next(filter(None, forms), {}))
 
 
 def _read_utilization(handle: _Handle) -> float | None:

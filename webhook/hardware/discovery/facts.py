@@ -82,7 +82,11 @@ class CardCounters:
     index: int
     uuid: str
     nvlink: Mapping[tuple[Direction, int], ByteCounter] = field(default_factory=dict)
-    """Payload, by direction and the number of the link."""
+    """Payload, by direction and the number of the link, in the form that moved."""
+    nvlink_forms: tuple[Mapping[tuple[Direction, int], ByteCounter], ...] = ()
+    """The same in each form in which drivers count it; a form that this driver lacks is empty."""
+    nvlink_read_us: int = 0
+    """When NVML read the oldest of these counters, in microseconds since 1970; 0 if it does not say."""
     pcie: Mapping[Direction, ByteCounter] = field(default_factory=dict)
     """Where the driver counts in 32 bits, a counter may overflow more than once between two readings: 2**32 bytes are
     less than a tenth of a second of PCIe 5."""

@@ -4,19 +4,24 @@ The method is that of nvbandwidth: large copies between two events, and a few di
 the stream until all copies are queued, because the time to queue a copy of 256 MiB does not matter.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from webhook.hardware.discovery.counters import CounterReader
 from webhook.hardware.discovery.facts import Direction
+from webhook.hardware.measurement.judgements import ring_factor
 from webhook.hardware.measurement.messages import Method, PairMeasured, SetMeasured
-from webhook.hardware.measurement.moved_bytes import moved
+from webhook.hardware.measurement.moved_bytes import are_at_rest, moved
 from webhook.hardware.measurement.samples import rates
+from webhook.hardware.measurement.verdict import CARRIED, CARRIED_OF_SET
 from webhook.programs.verify.cuda import WORD_BYTES, Card, Cuda
 from webhook.programs.verify.library import CallFailed
 from webhook.programs.verify.nccl import Nccl
 
 _PATTERN = 0x5A17C0DE
+_BETWEEN_READINGS_SECONDS, _MOST_READINGS = 0.1, 20
+"""The pause between two readings of counters that have not shown all bytes yet, and how often they are read."""
 INVALID_DEVICE = 101
 """``CUDA_ERROR_INVALID_DEVICE``."""
 
@@ -65,21 +70,24 @@ def measure_pair(cards: Cards, source: str, target: str, method: Method) -> Pair
         way = _Way(cuda, (of, sent), (to, received), stream)
         access = cuda.can_access(of, to)
         cuda.disable_access(of, to)
+        cuda.disable_access(to, of)  # as p2pBandwidthLatencyTest does: the driver may use the access of either side
         watch = _Watch()
         staged = way.rates(method, method.staged_copies)
         if access:
             cuda.enable_access(of, to)
             watch = _Watch()
         intact, direct = way.intact(method), way.rates(method, method.copies) if access else []
-        sent_bytes, received_bytes = watch.moved((source, Direction.TX), (target, Direction.RX))
         copies = method.copies if access else method.staged_copies
+        copied_bytes = method.copy_bytes * (copies * method.rounds + 1)
+        ends = (source, Direction.TX), (target, Direction.RX)
+        sent_bytes, received_bytes = watch.moved(copied_bytes * CARRIED, *ends)
         return PairMeasured(
             peer_access=access,
             rank=cuda.rank(of, to),
             staged_gbps=staged,
             gbps=direct,
             latency_us=way.latencies(method),
-            copied_bytes=method.copy_bytes * (copies * method.rounds + 1),
+            copied_bytes=copied_bytes,
             sent_bytes=sent_bytes,
             received_bytes=received_bytes,
             intact=intact,
@@ -140,9 +148,21 @@ class _Watch:
         self._reader = CounterReader()
         self._before = self._reader.read()
 
-    def moved(self, *ends: tuple[str, Direction]) -> list[int | None]:
-        """Returns the bytes that each of these cards sent or received until now."""
+    def moved(self, enough: float, *ends: tuple[str, Direction]) -> list[int | None]:
+        """Returns the bytes that each of these cards sent or received until now.
+
+        Counters may be refreshed late, so they are read until they show ``enough`` bytes or rest.
+        """
+        since_us, uuids = time.time_ns() // 1000, [uuid for uuid, _ in ends]
         after = self._reader.read()
+        for _ in range(_MOST_READINGS):
+            found = [moved(self._before, after, uuid, way) for uuid, way in ends]
+            if all(bytes_ is None or bytes_ >= enough for bytes_ in found):
+                break
+            time.sleep(_BETWEEN_READINGS_SECONDS)
+            earlier, after = after, self._reader.read()
+            if are_at_rest(earlier, after, uuids, since_us):
+                break
         return [moved(self._before, after, uuid, way) for uuid, way in ends]
 
 
@@ -165,7 +185,8 @@ def measure_set(cards: Cards, nccl: Nccl, uuids: Sequence[str], method: Method) 
         milliseconds = repeated(method, lambda: timed(cuda, members[0], streams[0], reduce))
         for card, stream in zip(members, streams, strict=True):
             cuda.finish(card, stream)
-        sent_bytes = watch.moved(*((uuid, Direction.TX) for uuid in uuids))
+        due = method.copy_bytes * method.rounds * ring_factor(len(uuids))
+        sent_bytes = watch.moved(due * CARRIED_OF_SET, *((uuid, Direction.TX) for uuid in uuids))
     return SetMeasured(
         milliseconds=milliseconds,
         reduced_bytes=method.copy_bytes,
