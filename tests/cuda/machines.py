@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tests.nvml.machines import Machine, write_machine
 from webhook.hardware.discovery.machine import discover
+from webhook.hardware.measurement.expectations import Expectations
 from webhook.hardware.topology.connections import Connections, PathType
-from webhook.hardware.topology.sets import assess
 
 STAGED = 9.0
 """GB/s through the memory of the host."""
@@ -82,9 +82,9 @@ def bench(machine: Machine, directory: Path) -> Bench:
         found = connections.direct(one, other)
         over = "nvlink" if found.type is PathType.NVL else "pcie"
         ways[one, other] = Way(gbps=found.bandwidth, over=over)
-    together = assess(topology, indices, connections) if indices else None
-    over = "nvlink" if together and together.ring_over_nvlink else "pcie"
-    rate = together.ring_bandwidth if together else 1.0
+    together = Expectations(topology).set([gpu.uuid for gpu in topology.gpus], nvls=True) if indices else None
+    over = "nvlink" if together and together.over_nvlink else "pcie"
+    rate = together.gbps if together else 1.0
     return Bench(machine=machine, ways=ways, set_way=Way(gbps=rate, over=over), order=tuple(reversed(indices)))
 
 

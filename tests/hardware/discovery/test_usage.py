@@ -14,7 +14,8 @@ def test_a_card_tells_its_processes_and_memory_without_what_the_driver_keeps(pla
 
 def test_an_old_driver_tells_memory_with_what_it_keeps(play: Play) -> None:
     play(hgx_h100().with_card(0, lines=("used 8", "reserved 4096")).with_error(0, "nvmlDeviceGetMemoryInfo_v2", 13))
-    assert read_usage()[0].used_bytes == 4104
+    old, new = read_usage()[:2]
+    assert (old.used_bytes, old.is_reserved_counted, new.is_reserved_counted) == (4104, True, False)
 
 
 def test_what_a_card_does_not_say_is_absent(play: Play) -> None:

@@ -6,9 +6,12 @@ from hypothesis import strategies as st
 
 from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
 from webhook.hardware.measurement.expectations import Expected
+from webhook.hardware.measurement.judgements import judged_set
+from webhook.hardware.measurement.messages import SetMeasured
 from webhook.hardware.measurement.moved_bytes import are_at_rest, moved
 from webhook.hardware.measurement.report import Verdict, Warn
 from webhook.hardware.measurement.samples import is_unsteady, middle, spread
+from webhook.hardware.measurement.surroundings import may_use_nvls
 from webhook.hardware.measurement.verdict import Evidence, judge
 
 NV18 = Expected("NV18", 370.8, True, 48.0)
@@ -162,3 +165,31 @@ def test_several_samples_have_a_middle_and_one_has_no_spread() -> None:
 def test_samples_that_differ_by_more_than_a_tenth_are_unsteady() -> None:
     assert is_unsteady([100.0, 111.0, 100.0])
     assert not is_unsteady([100.0, 110.0, 100.0])
+
+
+@pytest.mark.parametrize(
+    ("environment", "version", "may"),
+    [
+        ({}, "2.27.3", True),
+        ({}, "2.18.3", True),
+        ({}, "2.17.1", False),
+        ({}, "", False),
+        ({"NCCL_NVLS_ENABLE": "0"}, "2.27.3", False),
+        ({"NCCL_NVLS_ENABLE": "2"}, "2.27.3", True),
+        ({"NCCL_ALGO": "Ring"}, "2.27.3", False),
+    ],
+)
+def test_nccl_may_use_nvls_unless_a_variable_or_its_age_forbids(
+    environment: dict[str, str], version: str, may: bool
+) -> None:
+    assert may_use_nvls(environment, version) is may
+
+
+@pytest.mark.parametrize(
+    ("size", "verdict"), [(1024**3, "slower"), (256 * 1024**2, "as-expected"), (1024**2, "unknown")]
+)
+def test_the_share_that_an_all_reduce_must_reach_follows_from_its_size(size: int, verdict: str) -> None:
+    """240 GB/s of 370.8 with two cards."""
+    found = SetMeasured(milliseconds=[size / 240e6], reduced_bytes=size, reductions=1, sent_bytes=[size, size])
+    expected = Expected("NVSwitch", 370.8, True, 48.0)
+    assert judged_set(["GPU-0", "GPU-1"], found, expected).verdict == verdict

@@ -82,6 +82,54 @@ def test_an_all_reduce_over_a_ring_of_nvlinks_is_judged_as_one_though_some_pairs
     assert (found.verdict, found.warnings) == (Verdict.NOT_NVLINK, [])
 
 
+def test_a_full_board_of_hopper_is_expected_to_let_its_switches_reduce(
+    bench_of: BenchOf, play_bench: PlayBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = bench_of(machines.hgx_h100()).seeing(*range(6))
+    (found,) = measured(play_bench(board.with_set(Way(gbps=450.0, over="half")))).sets
+    assert (found.nvls, found.verdict, found.warnings) == (True, Verdict.AS_EXPECTED, [])
+    assert found.expected_gbps == pytest.approx(8 * 40 * 0.85 * 10 / 6)
+    as_rings = play_bench(board.with_set(Way(gbps=360.0, over="nvlink")))
+    (found,) = measured(as_rings).sets
+    assert (found.verdict, found.warnings) == (Verdict.SLOWER, [Warn.NO_NVLS])
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")
+    (found,) = measured(as_rings).sets
+    assert (found.nvls, found.verdict, found.expected_gbps) == (False, Verdict.AS_EXPECTED, 370.8)
+
+
+def test_all_reduces_of_several_sizes_are_measured_and_the_largest_is_judged(
+    bench_of: BenchOf, play_bench: PlayBench
+) -> None:
+    bench = h100(bench_of)
+    (found,) = measured(play_bench(bench)).sets
+    assert [size.reduced_bytes for size in found.smaller] == [1024**2, 16 * 1024**2, 256 * 1024**2]
+    assert (found.reduced_bytes, found.reductions) == (1024**3, 1 + 20 * QUICK.rounds)
+    assert found.latency_us is not None
+    (found,) = measured(play_bench(bench.with_lines(f"free {1536 * 1024**2}"))).sets
+    assert found.reduced_bytes == 256 * 1024**2
+
+
+def test_all_reduces_follow_each_other_unless_they_are_slow(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    (found,) = measured(play_bench(h100(bench_of).with_set(Way(gbps=5.0)))).sets
+    assert found.reductions == 1 + 4 * QUICK.rounds  # 1 GiB takes 215 ms
+
+
+def test_a_chipset_that_forwards_copies_slowly_is_no_broken_path(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    bench = bench_of(replace(machines.l40s(), cards=machines.l40s().cards[:3]))
+    slow = bench.with_ways(0, 1, Way(gbps=9.9))
+    found = pair(measured(play_bench(slow.with_lines("staged 22")), all_reduce=False), 0, 1)
+    assert (found.verdict, found.warnings) == (Verdict.AS_EXPECTED, [Warn.PEER_ACCESS_SLOWER])
+    found = pair(measured(play_bench(slow.with_lines("staged 9")), all_reduce=False), 0, 1)
+    assert (found.verdict, found.warnings) == (Verdict.SLOWER, [])
+
+
+def test_the_cpu_that_forwards_copies_is_named_and_a_switch_has_none(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    report = measured(play_bench(bench_of(machines.l40s())), all_reduce=False)
+    words = {each.link: each.chipset for each in report.pairs}
+    assert words["PIX"] is None
+    assert words["SYS"].startswith("GenuineIntel family 6 model ")  # type: ignore[union-attr]
+
+
 def test_an_all_reduce_whose_ring_needs_pcie_is_judged_by_pcie(bench_of: BenchOf, play_bench: PlayBench) -> None:
     bridged = bench_of(machines.a100_pcie_bridged())
     (found,) = measured(play_bench(bridged)).sets
@@ -290,6 +338,20 @@ def test_memory_that_the_driver_keeps_for_itself_is_no_use(bench_of: BenchOf, pl
     machine = two(machines.hgx_h100())
     root = play_bench(bench_of(machine).on(machine.with_lines_of_each_card(f"reserved {700 * 1024**2}")))
     assert measured(root).skipped == []
+
+
+@pytest.mark.parametrize(("mib", "skipped"), [(518, []), (947, []), (1025, [Skipped.BUSY, Skipped.BUSY])])
+def test_nor_is_it_where_an_old_driver_counts_it_as_used(
+    bench_of: BenchOf, play_bench: PlayBench, mib: int, skipped: list[Skipped]
+) -> None:
+    machine = two(machines.hgx_h100())
+    old = machine.with_lines_of_each_card(f"reserved {mib * 1024**2}", "error nvmlDeviceGetMemoryInfo_v2 13")
+    root = play_bench(bench_of(machine).on(old))
+    if skipped:
+        with pytest.raises(NothingToMeasure, match="--force measures all the same"):
+            measured(root)
+    else:
+        assert measured(root, all_reduce=False).skipped == []
 
 
 def test_a_card_in_mig_mode_is_skipped(bench_of: BenchOf, play_bench: PlayBench) -> None:

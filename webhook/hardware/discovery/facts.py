@@ -103,6 +103,8 @@ class CardUsage:
     """Processes with a CUDA or graphics context, in any container."""
     used_bytes: int | None = None
     """Used memory; without what the driver reserves for itself, where the driver reports that separately."""
+    is_reserved_counted: bool = False
+    """Whether the used memory includes what the driver reserves for itself."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,11 +19,13 @@ def _read_card(_: int, handle: Any) -> CardUsage:
     graphics = _ask(pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle)
     told = [processes for processes in (compute, graphics) if processes is not None]
     memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)  # v1 counts the driver's own as used
+    is_reserved_counted = memory is None
     memory = memory or _ask(pynvml.nvmlDeviceGetMemoryInfo, handle)
     return CardUsage(
         uuid=pynvml.nvmlDeviceGetUUID(handle),
         processes=sum(map(len, told)) if told else None,
         used_bytes=memory.used if memory else None,
+        is_reserved_counted=bool(memory) and is_reserved_counted,
     )
 
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from webhook.hardware.measurement.expectations import Expected
-from webhook.hardware.measurement.messages import PairMeasured, SetMeasured
-from webhook.hardware.measurement.report import CardSet, Pair, Warn
+from webhook.hardware.measurement.messages import PairMeasured, Reduced, SetMeasured
+from webhook.hardware.measurement.report import CardSet, Pair, ReducedSize, Warn
 from webhook.hardware.measurement.samples import is_unsteady, middle, rates, spread
-from webhook.hardware.measurement.verdict import CARRIED_OF_SET, MESH_SHARE, SWITCHED_SHARE, Evidence, judge
+from webhook.hardware.measurement.verdict import CARRIED_OF_SET, MESH_SHARE, SWITCHED_SHARES, Evidence, judge
 from webhook.hardware.topology.sets import LinkClass
 
 
@@ -19,12 +19,14 @@ def judged_pair(source: str, target: str, found: PairMeasured, expected: Expecte
         moved=(found.sent_bytes, found.received_bytes),
         peer_access=found.peer_access,
         intact=found.intact,
+        staged_gbps=middle(found.staged_gbps),
     )
     verdict, warnings = judge(seen, expected)
     return Pair(
         source=source,
         target=target,
         link=expected.link if expected else None,
+        chipset=(expected.chipset or None) if expected else None,
         peer_access=found.peer_access,
         rank=found.rank,
         measured_gbps=seen.gbps,
@@ -46,7 +48,7 @@ def judged_pair(source: str, target: str, found: PairMeasured, expected: Expecte
 
 def judged_set(cards: Sequence[str], found: SetMeasured, expected: Expected | None) -> CardSet:
     """Returns the measured all-reduce with its verdict."""
-    factor = ring_factor(len(cards))
+    factor, share = ring_factor(len(cards)), _share(expected, found.reduced_bytes)
     algbw = rates(found.reduced_bytes, found.milliseconds)
     busbw = [rate * factor for rate in algbw]
     seen = Evidence(
@@ -55,9 +57,9 @@ def judged_set(cards: Sequence[str], found: SetMeasured, expected: Expected | No
         moved=found.sent_bytes,
         peer_access=True,  # NCCL decides for itself
         carried=CARRIED_OF_SET,
-        share=SWITCHED_SHARE if expected and expected.link == LinkClass.NVSWITCH else MESH_SHARE,
+        share=share or 0.0,
     )
-    verdict, warnings = judge(seen, expected)
+    verdict, warnings = judge(seen, expected if share else None)
     return CardSet(
         cards=list(cards),
         link=expected.link if expected else None,
@@ -71,9 +73,24 @@ def judged_set(cards: Sequence[str], found: SetMeasured, expected: Expected | No
         expected_gbps=expected.gbps if expected else None,
         pcie_gbps=expected.pcie_gbps if expected else None,
         ratio=_ratio(seen.gbps, expected),
+        nvls=bool(expected and expected.ring_gbps),
+        latency_us=middle(found.latency_us),
+        smaller=[_smaller(size, factor) for size in found.smaller],
         verdict=verdict,
         warnings=_with_unsteady(busbw, warnings),
     )
+
+
+def _share(expected: Expected | None, size: int) -> float | None:
+    """Returns the share of the expected bandwidth that an all-reduce of a size must reach; None if none is known."""
+    if expected is None or expected.link != LinkClass.NVSWITCH:
+        return MESH_SHARE
+    return next((share for least, share in SWITCHED_SHARES if size >= least), None)
+
+
+def _smaller(found: Reduced, factor: float) -> ReducedSize:
+    rate = middle(rates(found.bytes, found.milliseconds))
+    return ReducedSize(reduced_bytes=found.bytes, busbw_gbps=None if rate is None else rate * factor)
 
 
 def ring_factor(count: int) -> float:

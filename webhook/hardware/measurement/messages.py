@@ -40,6 +40,13 @@ class Method(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """First samples, which are discarded."""
     latency_copies: int = 100
     """Copies of one word."""
+    reduced_bytes: tuple[int, ...] = (1024**2, 16 * 1024**2, 256 * 1024**2, 1024**3)
+    """Sizes of an all-reduce, the least first. The largest that fits into memory is judged: 256 MiB are too few for the
+    full rate (https://github.com/NVIDIA/nccl-tests/issues/212)."""
+    small_bytes: int = 8
+    """Size of the all-reduce whose latency is measured; the least of nccl-tests."""
+    reductions: int = 20
+    """The most all-reduces in each sample, one after the other without a pause, as in nccl-tests."""
 
     @property
     def rounds(self) -> int:
@@ -164,17 +171,29 @@ class PairMeasured(Answer, frozen=True, kw_only=True):
     """Whether the target received the data of the source unchanged."""
 
 
-class SetMeasured(Answer, frozen=True, kw_only=True):
-    """The measurement of an all-reduce."""
+class Reduced(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The measurement of all-reduces of one size."""
 
+    bytes: int
+    """Bytes of one all-reduce."""
     milliseconds: list[float]
     """Time of one all-reduce, for each sample."""
+
+
+class SetMeasured(Answer, frozen=True, kw_only=True):
+    """The measurement of an all-reduce, of the largest size that fits into memory."""
+
+    milliseconds: list[float]
+    """Time of one all-reduce, for each sample: the mean of those in a row."""
     reduced_bytes: int
     """Bytes of one all-reduce."""
     reductions: int
     """Number of all-reduces between the two readings of the counters."""
     sent_bytes: list[int | None]
     """Bytes that each card sent over NVLink meanwhile, in the order of the cards; None without counters."""
+    smaller: list[Reduced] = []
+    latency_us: list[float] = []
+    """Microseconds of one all-reduce of a few bytes, for each sample."""
 
 
 class Offered(Answer, frozen=True, kw_only=True):

@@ -50,6 +50,11 @@ class Warn(StrEnum):
     NO_EXPECTATION = "no-expectation"
     WAY_UNPROVEN = "way-unproven"
     """There are no counters, and PCIe could have been as fast."""
+    PEER_ACCESS_SLOWER = "peer-access-slower"
+    """Copies through the memory of the host are as fast as expected, and copies from card to card are not: the chipset
+    forwards them slowly."""
+    NO_NVLS = "no-nvls"
+    """The all-reduce is as fast as NCCL's rings, where NCCL lets NVSwitches reduce, which is faster."""
     UNSTEADY = "unsteady"
     """The samples differ by more than a tenth of their median."""
     PRELOADED_HAMI = "preloaded-hami"
@@ -138,6 +143,8 @@ class Pair(
     target: Uuid
     link: Text | None
     """The link in the topology, in the words of nvidia-smi topo -m."""
+    chipset: Text | None = None
+    """The CPU through which copies over PCIe go; null if they go through none, or if it is unknown."""
     peer_access: bool
     rank: int | None
     """The driver's rank of the link."""
@@ -162,6 +169,16 @@ class Pair(
     warnings: list[Warn]
 
 
+class ReducedSize(
+    _Part, frozen=True, kw_only=True, rename={"reduced_bytes": "reducedBytes", "busbw_gbps": "busbwGBps"}
+):
+    """All-reduces of a smaller size than the one that is judged."""
+
+    reduced_bytes: Count
+    busbw_gbps: Amount | None
+    """The median of the samples."""
+
+
 class CardSet(
     _Part,
     frozen=True,
@@ -175,6 +192,7 @@ class CardSet(
         "pcie_gbps": "pcieGBps",
         "reduced_bytes": "reducedBytes",
         "sent_bytes": "nvlinkSentBytes",
+        "latency_us": "latencyMicroseconds",
     },
 ):
     """An all-reduce of several cards, in GB/s. busbw is algbw x 2(n-1)/n, as in nccl-tests."""
@@ -192,7 +210,12 @@ class CardSet(
     reductions: Count
     sent_bytes: Annotated[list[Count | None], Meta(max_length=MAX_CARDS)]
     expected_gbps: Amount | None
-    """Busbw of the best ring of the topology."""
+    """Busbw of the algorithm that NCCL chooses: of the best ring of the topology, or of NVLS."""
+    nvls: bool = False
+    """Whether NVLS, the reduction by the NVSwitches, is expected."""
+    latency_us: Amount | None = None
+    """Time of an all-reduce of a few bytes."""
+    smaller: Annotated[list[ReducedSize], Meta(max_length=64)] = []
     pcie_gbps: Amount | None
     ratio: Amount | None
     verdict: Verdict

@@ -64,9 +64,13 @@ def lines(report: BandwidthReport) -> Iterator[str]:
     """Yields lines for what the matrix does not show: sets, pairs that are not as expected, skipped measurements."""
     labels = {card.uuid: f"GPU{card.index}" for card in report.cards}
     yield from map(_set_line, report.sets)
-    yield from (_pair_line(pair, labels) for pair in report.pairs if pair.verdict is not Verdict.AS_EXPECTED)
+    yield from (_pair_line(pair, labels) for pair in report.pairs if _is_worth_a_line(pair))
     yield from (_skipped_line(omission, labels) for omission in report.skipped)
     yield from (f"warning: {warning}" for warning in report.warnings)
+
+
+def _is_worth_a_line(pair: Pair) -> bool:
+    return pair.verdict is not Verdict.AS_EXPECTED or Warn.PEER_ACCESS_SLOWER in pair.warnings
 
 
 def legend(report: BandwidthReport) -> str:
@@ -102,6 +106,7 @@ def _pair_line(pair: Pair, labels: Mapping[str, str]) -> str:
 
 def _rates(pair: Pair) -> str:
     expected = "nothing known" if pair.expected_gbps is None else f"{pair.expected_gbps:.1f} GB/s over {pair.link}"
+    expected += f" through {pair.chipset}" if pair.chipset else ""
     told = [f"measured {_gbps(pair.measured_gbps)}", f"expected {expected}"]
     if pair.sent_bytes is not None:
         told.append(f"NVLink moved {pair.sent_bytes / 1e9:.2f} of {pair.copied_bytes / 1e9:.2f} GB")
@@ -112,7 +117,7 @@ def _set_line(found: CardSet) -> str:
     expected = "nothing known" if found.expected_gbps is None else f"{found.expected_gbps:.1f}"
     return (
         f"all-reduce of {len(found.cards)} GPUs: busbw {_gbps(found.busbw_gbps)}, algbw {_gbps(found.algbw_gbps)},"
-        f" expected busbw {expected}: {_judged(found.verdict, found.warnings)}"
+        f" expected busbw {expected}{' by NVLS' if found.nvls else ''}: {_judged(found.verdict, found.warnings)}"
     )
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from webhook.hardware.discovery.counters import CounterReader
 from webhook.hardware.discovery.facts import Direction
 from webhook.hardware.measurement.judgements import ring_factor
-from webhook.hardware.measurement.messages import Method, PairMeasured, SetMeasured
+from webhook.hardware.measurement.messages import Method, PairMeasured, Reduced, SetMeasured
 from webhook.hardware.measurement.moved_bytes import are_at_rest, moved
 from webhook.hardware.measurement.samples import rates
 from webhook.hardware.measurement.verdict import CARRIED, CARRIED_OF_SET
@@ -22,6 +22,7 @@ from webhook.programs.verify.nccl import Nccl
 _PATTERN = 0x5A17C0DE
 _BETWEEN_READINGS_SECONDS, _MOST_READINGS = 0.1, 20
 """The pause between two readings of counters that have not shown all bytes yet, and how often they are read."""
+_SAMPLE_MS = 1000.0
 INVALID_DEVICE = 101
 """``CUDA_ERROR_INVALID_DEVICE``."""
 
@@ -167,29 +168,63 @@ class _Watch:
 
 
 def measure_set(cards: Cards, nccl: Nccl, uuids: Sequence[str], method: Method) -> SetMeasured:
-    """Measures an all-reduce of several cards, all in this process."""
+    """Measures all-reduces of several cards, all in this process, of several sizes."""
     cuda, members = cards.cuda, [cards.card(uuid) for uuid in uuids]
+    sizes = _fitting(method.reduced_bytes, min(cuda.free_bytes(card) for card in members))
     with ExitStack() as stack:
-        addresses = [stack.enter_context(buffer(cuda, card, method.copy_bytes)) for card in members]
-        streams = [stack.enter_context(cuda.stream(card)) for card in members]
-        for card, address in zip(members, addresses, strict=True):
-            cuda.fill(card, address, method.copy_bytes, 0)
-        communicators = stack.enter_context(nccl.all([card.ordinal for card in members]))
-
-        def reduce() -> None:
-            with nccl.group():
-                for address, communicator, stream in zip(addresses, communicators, streams, strict=True):
-                    nccl.all_reduce(address, method.copy_bytes, communicator, stream)
-
+        team = _Team(cuda, nccl, members, sizes[-1], stack)
+        latencies = [time_ * 1000 for time_ in team.times(method, method.small_bytes)[0]]
+        smaller = [Reduced(bytes=size, milliseconds=team.times(method, size)[0]) for size in sizes[:-1]]
         watch = _Watch()
-        milliseconds = repeated(method, lambda: timed(cuda, members[0], streams[0], reduce))
-        for card, stream in zip(members, streams, strict=True):
-            cuda.finish(card, stream)
-        due = method.copy_bytes * method.rounds * ring_factor(len(uuids))
+        milliseconds, reductions = team.times(method, sizes[-1])
+        due = sizes[-1] * reductions * ring_factor(len(uuids))
         sent_bytes = watch.moved(due * CARRIED_OF_SET, *((uuid, Direction.TX) for uuid in uuids))
     return SetMeasured(
         milliseconds=milliseconds,
-        reduced_bytes=method.copy_bytes,
-        reductions=method.rounds,
+        reduced_bytes=sizes[-1],
+        reductions=reductions,
         sent_bytes=sent_bytes,
+        smaller=smaller,
+        latency_us=latencies,
     )
+
+
+def _fitting(sizes: Sequence[int], free_bytes: int) -> Sequence[int]:
+    """Returns the sizes that leave half of the memory free for NCCL itself; the least in any case."""
+    return [size for size in sizes if size <= free_bytes // 2] or sizes[:1]
+
+
+class _Team:
+    """The cards of an all-reduce, with a communicator, a stream and memory for each."""
+
+    def __init__(self, cuda: Cuda, nccl: Nccl, members: Sequence[Card], size: int, stack: ExitStack) -> None:
+        self._cuda, self._nccl, self._members = cuda, nccl, members
+        self._addresses = [stack.enter_context(buffer(cuda, card, size)) for card in members]
+        self._streams = [stack.enter_context(cuda.stream(card)) for card in members]
+        for card, address in zip(members, self._addresses, strict=True):
+            cuda.fill(card, address, size, 0)
+        self._communicators = stack.enter_context(nccl.all([card.ordinal for card in members]))
+
+    def times(self, method: Method, size: int) -> tuple[list[float], int]:
+        """Returns the milliseconds of one all-reduce for each sample, and the number of all that were made.
+
+        In each sample as many follow each other without a pause as fit into a second, so that a slow path does not take
+        minutes.
+        """
+        in_a_row = max(1, min(method.reductions, int(_SAMPLE_MS / (self._timed(size, 1) or 1.0))))
+        times = repeated(method, lambda: self._timed(size, in_a_row) / in_a_row)
+        for card, stream in zip(self._members, self._streams, strict=True):
+            self._cuda.finish(card, stream)
+        return times, 1 + in_a_row * method.rounds
+
+    def _timed(self, size: int, number: int) -> float:
+        def queue() -> None:
+            for _ in range(number):
+                self._reduce(size)
+
+        return timed(self._cuda, self._members[0], self._streams[0], queue)
+
+    def _reduce(self, size: int) -> None:
+        with self._nccl.group():
+            for address, communicator, stream in zip(self._addresses, self._communicators, self._streams, strict=True):
+                self._nccl.all_reduce(address, size, communicator, stream)

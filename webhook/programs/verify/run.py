@@ -41,7 +41,7 @@ from webhook.hardware.measurement.report import (
     Versions,
     Warn,
 )
-from webhook.hardware.measurement.surroundings import preloaded_libraries, telling_names, warnings_of
+from webhook.hardware.measurement.surroundings import may_use_nvls, preloaded_libraries, telling_names, warnings_of
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import Gpu, NodeTopology
 from webhook.programs.verify.errors import explained
@@ -123,7 +123,7 @@ class Run:
         self._warnings += warnings_of(preloaded)
         pairs = [found for ends in chosen.pairs if (found := self._pair(*ends, expectations))]
         nccl = self._nccl() if self._wanted.all_reduce else None
-        together = self._set(chosen.cards, expectations) if nccl else None
+        together = self._set(chosen.cards, expectations, nccl) if nccl else None
         return BandwidthReport(
             node=self._wanted.node,
             time=now.isoformat(timespec="seconds"),
@@ -186,9 +186,11 @@ class Run:
             self._warnings.append(Warn.NO_NCCL)
         return None
 
-    def _set(self, cards: tuple[str, ...], expectations: Expectations) -> CardSet | None:
+    def _set(self, cards: tuple[str, ...], expectations: Expectations, version: str) -> CardSet | None:
         found = self._measured(MeasureSet(cards=list(cards), method=self._wanted.method), list(cards))
-        return judged_set(cards, found, expectations.set(cards)) if isinstance(found, SetMeasured) else None
+        if not isinstance(found, SetMeasured):
+            return None
+        return judged_set(cards, found, expectations.set(cards, nvls=may_use_nvls(os.environ, version)))
 
     def _measured(self, request: ASK, cards: list[str]) -> TOLD | None:
         """Runs a step and returns its answer. A step without a measurement is added to the skipped ones."""
