@@ -79,6 +79,9 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
 ) -> None:
     """Measure how fast the GPUs here reach each other, and compare it with what their links should carry.
 
+    Each result is shown on a terminal, and in the file of --save, as soon as it is there. Ctrl-C and SIGTERM end the
+    measurements, and the report has what was measured.
+
     Uses libcuda.so.1 and libnccl.so.2 of the container that it runs in. No hardware has run it yet.
 
     Ends with exit code 1 if something is not as expected or became slower, 2 if nothing can be measured.
@@ -110,7 +113,7 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
             step_seconds=step_seconds,
             all_reduce=all_reduce,
         )
-        report = _measure(wanted)
+        report = _measure(wanted, save)
     if save:
         _write(report, save)
     _print(report, output)
@@ -154,21 +157,32 @@ def _try_with_peer(  # noqa: PLR0913 - one argument for each option that counts 
         raise typer.Exit(WORSE)
 
 
-def _measure(wanted: "Wanted") -> "BandwidthReport":
+def _measure(wanted: "Wanted", save: Path | None) -> "BandwidthReport":
+    """Returns the report; a partial one after Ctrl-C or SIGTERM. Until then ``save`` has each result at once."""
+    import signal
+
     from webhook.programs.verify.run import NothingToMeasure, measured
 
+    def show(report: "BandwidthReport") -> None:
+        from webhook.insight.drawings.bandwidth import last_result
+
+        _tell(last_result(report))
+        if save:
+            _write(report, save)
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return measured(wanted, _tell)
+        return measured(wanted, lambda step: _tell(f"measuring {step}"), show)
     except NothingToMeasure as nothing:
         complain(f"gpu-topology: {nothing}")
         raise typer.Exit(NOTHING) from None
 
 
-def _tell(step: str) -> None:
+def _tell(line: str) -> None:
     import sys
 
-    if sys.stderr.isatty():
-        complain(f"measuring {step}")
+    if line and sys.stderr.isatty():
+        complain(line)
 
 
 def _name_of_machine() -> str:

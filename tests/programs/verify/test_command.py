@@ -1,8 +1,11 @@
 """``gpu-topology verify`` in a process of its own."""
 
 import os
+import pty
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,6 +18,7 @@ from tests.cuda.stub import PlayBench
 from tests.nvml import machines
 from tests.programs.verify.test_run import BenchOf, h100, two
 from webhook.hardware.measurement.document import parse_report
+from webhook.hardware.measurement.report import Skipped
 
 
 def verify(*arguments: str | Path) -> Done:
@@ -75,6 +79,54 @@ def test_a_report_against_itself_has_nothing_slower(healthy: Path, tmp_path: Pat
     verify("--root", healthy, "--samples", "2", "--save", saved)
     done = verify("-f", saved, "--against", saved)
     assert (done.code, done.err) == (0, "compared with the earlier report: 3 measurements, 0 became slower\n")
+
+
+@pytest.fixture
+def hanging(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """The command, which hangs in the all-reduce after all pairs, and saves its report."""
+    root = play_bench(h100(bench_of).with_lines("hang ncclCommInitAll 0"))
+    command = [sys.executable, "-m", "webhook", "verify", "--root", root, "--samples", "1", "-o", "json"]
+    command += ["--save", tmp_path / "report.json"]
+    with subprocess.Popen(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    ) as found:
+        assert found.stderr
+        for line in found.stderr:
+            if "ncclCommInitAll hangs" in line:
+                break
+        yield found
+        found.kill()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_who_ends_it_gets_what_was_measured(hanging: "subprocess.Popen[str]", how: signal.Signals) -> None:
+    hanging.send_signal(how)
+    out, _ = hanging.communicate(timeout=60)
+    assert hanging.returncode == 1
+    report = parse_report(out.encode(), source="output")
+    assert (len(report.pairs), report.sets) == (2, [])
+    assert [each.reason for each in report.skipped] == [Skipped.INTERRUPTED]
+
+
+def test_a_saved_report_has_each_result_at_once(hanging: "subprocess.Popen[str]", tmp_path: Path) -> None:
+    hanging.kill()
+    hanging.wait()
+    report = parse_report((tmp_path / "report.json").read_bytes(), source="file")
+    assert (len(report.pairs), report.is_as_expected) == (2, False)
+
+
+def test_each_result_is_shown_on_a_terminal_as_it_comes(healthy: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "webhook", "verify", "--root", str(healthy), "--samples", "1", "-o", "json"]
+    with open(theirs, "wb", closefd=True) as terminal:  # noqa: PTH123 - a descriptor
+        subprocess.run(command, stdout=subprocess.DEVNULL, stderr=terminal, timeout=120, check=True, cwd=ROOT)
+        shown = os.read(ours, 65536).decode().splitlines()
+    os.close(ours)
+    assert [line.split(";")[0] for line in shown if line.startswith("GPU")] == [
+        "GPU0 to GPU1: as-expected",
+        "GPU1 to GPU0: as-expected",
+    ]
+    assert shown[-1].startswith("all-reduce of 2 GPUs: busbw 370.8 GB/s")
 
 
 def test_the_picture_has_a_cell_for_each_pair(bench_of: BenchOf, play_bench: PlayBench) -> None:

@@ -13,6 +13,9 @@ from tests.cuda.machines import Bench, Way
 from tests.cuda.stub import PlayBench
 from tests.nvml import machines
 from tests.nvml.machines import Machine
+from tests.nvml.stub import Play
+from webhook.hardware.discovery.machine import discover
+from webhook.hardware.measurement.expectations import Expectations
 from webhook.hardware.measurement.messages import Method
 from webhook.hardware.measurement.report import BandwidthReport, Pair, Skipped, Verdict, Warn
 from webhook.programs.verify.run import NothingToMeasure, Run, Wanted
@@ -432,3 +435,16 @@ def test_an_nccl_that_is_there_and_cannot_be_loaded_is_told_in_the_words_of_the_
     assert skipped.reason is Skipped.NO_NCCL
     assert "file too short" in (skipped.problem or "")
     assert report.warnings == [Warn.NO_NCCL]
+
+
+@pytest.mark.parametrize(("number", "nvls"), [(2, False), (4, False), (6, True), (8, True)])
+def test_nccl_prefers_nvls_to_rings_on_full_boards_of_hopper_only(play: Play, number: int, nvls: bool) -> None:
+    machine = machines.hgx_h100()
+    root = play(machine)
+    uuids = [card.uuid for card in machine.cards[:number]]
+    expectations = Expectations(discover(node="node-1", root=root))
+    found, rings = expectations.set(uuids, nvls=True), expectations.set(uuids)
+    assert found is not None
+    assert rings is not None
+    assert (found.ring_gbps, rings.ring_gbps, rings.gbps) == (370.8 if nvls else None, None, 370.8)
+    assert found.gbps == pytest.approx({6: 453.3, 8: 476.0}.get(number, 370.8), rel=0.001)

@@ -78,6 +78,8 @@ class Skipped(StrEnum):
     NO_MEMORY = "no-memory"
     NO_NCCL = "no-nccl"
     NOT_ASKED = "not-asked"
+    INTERRUPTED = "interrupted"
+    """The run was ended before everything was measured, or the report is from before its end."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -261,5 +263,6 @@ class BandwidthReport(_Part, frozen=True, kw_only=True):
     def is_as_expected(self) -> bool:
         """Whether something was measured, every verdict is as expected, and nothing failed."""
         lost = {Skipped.TIMED_OUT, Skipped.ENDED, Skipped.GIVEN_UP, Skipped.FAILED, Skipped.NO_MEMORY}
+        lost.add(Skipped.INTERRUPTED)
         failed = any(omission.reason in lost for omission in self.skipped)
         return bool(self.verdicts) and set(self.verdicts) == {Verdict.AS_EXPECTED} and not failed

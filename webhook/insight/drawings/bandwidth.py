@@ -73,6 +73,14 @@ def _is_worth_a_line(pair: Pair) -> bool:
     return pair.verdict is not Verdict.AS_EXPECTED or Warn.PEER_ACCESS_SLOWER in pair.warnings
 
 
+def last_result(report: BandwidthReport) -> str:
+    """Returns the line of the latest result of a report; empty if it has none."""
+    labels = {card.uuid: f"GPU{card.index}" for card in report.cards}
+    if report.sets:
+        return _set_line(report.sets[-1])
+    return _pair_line(report.pairs[-1], labels) if report.pairs else ""
+
+
 def legend(report: BandwidthReport) -> str:
     """Returns the meanings of the marks that the matrix has."""
     there = {pair.verdict for pair in report.pairs}

@@ -1,7 +1,7 @@
 """One run of the measurements: it reads the machine, measures step by step, and makes a report."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,18 +81,25 @@ class Here:
     cuda: CudaDevices
 
 
-def measured(wanted: Wanted, tell: Callable[[str], None] = lambda _: None) -> BandwidthReport:
+def measured(
+    wanted: Wanted,
+    tell: Callable[[str], None] = lambda _: None,
+    show: Callable[[BandwidthReport], None] = lambda _: None,
+) -> BandwidthReport:
     """Measures this machine, in a process that ends with the call.
+
+    A KeyboardInterrupt ends the measurements, and the report says what is left.
 
     Args:
         wanted: The options of the run.
         tell: Called with a text before each step, for people who wait.
+        show: Called with the report so far after each result.
 
     Raises:
         NothingToMeasure: there is no pair that can be measured.
     """
     with Supervisor() as supervisor:
-        return Run(supervisor, wanted, tell).report(datetime.now(UTC))
+        return Run(supervisor, wanted, tell, show).report(datetime.now(UTC))
 
 
 class Run:
@@ -102,10 +109,20 @@ class Run:
         supervisor: The supervisor of the process that measures.
         wanted: The options of the run.
         tell: Called with a text before each step, for people who wait.
+        show: Called with the report so far after each result.
     """
 
-    def __init__(self, supervisor: Supervisor, wanted: Wanted, tell: Callable[[str], None]) -> None:
-        self._supervisor, self._wanted, self._tell = supervisor, wanted, tell
+    def __init__(
+        self,
+        supervisor: Supervisor,
+        wanted: Wanted,
+        tell: Callable[[str], None],
+        show: Callable[[BandwidthReport], None] = lambda _: None,
+    ) -> None:
+        self._supervisor, self._wanted, self._tell, self._show = supervisor, wanted, tell, show
+        self._pairs: list[Pair] = []
+        self._sets: list[CardSet] = []
+        self._nccl_version: str | None = None
         self._skipped: list[Omission] = []
         self._warnings: list[Warn] = []
 
@@ -118,12 +135,33 @@ class Run:
         here = self._look()
         chosen = self._plan(here)
         self._skipped += chosen.skipped
-        expectations = Expectations(here.topology)
         preloaded = preloaded_libraries(_text(PRELOAD))
         self._warnings += warnings_of(preloaded)
-        pairs = [found for ends in chosen.pairs if (found := self._pair(*ends, expectations))]
-        nccl = self._nccl() if self._wanted.all_reduce else None
-        together = self._set(chosen.cards, expectations, nccl) if nccl else None
+
+        def so_far(left: list[Omission]) -> BandwidthReport:
+            return self._report(here, preloaded, now, left)
+
+        rest = [Omission(cards=list(chosen.cards), reason=Skipped.INTERRUPTED)]
+        try:
+            for _ in self._results(chosen, Expectations(here.topology)):
+                self._show(so_far(rest))
+        except KeyboardInterrupt:
+            return so_far(rest)
+        return so_far([])
+
+    def _results(self, chosen: Plan, expectations: Expectations) -> Iterator[None]:
+        """Measures step by step, and yields after each result."""
+        for ends in chosen.pairs:
+            found = self._pair(*ends, expectations)
+            self._pairs += [found] if found else []
+            yield
+        self._nccl_version = self._nccl() if self._wanted.all_reduce else None
+        if self._nccl_version:
+            together = self._set(chosen.cards, expectations, self._nccl_version)
+            self._sets += [together] if together else []
+            yield
+
+    def _report(self, here: Here, preloaded: list[str], now: datetime, left: list[Omission]) -> BandwidthReport:
         return BandwidthReport(
             node=self._wanted.node,
             time=now.isoformat(timespec="seconds"),
@@ -131,16 +169,16 @@ class Run:
                 tool=__version__,
                 driver=here.topology.driver_version[:MAX_TEXT] or None,
                 cuda=here.cuda.version,
-                nccl=nccl,
+                nccl=self._nccl_version,
             ),
             how=_how(self._wanted),
             environment=telling_names(os.environ),
             preloaded=preloaded,
             cards=_cards(here),
-            pairs=pairs,
-            sets=[together] if together else [],
-            skipped=self._skipped,
-            warnings=self._warnings,
+            pairs=[*self._pairs],
+            sets=[*self._sets],
+            skipped=[*self._skipped, *left],
+            warnings=[*self._warnings],
         )
 
     def _look(self) -> Here:
