@@ -1,11 +1,10 @@
 """Our declarations are those of CUDA's and NCCL's headers, as a C compiler reads them.
 
-The headers are NVIDIA's and not ours to keep. Those of CUDA 12 and 13 are fetched from PyPI. NCCL's wheels have
-hundreds of megabytes, so ``NCCL_INCLUDE`` names the directory of nccl.h, such as that in the wheel nvidia-nccl-cu12.
+The headers are NVIDIA's and not ours to keep. Those of CUDA 12 and 13 are fetched from PyPI. NCCL's wheel has hundreds
+of megabytes, so a person fetches it: ``python -m tests.programs.verify.wheels``.
 """
 
 import ctypes
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from tests.go_programs.left_out import LeaveOut
-from tests.programs.verify.headers import CUDA_12, CUDA_13, fetched
+from tests.programs.verify.wheels import CUDA_12, CUDA_13, NCCL, NO_NCCL, fetched
 from webhook.programs.verify import abi
 from webhook.programs.verify.nccl import LAST_ERROR
 
@@ -31,6 +30,7 @@ _C: dict[Any, str] = {
 }
 _STRUCTURES: dict[Any, str] = {
     abi.Uuid: "CUuuid",
+    abi.UniqueId: "ncclUniqueId",
     abi.IpcMemHandle: "CUipcMemHandle",
     abi.FabricHandle: "CUmemFabricHandle",
     abi.MemLocation: "CUmemLocation",
@@ -126,7 +126,7 @@ def structures(header: set[Any]) -> Iterator[str]:
 
 def test_cuda_is_declared_as_in_its_header(cuda_include: str, compile_c: CompileC) -> None:
     # The header redirects names to versions by macros; those that it calls by the name itself have none.
-    lines = ["#include <cuda.h>", _TAKES, *structures(set(_STRUCTURES)), *functions(abi.CUDA)]
+    lines = ["#include <cuda.h>", _TAKES, *structures(set(_STRUCTURES) - {abi.UniqueId}), *functions(abi.CUDA)]
     compile_c(lines, cuda_include)
 
 
@@ -153,16 +153,15 @@ def test_each_name_is_the_one_that_the_header_redirects_to(cuda_include: str, co
 def test_nccl_is_declared_as_in_its_header(
     cuda_include: str, compile_c: CompileC, leave_out: LeaveOut, tmp_path: Path
 ) -> None:
-    nccl_include = os.environ.get("NCCL_INCLUDE")
-    if not nccl_include:
-        leave_out("nccl-header", "NCCL_INCLUDE names no directory with nccl.h (docs/testing.md)")
+    if not NCCL.is_kept:
+        leave_out("nccl", NO_NCCL)
     last_error = f"static_assert(std::is_same_v<decltype({LAST_ERROR}(nullptr)), const char *>);"
-    lines = ["#include <nccl.h>", _TAKES, *functions(abi.NCCL), last_error]
+    lines = ["#include <nccl.h>", _TAKES, *structures({abi.UniqueId}), *functions(abi.NCCL), last_error]
     # The runtime's header wants those of the compiler; of it NCCL's needs these types alone.
     runtime = "#include <cuda.h>\ntypedef CUstream cudaStream_t;\ntypedef CUevent cudaEvent_t;\n"
     (tmp_path / "cuda_runtime.h").write_text(runtime, encoding="utf-8")
     (tmp_path / "cuda_fp16.h").touch()
-    compile_c(lines, str(tmp_path), nccl_include, cuda_include)
+    compile_c(lines, str(tmp_path), str(NCCL.directory), cuda_include)
 
 
 def test_a_header_that_cannot_be_fetched_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 Names are those that the libraries export. A name without a suffix is often an old ABI with other arguments: ``cuda.h``
 redirects ``cuMemAlloc`` to ``cuMemAlloc_v2``. tests/programs/verify/test_headers.py compares the declarations with
-cuda.h of CUDA 12.9 and 13.5. They were compared with nccl.h 2.32 too.
+cuda.h of CUDA 12.9 and 13.5 and with nccl.h 2.18. They were compared with nccl.h 2.32 too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from ctypes import (
 )
 from typing import Any
 
-UUID_BYTES, IPC_HANDLE_BYTES, FABRIC_HANDLE_BYTES = 16, 64, 64
+UUID_BYTES, IPC_HANDLE_BYTES, FABRIC_HANDLE_BYTES, UNIQUE_ID_BYTES = 16, 64, 64, 128
 
 
 class Uuid(Structure):
@@ -40,6 +40,12 @@ class FabricHandle(Structure):
     """``CUmemFabricHandle``."""
 
     _fields_ = [("data", c_ubyte * FABRIC_HANDLE_BYTES)]
+
+
+class UniqueId(Structure):
+    """``ncclUniqueId``."""
+
+    _fields_ = [("internal", c_ubyte * UNIQUE_ID_BYTES)]
 
 
 class MemLocation(Structure):
@@ -129,6 +135,7 @@ CUDA: Prototypes = {
 
 NCCL: Prototypes = {
     "ncclGetVersion": (POINTER(c_int),),
+    "ncclGetUniqueId": (POINTER(UniqueId),),
     "ncclCommInitAll": (POINTER(Communicator), c_int, POINTER(c_int)),
     "ncclCommDestroy": (Communicator,),
     "ncclAllReduce": (c_void_p, c_void_p, c_size_t, c_int, c_int, Communicator, Stream),

@@ -37,6 +37,12 @@ class Nccl:
         self.library.call("ncclGetVersion", byref(number))
         return version_text(number.value)
 
+    def unique_id(self) -> abi.UniqueId:
+        """Returns an id by which ranks find each other. NCCL looks for the interfaces of the network for it."""
+        found = abi.UniqueId()
+        self.library.call("ncclGetUniqueId", byref(found))
+        return found
+
     @contextmanager
     def all(self, ordinals: Sequence[int]) -> Iterator[list[int]]:
         """Makes a communicator for each of these cards, by CUDA's numbers, and destroys them at the end."""

@@ -1,4 +1,7 @@
-"""Headers of CUDA from the packages that NVIDIA publishes on PyPI, fetched once and kept in the cache of this user."""
+"""Headers of CUDA, and NCCL, from NVIDIA's packages on PyPI, fetched once and kept in the cache of this user.
+
+``python -m tests.programs.verify.wheels`` fetches NCCL, which has 218 MB, and prints its directory.
+"""
 
 import os
 import subprocess
@@ -8,60 +11,75 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-_SECONDS = 300
+_SECONDS = 600
+NO_NCCL = "python -m tests.programs.verify.wheels has not fetched it (docs/testing.md)"
 
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel with a header; the header is the same for each machine of 64 bits."""
+    """A wheel with files that tests need. Headers are the same for each machine of 64 bits."""
 
     project: str
     version: str
     sha256: str
-    member: str
-    """The path of the header in the wheel."""
+    members: tuple[str, ...]
+    """The paths of the files in the wheel."""
 
     @property
     def directory(self) -> Path:
-        """The directory in which the header is kept."""
+        """The directory in which the files are kept, without their folders."""
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        return caches / "gpu-topology-webhook" / "headers" / f"{self.project}-{self.version}-{self.sha256[:16]}"
+        return caches / "gpu-topology-webhook" / "wheels" / f"{self.project}-{self.version}-{self.sha256[:16]}"
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether all files are there."""
+        return all((self.directory / Path(member).name).is_file() for member in self.members)
 
 
 CUDA_12 = Wheel(
     "nvidia-cuda-runtime-cu12",
     "12.9.79",
     "25bba2dfb01d48a9b59ca474a1ac43c6ebf7011f1b0b8cc44f54eb6ac48a96c3",
-    "nvidia/cuda_runtime/include/cuda.h",
+    ("nvidia/cuda_runtime/include/cuda.h",),
 )
 """3.5 MB."""
 CUDA_13 = Wheel(
     "nvidia-cuda-runtime",
     "13.5.37",
     "df2b79a8852f10d1fef8c848489c49eebb5754051bf870202a862831412b179d",
-    "nvidia/cu13/include/cuda.h",
+    ("nvidia/cu13/include/cuda.h",),
 )
 """2.5 MB."""
+NCCL = Wheel(
+    "nvidia-nccl-cu12",
+    "2.18.3",
+    "89cf220910c43e53df992f54f7aa2a35c6d606b077c9ae95b1f17c544d3ad3f3",
+    (
+        "nvidia/nccl/include/nccl.h",
+        "nvidia/nccl/lib/libnccl.so.2",
+        "nvidia_nccl_cu12-2.18.3.dist-info/License.txt",
+    ),
+)
+"""218 MB, which are 290 MB unpacked, and the least of all versions with NVLS. For x86-64."""
 
 
 def fetched(wheel: Wheel) -> Path:
-    """Returns the directory with the header of a wheel.
+    """Returns the directory with the files of a wheel.
 
     Raises:
         LookupError: it cannot be fetched; the text says why.
     """
-    header = wheel.directory / Path(wheel.member).name
-    if not header.is_file():
+    if not wheel.is_kept:
         try:
-            header.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=header.parent) as directory:
-                content = zipfile.ZipFile(_download(wheel, Path(directory))).read(wheel.member)
-                part = Path(directory) / header.name
-                part.write_bytes(content)
-                part.replace(header)
+            wheel.directory.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=wheel.directory) as directory:
+                archive = zipfile.ZipFile(_download(wheel, Path(directory)))
+                for member in wheel.members:
+                    Path(archive.extract(member, directory)).replace(wheel.directory / Path(member).name)
         except OSError as error:
             raise LookupError(f"{wheel.project} cannot be kept: {error}") from None
-    return header.parent
+    return wheel.directory
 
 
 def _download(wheel: Wheel, directory: Path) -> Path:
@@ -78,3 +96,7 @@ def _download(wheel: Wheel, directory: Path) -> Path:
         said = done.stderr.strip().splitlines() or ["it said nothing"]
         raise LookupError(f"pip does not get {wheel.project} {wheel.version}: {said[-1]}")
     return next(directory.glob("*.whl"))
+
+
+if __name__ == "__main__":
+    print(fetched(NCCL))
