@@ -16,7 +16,7 @@ QUICK := $(addprefix tests/,decisions/admit decisions/allocation decisions/bind 
 # has many, and rewriting the assertions of all tests takes longer than collecting them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test nightly quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew lint lock clean messages reference compatibility
+.PHONY: demo test nightly quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew gpu gpu-kit lint lock clean messages reference compatibility
 
 demo: .venv/program .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -111,6 +111,12 @@ image-test: .venv/installed ## builds both images without a registry, and runs t
 
 krew: .venv/installed       ## the plugin of kubectl for krew, in dist/krew/: make krew PLATFORMS='linux-amd64 linux-arm64'
 	$(BIN)/python -m tests.krew $(PLATFORMS)
+
+gpu: .venv/installed        ## tries on a machine with GPUs what the project claims; one archive (GPU='--python PROGRAM --namespace NAMESPACE --image IMAGE')
+	$(BIN)/python -m tests.gpu $(GPU)
+
+gpu-kit: .venv/installed    ## what a machine without a network needs for make gpu, in gpu-kit/; for your own machine only
+	$(BIN)/python -m tests.gpu.kit
 
 lock: .venv/installed       ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet pip-tools

@@ -1,8 +1,7 @@
 """``gpu-topology``: the list of commands, exit codes, and the display of errors.
 
 Exit codes: 0 done, 1 refused or unmet (the reason is on stderr), 2 wrong usage, or a named namespace that is not there.
-Code 2 is also that of analyze and status if nothing can be read, and of verify and acceptance if nothing can be
-measured or tried.
+Code 2 is also that of analyze and status if nothing can be read, and of verify if nothing can be measured.
 """
 
 import errno
@@ -85,7 +84,11 @@ app.command(rich_help_panel=_BEFORE)(claim.claim)
 app.command(rich_help_panel=_BEFORE)(demo.demo)
 app.add_typer(topology, rich_help_panel=_BEFORE)
 app.command(rich_help_panel=_MACHINE)(verify.verify)
-app.command(rich_help_panel=_MACHINE)(acceptance.acceptance)
+app.command(
+    hidden=True,
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)(acceptance.acceptance)
 app.add_typer(certs.certs, rich_help_panel=_OTHER)
 app.command(rich_help_panel=_OTHER)(completion.completion)
 app.command(rich_help_panel=_OTHER)(defrag.defrag)

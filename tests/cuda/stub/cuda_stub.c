@@ -17,6 +17,7 @@
  *   set GB/S WAY                       bus bandwidth of an all-reduce
  *   free BYTES                         memory of each card
  *   fabric                             memory can be shared as FABRIC
+ *   multicast                          the cards can have multicast objects
  *   error FUNCTION CODE CALLS          this function returns this error, after so many calls
  *   hang FUNCTION CALLS                it says so on stderr and never returns, after so many calls
  *
@@ -82,7 +83,7 @@ struct handle {
 _Static_assert(sizeof(struct shared) <= 64, "fits into a handle");
 
 static struct {
-    int version, fabric, gpu_count, set_way;
+    int version, fabric, multicast, gpu_count, set_way;
     int cards[MAX_GPUS]; /* by CUDA's numbers */
     unsigned char uuids[MAX_GPUS][16];
     double latency, staged, set_rate;
@@ -194,6 +195,8 @@ static int read_line(char *line)
         return sscanf(line, "free %zu", &machine.free_bytes) == 1;
     if (strcmp(key, "fabric") == 0)
         return machine.fabric = 1;
+    if (strcmp(key, "multicast") == 0)
+        return machine.multicast = 1;
     if (strcmp(key, "error") == 0 || strcmp(key, "hang") == 0)
         return read_rule(line, strcmp(key, "hang") == 0);
     return 0;
@@ -778,4 +781,85 @@ API result cuMemImportFromShareableHandle(uint64_t *handle, void *from, int type
     if (memcmp(what.magic, "stub", 5) != 0 || !is_visible(what.card))
         return INVALID_VALUE;
     return keep(&what, type, handle);
+}
+
+/* cuda.h: multicast. An object is a handle without memory, to which cards and then memory are bound. */
+
+enum { MULTICAST_SUPPORTED = 132, MULTICAST_GRANULARITY = 2 * 1024 * 1024 };
+
+struct multicast {
+    unsigned int devices;
+    size_t size;
+    unsigned long long types, flags;
+};
+
+static struct {
+    unsigned int wanted, added;
+    size_t size;
+    int bound;
+} objects[MAX_OBJECTS];
+
+API result cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    STARTED();
+    if (!is_gpu(device))
+        return INVALID_DEVICE;
+    if (attribute != MULTICAST_SUPPORTED)
+        return INVALID_VALUE;
+    *value = machine.multicast;
+    return SUCCESS;
+}
+
+API result cuMulticastGetGranularity(size_t *granularity, const struct multicast *wanted, int option)
+{
+    STARTED();
+    if (!wanted->devices || option != 1)
+        return INVALID_VALUE;
+    *granularity = MULTICAST_GRANULARITY;
+    return machine.multicast ? SUCCESS : NOT_SUPPORTED;
+}
+
+API result cuMulticastCreate(uint64_t *handle, const struct multicast *wanted)
+{
+    STARTED();
+    if (!machine.multicast)
+        return NOT_SUPPORTED;
+    if (!wanted->devices || wanted->flags || !wanted->size || wanted->size % MULTICAST_GRANULARITY)
+        return INVALID_VALUE;
+    struct shared what = {.magic = "stub", .pid = getpid(), .size = wanted->size};
+    result code = keep(&what, POSIX_FD, handle);
+    if (!code) {
+        objects[*handle].wanted = wanted->devices;
+        objects[*handle].size = wanted->size;
+    }
+    return code;
+}
+
+API result cuMulticastAddDevice(uint64_t handle, int device)
+{
+    STARTED();
+    if (!is_gpu(device) || handle >= MAX_OBJECTS || objects[handle].added == objects[handle].wanted)
+        return INVALID_VALUE;
+    objects[handle].added++;
+    return SUCCESS;
+}
+
+API result cuMulticastBindMem(uint64_t handle, size_t offset, uint64_t memory, size_t memory_offset, size_t size,
+                              unsigned long long flags)
+{
+    STARTED();
+    if (flags || offset || memory_offset || handle >= MAX_OBJECTS || size > objects[handle].size || !memory ||
+        memory >= (uint64_t)handle_count || objects[handle].added != objects[handle].wanted)
+        return INVALID_VALUE;
+    objects[handle].bound = 1;
+    return SUCCESS;
+}
+
+API result cuMulticastUnbind(uint64_t handle, int device, size_t offset, size_t size)
+{
+    STARTED();
+    if (!is_gpu(device) || offset || handle >= MAX_OBJECTS || size > objects[handle].size || !objects[handle].bound)
+        return INVALID_VALUE;
+    objects[handle].bound = 0;
+    return SUCCESS;
 }

@@ -7,13 +7,14 @@
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define API __attribute__((visibility("default")))
 
 enum { MAX_RANKS = 64, VERSION = 22703, FLOAT32 = 7, SUM = 0 };
-enum { SUCCESS = 0, UNHANDLED_CUDA_ERROR = 1, INVALID_ARGUMENT = 4, INVALID_USAGE = 5 };
+enum { SUCCESS = 0, UNHANDLED_CUDA_ERROR = 1, INTERNAL_ERROR = 3, INVALID_ARGUMENT = 4, INVALID_USAGE = 5 };
 
 typedef int result;
 
@@ -58,11 +59,34 @@ API const char *ncclGetLastError(uintptr_t communicator)
     return said ? said : "";
 }
 
+/* As NCCL does: it says which file it was given, and starts with none that has a tab. */
+static int takes_topology_file(void)
+{
+    const char *path = getenv("NCCL_TOPO_FILE"), *log_path = getenv("NCCL_DEBUG_FILE");
+    FILE *file = path ? fopen(path, "r") : NULL, *log = log_path ? fopen(log_path, "a") : NULL;
+    int has_tab = 0;
+    for (int byte = 0; file && (byte = fgetc(file)) != EOF;)
+        has_tab |= byte == '\t';
+    if (log && path)
+        fprintf(log, "host:1:1 [0] NCCL INFO NCCL_TOPO_FILE set by environment to %s\n", path);
+    if (log && path && !file)
+        fprintf(log, "host:1:1 [0] NCCL INFO Could not open XML topology file %s : No such file or directory\n", path);
+    if (log && !has_tab)
+        fprintf(log, "host:1:1 [0] NCCL INFO === System : maxBw 370.8 totalBw 370.8 ===\n");
+    if (log)
+        fclose(log);
+    if (file)
+        fclose(file);
+    return !has_tab;
+}
+
 API result ncclCommInitAll(uintptr_t *communicators, int number, const int *ordinals)
 {
     ALLOWED();
     if (number < 1 || number > MAX_RANKS)
         return INVALID_ARGUMENT;
+    if (!takes_topology_file())
+        return INTERNAL_ERROR;
     for (int rank = 0; rank < number; rank++) {
         devices[rank] = ordinals[rank];
         communicators[rank] = (uintptr_t)(rank + 1);

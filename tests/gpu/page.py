@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 
 from tests.docs.parts import Part, row
-from webhook.programs.acceptance.judge import CLAIMS
-from webhook.programs.acceptance.model import API_VERSION, KIND, Result, Word
+from tests.gpu.judge import CLAIMS
+from tests.gpu.model import API_VERSION, KIND, Result, Word
 from webhook.words.printable import fitted
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS / "acceptance"
 PAGE = RESULTS / "results.md"
-PART = Part("tests.programs.acceptance")
+PART = Part("tests.gpu.page")
 MACHINES = ("V100", "A100 with bridges", "A100 with NVSwitches", "H100", "H20", "H200", "B200", "GB200", "L40S")
 """The kinds of machines on which the project should be tried; a result names the one that it is of by its file."""
 _MARKUP = re.compile(r"([\\|*_<>\[\]`&])")
@@ -76,3 +76,7 @@ def _cells(result: Result, claims: Sequence[str]) -> list[str]:
 def _plain(text: str) -> str:
     """A text of a result, which a stranger may have sent, in which Markdown finds no markup."""
     return _MARKUP.sub(r"\\\1", fitted(text))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), read_results(RESULTS)), encoding="utf-8")

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
+from tests.gpu import steps
+from tests.gpu.judge import Seen
+from tests.gpu.model import Machine
+from tests.gpu.pods import CASES, HAMI, KUBERNETES, Cluster
 from webhook.decisions.detection import hami_version, kubernetes_version
-from webhook.programs.acceptance import steps
-from webhook.programs.acceptance.judge import Seen
-from webhook.programs.acceptance.model import Machine
-from webhook.programs.acceptance.pods import CASES, HAMI, KUBERNETES, Cluster
 from webhook.words.errors import FormatError
 from webhook.words.nesting import decode
 from webhook.words.version import Version

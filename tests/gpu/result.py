@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from webhook.programs.acceptance.model import Machine, Ran, Result, Verdict
-from webhook.programs.acceptance.redact import Redactor
+from tests.gpu.model import NOT_TRIED_CODE, Machine, Ran, Result, Step, StepResult, Verdict, Word
+from tests.gpu.redact import Redactor
+from webhook.words.printable import fitted
 
 RESULT = "RESULT.json"
 
@@ -22,13 +23,15 @@ def redacted(files: Mapping[str, bytes], redactor: Redactor) -> dict[str, bytes]
     }
 
 
-def result(  # noqa: PLR0913 - one argument for each member
+def result(
     *,
     version: str,
     at: datetime,
     machine: Machine,
     verdicts: Sequence[Verdict],
     ran: Sequence[Ran],
+    results: Sequence[StepResult],
+    is_whole: bool,
     files: Mapping[str, bytes],
     redactor: Redactor,
 ) -> bytes:
@@ -39,6 +42,8 @@ def result(  # noqa: PLR0913 - one argument for each member
         at=at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         machine=machine,
         verdicts=tuple(verdicts),
+        is_whole=is_whole,
+        results=tuple(results),
         steps=tuple(ran),
         sha256={},
     )
@@ -55,3 +60,25 @@ def _redacted(value: Any, redactor: Redactor) -> Any:
     if isinstance(value, list | tuple):
         return [_redacted(each, redactor) for each in value]
     return value
+
+
+def step_result(step: Step, ran: Ran | None, *, has_gpu: bool) -> StepResult:
+    """What became of a step. What was not tried never counts as passed, and a step that never ended fails."""
+    word, why = _judged(step, ran, has_gpu=has_gpu)
+    return StepResult(step=step.name, says=step.says, verdict=word, why=fitted(why))
+
+
+def _judged(step: Step, ran: Ran | None, *, has_gpu: bool) -> tuple[Word, str]:
+    if step.needs_gpu and not has_gpu:
+        return Word.NOT_TRIED, "no GPU of this machine can be seen"
+    if step.hindrance:
+        return Word.NOT_TRIED, step.hindrance
+    if ran is None:
+        return Word.NOT_TRIED, "the run was ended before"
+    if ran.exit_code is None:
+        return (Word.FAILS if ran.timed_out else Word.NOT_TRIED), ran.problem
+    if ran.exit_code in step.expected:
+        return Word.HOLDS, ran.said
+    if ran.exit_code == NOT_TRIED_CODE:
+        return Word.NOT_TRIED, ran.said or "it could not be tried"
+    return Word.FAILS, f"exit code {ran.exit_code}: {ran.said}"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.decisions.test_detection import deployment
-from webhook.programs.acceptance.pods import CASES, CONTROL, EXCLUSIVE, Cluster, manifest_of
+from tests.gpu.pods import CASES, CONTROL, EXCLUSIVE, Cluster, manifest_of
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 CLUSTER = Cluster(namespace="gpu-trial", image="registry.corp.example/gpu-topology-webhook:0.1.0")
 KUBECTL = """#!/bin/sh
 echo "$*" >> "$NOTES"
@@ -49,8 +49,8 @@ def test_pods_are_created_looked_at_and_deleted(tmp_path: Path, deployments: str
         "PYTHONPATH": str(ROOT),
         "COLUMNS": "200",
     }
-    arguments = ["--yes", "--namespace", CLUSTER.namespace, "--image", CLUSTER.image, "--output", "found.tar.gz"]
-    command = [sys.executable, "-m", "webhook", "acceptance", *arguments]
+    arguments = ["--namespace", CLUSTER.namespace, "--image", CLUSTER.image, "--output", "found.tar.gz"]
+    command = [sys.executable, "-m", "tests.gpu", *arguments]
     done = subprocess.run(command, check=False, env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 of 1 pairs as expected with injection, and 0 of 1 pairs as expected without" in done.stdout
@@ -65,7 +65,7 @@ def test_pods_are_created_looked_at_and_deleted(tmp_path: Path, deployments: str
 
 
 def test_a_namespace_without_an_image_is_wrong_usage() -> None:
-    command = [sys.executable, "-m", "webhook", "acceptance", "--yes", "--namespace", "gpu-trial"]
+    command = [sys.executable, "-m", "tests.gpu", "--namespace", "gpu-trial"]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert "give --namespace and --image, or neither" in done.stderr

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.programs.acceptance.model import Step
+from tests.gpu.model import Step
 from webhook.words import names
 
 PATIENCE = 120

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.programs.acceptance.model import Ran, Step
-from webhook.programs.acceptance.run import MOST_BYTES, run_step
+from tests.gpu.model import Ran, Step
+from tests.gpu.run import MOST_BYTES, run_step
 
 
 def run(folder: Path, code: str, seconds: float = 20.0, **environment: str) -> Ran:

@@ -26,6 +26,16 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Where its standard output goes, below the folder of the run; empty: ``<name>.txt``."""
     writes: tuple[str, ...] = ()
     """What else it writes there."""
+    expected: tuple[int, ...] = (0,)
+    """The exit codes with which it holds."""
+    needs_gpu: bool = True
+    """Whether it needs a GPU of this machine; pods have those of a cluster."""
+    hindrance: str = ""
+    """Why it cannot be tried on this machine, in a clause; empty if it can."""
+
+
+NOT_TRIED_CODE = 2
+"""The exit code of our own programs that could not try what they are for; the last line of stderr says why."""
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -40,6 +50,9 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     seconds: float
     files: tuple[str, ...]
     """What it was to write; not all of it may be there."""
+    timed_out: bool = False
+    said: str = ""
+    """The last line of its standard error."""
 
     @property
     def is_done(self) -> bool:
@@ -67,6 +80,15 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen, or what was missing, in a sentence."""
 
 
+class StepResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a step."""
+
+    step: str
+    says: str
+    verdict: Word
+    why: str
+
+
 class Machine(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What was tested; empty where it is not known."""
 
@@ -90,7 +112,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     at: str
     """In RFC 3339."""
     machine: Machine
+    is_whole: bool = True
+    """Whether the run came to its end."""
     verdicts: tuple[Verdict, ...]
+    results: tuple[StepResult, ...] = ()
+    """Of each step, also of those that were not tried."""
     steps: tuple[Ran, ...]
     sha256: dict[str, str]
     """Of each other file."""

@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
+from tests.gpu import steps
+from tests.gpu.model import Ran, Verdict, Word
+from tests.gpu.nccl_defaults import NcclDefaults
+from tests.gpu.nccl_log import Channel, NcclLog, read_nccl_log
+from tests.gpu.pods import CONTROL, EXCLUSIVE, NODE_PEERS, POD_PEERS, PodCase
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.matrix import UNKNOWN, matrix
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.readers.recognition import read_topology
-from webhook.programs.acceptance import steps
-from webhook.programs.acceptance.model import Ran, Verdict, Word
-from webhook.programs.acceptance.nccl_defaults import NcclDefaults
-from webhook.programs.acceptance.nccl_log import Channel, NcclLog, read_nccl_log
-from webhook.programs.acceptance.pods import CONTROL, EXCLUSIVE, NODE_PEERS, POD_PEERS, PodCase
 from webhook.programs.remap.verdict import ExitCode
 from webhook.words.errors import FormatError
 from webhook.words.nesting import decode

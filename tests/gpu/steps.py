@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
+from tests.gpu.model import Step
 from webhook.hardware.topology.model import Gpu, NodeTopology
-from webhook.programs.acceptance.model import Step
+from webhook.programs.remap.verdict import ExitCode
 from webhook.words import names
 
 TOPOLOGY, TOPOLOGY_TEXT, NCCL_FILE = "topology/topology.json", "topology/nvidia-smi-topo.txt", "topology/nccl-topo.xml"
@@ -29,8 +32,9 @@ def first_steps() -> tuple[Step, ...]:
     """What the machine is."""
     return (
         _tool("kernel", "the kernel", "uname", "-srmo"),
-        _tool("cards", "cards, driver and state, in the words of the driver", "nvidia-smi", "-q"),
+        _tool("cards", "cards, driver and state, in the words of the driver", "nvidia-smi", "-q", "-x"),
         _tool("nvidia-smi-links", "the state of each NVLink", "nvidia-smi", "nvlink", "-s"),
+        _tool("nvidia-smi-capabilities", "what each NVLink supports", "nvidia-smi", "nvlink", "-c"),
         _tool("nvidia-smi-p2p", "which cards may read each other's memory", "nvidia-smi", "topo", "-p2p", "r"),
         _tool("container-toolkit", "the version of the container toolkit", "nvidia-ctk", "--version"),
         Step(
@@ -57,22 +61,161 @@ def first_steps() -> tuple[Step, ...]:
     )
 
 
-def steps_for(node: NodeTopology, folder: str, python: str, libraries: str = "") -> tuple[Step, ...]:
-    """What is tried on a machine with these cards.
+def steps_for(
+    node: NodeTopology, folder: str, python: str, libraries: str = "", preload: str = "", seconds: float = 60.0
+) -> tuple[Step, ...]:
+    """What is tried on a machine with these cards. What it lacks cards or programs for is listed with that reason.
 
     Args:
-        node: Its topology, with at least one card. With one alone nothing is measured and nothing is trained.
+        node: Its topology, with at least one card.
         folder: Of the run, absolute.
-        python: The interpreter that has PyTorch.
+        python: The interpreter that has PyTorch; empty: there is none.
         libraries: Where the dynamic linker looks for its NCCL, as LD_LIBRARY_PATH; empty: as this program does.
+        preload: HAMi-core's library; empty: there is none.
+        seconds: How long the counters of cards without work are watched.
     """
-    several = len(node.gpus) > 1
-    measured = _measured(folder, libraries) if several else ()
-    found = [_links_at_rest("links-before"), *measured, _links_at_rest("links-after")]
+    alone = "" if len(node.gpus) > 1 else "there is one card here, and this is about several"
+    found = [*_of_one_card(node.gpus[0], folder, libraries, preload, python, seconds)]
     found += _remapped(linked_pair(node) or node.gpus[:1], folder)
-    if several:
-        found += _trained(len(node.gpus), folder, python)
+    found += [_without(step, alone) for step in (_links_at_rest("links-before"), *_measured(folder, libraries))]
+    found.append(_without(_links_at_rest("links-after"), alone))
+    no_torch = alone or ("" if python else "no Python with PyTorch was named: --python")
+    found += [_without(step, no_torch) for step in _trained(len(node.gpus), folder, python or "python3")]
     return tuple(found)
+
+
+def _without(step: Step, hindrance: str) -> Step:
+    return msgspec.structs.replace(step, hindrance=hindrance)
+
+
+def _of_one_card(gpu: Gpu, folder: str, libraries: str, preload: str, python: str, seconds: float) -> Sequence[Step]:
+    """What one card is enough for."""
+    linker = {"LD_LIBRARY_PATH": libraries} if libraries else {}
+    core = {"LD_PRELOAD": preload} if preload else {}
+    no_core = "" if preload else "no library of HAMi-core was named: --hami-core"
+    no_torch = "" if python else "no Python with PyTorch was named: --python"
+    torch = (python or "python3", "-c", _TORCH)
+    quiet = gpu.uuid
+    return (
+        _probe("agent-dry-run", "the agent calls the node of a healthy card not degraded", "agent", seconds=60.0),
+        _probe("nvml-table", "what NVML says of each link and field", "nvml_table", seconds=60.0),
+        _probe(
+            "local-copy",
+            "a copy within a card is as fast as its memory, so units and events are right",
+            "local_copy",
+            quiet,
+            seconds=90.0,
+        ),
+        *(
+            _probe(f"ipc-{way}", f"CUDA IPC between two processes, {says}", "ipc", way, seconds=180.0)
+            for way, says in _IPC_WAYS.items()
+        ),
+        _probe(
+            "nccl-file",
+            "NCCL of one rank takes our topology file",
+            "nccl_start",
+            quiet,
+            f"{folder}/{NCCL_FILE}",
+            f"{folder}/card/nccl-file",
+            seconds=90.0,
+            environment=linker,
+        ),
+        _probe(
+            "nccl-broken-file",
+            "and refuses one with a broken element, so it looks at it",
+            "nccl_start",
+            quiet,
+            "broken",
+            f"{folder}/card/nccl-broken",
+            seconds=90.0,
+            environment=linker,
+        ),
+        _probe(
+            "nccl-plain",
+            "NCCL of one rank starts and reduces",
+            "nccl_start",
+            quiet,
+            "none",
+            f"{folder}/card/nccl-plain",
+            seconds=90.0,
+            environment=linker,
+        ),
+        _without(
+            _probe(
+                "nccl-hami-core",
+                "the same with HAMi-core preloaded",
+                "nccl_start",
+                quiet,
+                "none",
+                f"{folder}/card/nccl-hami-core",
+                seconds=90.0,
+                environment={**linker, **core},
+            ),
+            no_core,
+        ),
+        Step(
+            name="torch-plain",
+            says="PyTorch starts NCCL of one rank",
+            argv=torch,
+            seconds=120.0,
+            output="card/torch-plain.txt",
+            hindrance=no_torch,
+        ),
+        Step(
+            name="torch-hami-core",
+            says="the same with HAMi-core preloaded",
+            argv=torch,
+            seconds=120.0,
+            environment=core,
+            output="card/torch-hami-core.txt",
+            hindrance=no_torch or no_core,
+        ),
+        _probe(
+            "multicast", "a multicast object of one card is made, bound and freed", "multicast", quiet, seconds=60.0
+        ),
+        _probe(
+            "idle-counters",
+            "counters of cards without work stand still",
+            "idle_counters",
+            f"{seconds:g}",
+            seconds=seconds + 60.0,
+        ),
+    )
+
+
+_IPC_WAYS = {
+    "plain": "in the same namespaces",
+    "pids": "each in a PID namespace of its own, with different and with equal PID values",
+    "isolated": "with IPC and network namespaces of their own as well",
+}
+_TORCH = """
+import os, torch, torch.distributed as d
+os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29517", RANK="0", WORLD_SIZE="1")
+torch.cuda.set_device(0)
+d.init_process_group("nccl")
+x = torch.ones(1 << 20, device="cuda")
+d.all_reduce(x)
+torch.cuda.synchronize()
+print(torch.__version__, torch.cuda.nccl.version(), float(x.sum()))
+d.destroy_process_group()
+"""
+
+
+def _probe(
+    name: str,
+    says: str,
+    *argv: str,
+    seconds: float,
+    environment: Mapping[str, str] | None = None,
+) -> Step:
+    return Step(
+        name=name,
+        says=says,
+        argv=("probe", *argv),
+        seconds=seconds,
+        environment=environment or {},
+        output=f"card/{name}.txt",
+    )
 
 
 def linked_pair(node: NodeTopology) -> tuple[Gpu, Gpu] | None:
@@ -116,6 +259,7 @@ def _measured(folder: str, libraries: str) -> Sequence[Step]:
             seconds=300.0,
             environment={**told, **_WITHOUT_LINKS, "NCCL_DEBUG_FILE": f"{folder}/{NCCL_LOG_WITHOUT}"},
             output=REPORT_WITHOUT,
+            expected=(0, 1),
             writes=(NCCL_LOG_WITHOUT,),
         ),
     )
@@ -125,12 +269,18 @@ def _remapped(gpus: Sequence[Gpu], folder: str) -> Sequence[Step]:
     uuids = [gpu.uuid for gpu in gpus]
     said = "two cards" if len(uuids) > 1 else "the card"
     return (
-        _remap(RIGHT, f"the program in the pod, told {said} of this machine", uuids, folder),
-        _remap(WRONG, "the same, told a card that is not here: it has to stop", [*uuids[:-1], _NOWHERE], folder),
+        _remap(RIGHT, f"the program in the pod, told {said} of this machine", uuids, folder, ExitCode.TRUE),
+        _remap(
+            WRONG,
+            "the same, told a card that is not here: it has to stop",
+            [*uuids[:-1], _NOWHERE],
+            folder,
+            ExitCode.GPU_MISSING,
+        ),
     )
 
 
-def _remap(name: str, says: str, uuids: Sequence[str], folder: str) -> Step:
+def _remap(name: str, says: str, uuids: Sequence[str], folder: str, code: ExitCode) -> Step:
     allocation = "".join(f"{uuid},NVIDIA,1024,100:" for uuid in uuids) + ";"
     return Step(
         name=name,
@@ -146,6 +296,7 @@ def _remap(name: str, says: str, uuids: Sequence[str], folder: str) -> Step:
             names.REMAP_REQUIRE_NVLINK: "false",
         },
         output=f"remap/{name}.txt",
+        expected=(int(code),),
         writes=tuple(f"remap/{name}/{file}" for file in ("report.txt", "env", "nccl-topo.xml")),
     )
 

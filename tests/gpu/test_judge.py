@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.hardware.topology.machines import a100_pcie_bridged, bent, dgx1_v100, hgx_h100, l40s
-from tests.programs.acceptance.logs import (
+from tests.gpu import steps
+from tests.gpu.judge import Seen, verdicts
+from tests.gpu.logs import (
     BRIDGED,
     BROKEN,
     L40S,
@@ -20,17 +21,16 @@ from tests.programs.acceptance.logs import (
     WITH_NVLS,
     WITHOUT_LINKS,
 )
+from tests.gpu.machine import machine_of
+from tests.gpu.model import Ran, Verdict, Word
+from tests.gpu.nccl_defaults import NcclDefaults
+from tests.gpu.nccl_log import Channel
+from tests.gpu.nccl_of_python import nccl_folder
+from tests.gpu.pods import CONTROL, EXCLUSIVE, HAMI, KUBERNETES, NODE_PEERS, POD_PEERS, PodCase
+from tests.hardware.topology.machines import a100_pcie_bridged, bent, dgx1_v100, hgx_h100, l40s
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.matrix import format_matrix, matrix
 from webhook.hardware.topology.model import NodeTopology
-from webhook.programs.acceptance import steps
-from webhook.programs.acceptance.judge import Seen, verdicts
-from webhook.programs.acceptance.machine import machine_of
-from webhook.programs.acceptance.model import Ran, Verdict, Word
-from webhook.programs.acceptance.nccl_defaults import NcclDefaults
-from webhook.programs.acceptance.nccl_log import Channel
-from webhook.programs.acceptance.nccl_of_python import nccl_folder
-from webhook.programs.acceptance.pods import CONTROL, EXCLUSIVE, HAMI, KUBERNETES, NODE_PEERS, POD_PEERS, PodCase
 
 TOPOLOGY = format_topology(a100_pcie_bridged())
 TEXT = format_matrix(matrix(a100_pcie_bridged()))
@@ -193,7 +193,9 @@ def test_the_nccl_of_the_python_with_torch_is_measured(tmp_path: Path) -> None:
     folder = nccl_folder(with_nccl(tmp_path, "libnccl.so.2"))
     assert folder == f"{tmp_path}/packages/nvidia/nccl/lib"
     found = {step.name: step.environment for step in steps.steps_for(a100_pcie_bridged(), "/work", "python3", folder)}
-    assert {name for name, each in found.items() if "LD_LIBRARY_PATH" in each} == {"verify", "verify-without-p2p"}
+    start = {"nccl-file", "nccl-broken-file", "nccl-plain", "nccl-hami-core"}
+    asked = {name for name, each in found.items() if "LD_LIBRARY_PATH" in each}
+    assert asked == {"verify", "verify-without-p2p"} | start
 
 
 def test_a_python_without_nccl_changes_nothing(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gpu.model import Machine, Ran, Result, StepResult, Verdict, Word
+from tests.gpu.redact import Redactor
+from tests.gpu.result import result
 from tests.words.test_secret_forms import KINDS
-from webhook.programs.acceptance.model import Machine, Ran, Result, Verdict, Word
-from webhook.programs.acceptance.redact import Redactor
-from webhook.programs.acceptance.result import result
 
 
 def redacted(text: str, **named: str) -> str:
@@ -144,6 +144,8 @@ def test_a_result_stays_one_whatever_the_steps_said(text: str, label: str) -> No
         machine=Machine(),
         verdicts=[verdict],
         ran=[ran],
+        results=[StepResult(step="a", says="", verdict=Word.FAILS, why=said)],
+        is_whole=True,
         files={},
         redactor=Redactor({"links": "host", "steps": "host"}),
     )

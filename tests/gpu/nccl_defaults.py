@@ -1,9 +1,9 @@
 """Between which cards of a machine NCCL chooses peer-to-peer access when nothing is set."""
 
+from tests.gpu.nccl_log import Channel
 from webhook.hardware.topology.connections import Connections, PathType
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.pcie import AMD
-from webhook.programs.acceptance.nccl_log import Channel
 
 _FEW_CARDS = 2
 _LONGEST_INDEX = 3

@@ -15,7 +15,7 @@ def nccl_folder(python: str) -> str:
         python: The interpreter. This program may be installed apart from it, and then has no NCCL of its own.
     """
     try:
-        done = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, check=False, timeout=_SECONDS)  # noqa: S603 - the interpreter that the user named
+        done = subprocess.run([python, "-c", _ASK], capture_output=True, text=True, check=False, timeout=_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     folders = [Path(line) / "lib" for line in done.stdout.splitlines() if line] if done.returncode == 0 else []

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.programs.acceptance.logs import BROKEN, NVLS_ALONE, UNREAD, WITH_LINKS, WITH_NVLS, WITHOUT_LINKS
-from webhook.programs.acceptance.nccl_log import Channel, NcclLog, read_nccl_log
+from tests.gpu.logs import BROKEN, NVLS_ALONE, UNREAD, WITH_LINKS, WITH_NVLS, WITHOUT_LINKS
+from tests.gpu.nccl_log import Channel, NcclLog, read_nccl_log
 
 
 def read(text: str) -> NcclLog:

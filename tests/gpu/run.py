@@ -7,15 +7,19 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from webhook.programs.acceptance.model import Ran, Step
+from tests.gpu.model import Ran, Step
 
 MOST_BYTES = 8 * 1024 * 1024
 """Of one output; the rest is dropped."""
 _CHUNK = 64 * 1024
-_OWN = "gpu-topology"
+_OWN, _PROBE = "gpu-topology", "probe"
+_LATE = "it was not done after"
+ROOT = Path(__file__).parents[2]
+"""Of the checkout."""
 _GRACE_SECONDS = 5.0
 
 
@@ -33,14 +37,30 @@ def run_step(step: Step, folder: Path) -> Ran:
     files = tuple(str(path.relative_to(folder)) for path in (output, errors)) + step.writes
     begin = time.monotonic()
     code, problem = _run(step, folder, output, errors)
-    seconds = round(time.monotonic() - begin, 3)
-    return Ran(name=step.name, argv=step.argv, exit_code=code, problem=problem, seconds=seconds, files=files)
+    return Ran(
+        name=step.name,
+        argv=step.argv,
+        exit_code=code,
+        problem=problem,
+        seconds=round(time.monotonic() - begin, 3),
+        files=files,
+        timed_out=problem.startswith(_LATE),
+        said=_last_line(errors),
+    )
+
+
+def _last_line(path: Path) -> str:
+    """The end of a file; empty if there is none."""
+    if not path.is_file():
+        return ""
+    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""
 
 
 def _run(step: Step, folder: Path, output: Path, errors: Path) -> tuple[int | None, str]:
-    environment = {**os.environ, **step.environment}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **step.environment}
     try:
-        process = subprocess.Popen(  # noqa: S603 - the programs of the list, which is shown before it is run
+        process = subprocess.Popen(
             _command(step.argv),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -55,7 +75,7 @@ def _run(step: Step, folder: Path, output: Path, errors: Path) -> tuple[int | No
     try:
         return process.wait(step.seconds), ""
     except subprocess.TimeoutExpired:
-        return None, f"it was not done after {step.seconds:g} seconds"
+        return None, f"{_LATE} {step.seconds:g} seconds"
     finally:
         _end(process)
         for reader in readers:
@@ -63,6 +83,8 @@ def _run(step: Step, folder: Path, output: Path, errors: Path) -> tuple[int | No
 
 
 def _command(argv: Sequence[str]) -> list[str]:
+    if argv[0] == _PROBE:
+        return [sys.executable, "-m", f"tests.gpu.probes.{argv[1]}", *argv[2:]]
     return [sys.executable, "-m", "webhook", *argv[1:]] if argv[0] == _OWN else list(argv)
 
 
@@ -84,12 +106,11 @@ def _copy(stream: IO[bytes] | None, path: Path) -> threading.Thread:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """The program and all that it started; what a driver holds up may outlive this."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    try:
-        process.wait(_GRACE_SECONDS)
-    except subprocess.TimeoutExpired:
-        return
+    """The program and all that it started, after a moment for what it still writes; a driver may hold some of it up."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, how)
+        except ProcessLookupError:
+            return
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.programs.acceptance.page import MACHINES, PAGE, PART, RESULTS, page, read_results
-from webhook.programs.acceptance.judge import CLAIMS
+from tests.gpu.judge import CLAIMS
+from tests.gpu.page import MACHINES, PAGE, PART, RESULTS, page, read_results
 
 FOUND = {
     "apiVersion": "gpu.topology/v1",
@@ -27,7 +27,7 @@ EMPTY = f"before\n{PART.begin}{PART.end}after\n"
 
 def test_the_page_has_the_table_of_what_was_run() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert page(text, read_results(RESULTS)) == text, "run python -m tests.programs.acceptance"
+    assert page(text, read_results(RESULTS)) == text, "run python -m tests.gpu"
 
 
 def test_a_result_is_a_row_and_machines_without_one_have_empty_rows(tmp_path: Path) -> None:

@@ -1,0 +1,119 @@
+"""``make gpu-kit``: what a machine without a network needs for ``make gpu``, packed beside the checkout.
+
+The kit is for the machine of the person who makes it. It has packages of others under their own licences, which it
+lists: do not commit it, publish it, or put it into an image.
+"""
+
+import email.parser
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.programs.verify.wheels import NCCL, fetched
+
+ROOT = Path(__file__).parents[2]
+KIT = ROOT / "gpu-kit"
+HAMI_CORE = "HAMI_CORE"
+"""Environment variable: the built library of HAMi-core, or the directory of its source with a build in it."""
+_SECONDS = 900
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What a kit has, as paths; empty where it lacks it."""
+
+    nccl: str = ""
+    """The directory with NCCL's library."""
+    hami_core: str = ""
+
+
+def found_in_kit(folder: Path) -> Kit:
+    """What the kit in this folder has; nothing if there is none."""
+    nccl, core = folder / "nccl", folder / "hami-core/libvgpu.so"
+    return Kit(
+        nccl=str(nccl) if (nccl / "libnccl.so.2").is_file() else "", hami_core=str(core) if core.is_file() else ""
+    )
+
+
+def pack(folder: Path) -> list[str]:
+    """Make the kit anew, and return what it lacks, in sentences."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    lacks = [
+        problem
+        for problem in (_wheels(folder / "wheels"), _nccl(folder / "nccl"), _core(folder / "hami-core"))
+        if problem
+    ]
+    (folder / "LICENCES.txt").write_text("".join(f"{line}\n" for line in sorted(_licences(folder))), encoding="utf-8")
+    lines = [
+        f"For Python {platform.python_version()} on {platform.machine()}, on your own machine only.",
+        "python3 -m venv .venv && .venv/bin/pip install --no-index --find-links gpu-kit/wheels -r requirements.lock",
+        ".venv/bin/python -m tests.gpu",
+        *(f"LACKS: {problem}" for problem in lacks),
+    ]
+    (folder / "README.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return lacks
+
+
+def _wheels(folder: Path) -> str:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--dest", str(folder)]
+    command += ["--only-binary", ":all:", "--requirement", str(ROOT / "requirements.lock")]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        return "wheels: pip was not done in time"
+    said = done.stderr.strip().splitlines()
+    return f"wheels: {said[-1] if said else 'pip failed'}" if done.returncode else ""
+
+
+def _nccl(folder: Path) -> str:
+    try:
+        shutil.copytree(fetched(NCCL), folder)
+    except LookupError as error:
+        return f"NCCL: {error}"
+    return ""
+
+
+def _core(folder: Path) -> str:
+    named = os.environ.get(HAMI_CORE)
+    if not named:
+        return f"HAMi-core: {HAMI_CORE} names neither its library nor a directory with a build"
+    path = Path(named)
+    found = [path] if path.is_file() else sorted(path.rglob("libvgpu.so"))
+    if not found:
+        return f"HAMi-core: there is no libvgpu.so below {named}: build it with its own Makefile, which needs CUDA"
+    folder.mkdir()
+    shutil.copyfile(found[0], folder / "libvgpu.so")
+    for licence in path.glob("LICENSE*") if path.is_dir() else ():
+        shutil.copyfile(licence, folder / licence.name)
+    return ""
+
+
+def _licences(folder: Path) -> Iterator[str]:
+    for wheel in folder.glob("wheels/*.whl"):
+        yield f"{wheel.name}: {_licence(wheel)}"
+    if (folder / "nccl").is_dir():
+        yield "nccl/libnccl.so.2: BSD-3-Clause and NVIDIA's additions, nccl/License.txt"
+    if (folder / "hami-core").is_dir():
+        yield "hami-core/libvgpu.so: Apache-2.0, https://github.com/Project-HAMi/HAMi-core"
+
+
+def _licence(wheel: Path) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        name = next((name for name in archive.namelist() if name.endswith(".dist-info/METADATA")), "")
+        told = email.parser.Parser().parsestr(archive.read(name).decode(errors="replace") if name else "")
+    named = told.get("License-Expression") or (told.get("License") or "").strip().partition("\n")[0]
+    classifiers = [one for one in told.get_all("Classifier") or [] if one.startswith("License")]
+    return named or "; ".join(classifiers) or "its metadata names none"
+
+
+if __name__ == "__main__":
+    for problem in pack(KIT):
+        print(f"THE KIT LACKS {problem}", file=sys.stderr)
+    print(KIT)

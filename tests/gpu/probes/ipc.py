@@ -1,0 +1,74 @@
+"""``ipc WAY``: two processes exchange memory of the first card, in namespaces that they share or not.
+
+It decides whether peers need the namespaces of the host. The report has CUDA's own error for each kind of handle, with
+equal and with different PID values.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.gpu.probes.ending import ended, not_tried
+
+WAYS = {
+    "plain": (),
+    "pids": ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"),
+    "isolated": ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--ipc", "--net"),
+}
+_STEP_SECONDS, _SECONDS = 10.0, 150.0
+
+
+def main() -> None:
+    """Start both, and print the report of the peer."""
+    wrapped = WAYS[sys.argv[1]]
+    if wrapped and (refused := _refused(wrapped)):
+        not_tried(f"no such namespaces here: {refused}")
+    with tempfile.TemporaryDirectory() as folder:
+        address = str(Path(folder) / "verify.sock")
+        with _started(wrapped, "--listen", address) as listener, _started(wrapped, "--peer", address) as peer:
+            try:
+                out, problem = peer.communicate(timeout=_SECONDS)
+            except subprocess.TimeoutExpired:
+                ended({}, f"the two were not done after {_SECONDS:g} seconds")
+            finally:
+                peer.kill()
+                listener.kill()
+    _judge(out, problem)
+
+
+def _started(wrapped: tuple[str, ...], *arguments: str) -> "subprocess.Popen[str]":
+    command = [*wrapped, sys.executable, "-m", "webhook", "verify", *arguments, "--gpus", "0", "--force"]
+    command += ["--step-seconds", f"{_STEP_SECONDS:g}", "-o", "json"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _refused(wrapped: tuple[str, ...]) -> str:
+    try:
+        done = subprocess.run([*wrapped, "true"], capture_output=True, text=True, check=False, timeout=20)
+    except OSError as error:
+        return str(error)
+    return done.stderr.strip() if done.returncode else ""
+
+
+def _judge(out: str, problem: str) -> None:
+    try:
+        report: Any = json.loads(out)
+    except ValueError:
+        not_tried(problem.strip().splitlines()[-1] if problem.strip() else "the peer said nothing")
+    works = sorted({each["kind"] for each in report["outcomes"] if each["verdict"] == "works"})
+    problem = "" if works else "no kind of handle carries memory from one process to the other"
+    ended(report, problem, ", ".join(map(_outcome, report["outcomes"])))
+
+
+def _outcome(found: Any) -> str:
+    """Such as ``cuda-ipc/equal refused cuIpcOpenMemHandle_v2 201``: CUDA's own error."""
+    pids = "equal" if found["pidsEqual"] else "different"
+    error = [found["function"], str(found["code"])] if found["function"] else []
+    return " ".join([f"{found['kind']}/{pids}", found["verdict"], *error])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""The acceptance run, on machines that the stub of NVML plays."""
