@@ -59,6 +59,7 @@ def summaries(draw: st.DrawFn) -> Summary:
         worse=worse,
         slowest=draw(st.sampled_from([None, slowest])),
         all_reduce=together,
+        nccl=draw(st.none() | st.just("2.32.3")),
     )
 
 

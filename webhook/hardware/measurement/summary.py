@@ -81,6 +81,8 @@ class Summary(
     """Number of pairs with another verdict than ``as-expected``."""
     slowest: SlowestPair | None = None
     all_reduce: AllReduce | None = None
+    nccl: Text | None = None
+    """The version of the NCCL that could be loaded where ``gpu-topology verify`` ran; ``None`` if there was none."""
 
 
 _DECODER = msgspec.json.Decoder(Summary)
@@ -108,6 +110,7 @@ def summary(report: BandwidthReport, own: Collection[str] | None = None) -> Summ
         worse=sum(pair.verdict is not Verdict.AS_EXPECTED for pair in pairs),
         slowest=_slowest(pairs),
         all_reduce=all_reduce,
+        nccl=report.versions.nccl,
     )
 
 

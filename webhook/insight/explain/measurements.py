@@ -10,14 +10,19 @@ from webhook.insight.explain.findings import Finding, hint, holds
 from webhook.insight.explain.words import gpus
 from webhook.words import names
 from webhook.words.catalogue.traffic import MEASURED_OTHERS, MEASURED_UNREADABLE, MEASURED_WORSE
+from webhook.words.catalogue.variables import NCCL_NEWER_THAN_FACTS
 from webhook.words.errors import FormatError
 from webhook.words.printable import fitted
+from webhook.words.version import Version
 
-MEASURED = "measured"
+MEASURED, NCCL_RELEASE = "measured", "nccl-release"
+NEWEST_NCCL = Version(2, 32, 3)
+"""The newest release of NCCL of which anything is known here: docs/nccl.md says what. A test compares it with the table
+of facts."""
 
 
 def measured(examined: ExaminedPod) -> Iterator[Finding]:
-    """Yields a finding about the annotation; none without one, or where the GPUs of the pod are not known."""
+    """Yields findings about the annotation; none without one, or where the GPUs of the pod are not known."""
     text = examined.evidence.pod.annotations.get(names.MEASURED)
     resolution = examined.resolution
     if not text or resolution is None:
@@ -36,6 +41,17 @@ def measured(examined: ExaminedPod) -> Iterator[Finding]:
         yield holds(MEASURED, said)
     else:
         yield hint(MEASURED, MEASURED_WORSE.say(verdict=found.verdict, measured=said))
+    yield from _release(found.nccl)
+
+
+def _release(told: str | None) -> Iterator[Finding]:
+    """Yields a hint if the NCCL that measured is newer than all that is known of NCCL; none if it is not known."""
+    try:
+        release = Version.parse(told or "", source=f"annotation {names.MEASURED}")
+    except FormatError:
+        return
+    if release > NEWEST_NCCL:
+        yield hint(NCCL_RELEASE, NCCL_NEWER_THAN_FACTS.say(release=release, newest=NEWEST_NCCL))
 
 
 def _said(found: Summary, own: Mapping[str, Gpu]) -> str:
