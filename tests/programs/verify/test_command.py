@@ -87,9 +87,12 @@ def hanging(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> Iterato
     root = play_bench(h100(bench_of).with_lines("hang ncclCommInitAll 0"))
     command = [sys.executable, "-m", "webhook", "verify", "--root", root, "--samples", "1", "-o", "json"]
     command += ["--save", tmp_path / "report.json"]
+    # A run of the tests in the background ignores SIGINT, and its children would do so too.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
     ) as found:
+        signal.signal(signal.SIGINT, before)
         assert found.stderr
         for line in found.stderr:
             if "ncclCommInitAll hangs" in line:
