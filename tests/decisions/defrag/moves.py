@@ -73,11 +73,11 @@ class Running:
         )
         return [pod for pod in found if pod]
 
-    def plan(
+    def defragmenter(
         self, *, evictions: int = 5, priority: int = 0, age: int = 10, budgets: Budgets | None = None
-    ) -> DefragPlan:
-        """The moves that are planned; the world keeps what they make of it."""
-        defragmenter = Defragmenter(
+    ) -> Defragmenter:
+        """What plans moves here; the world keeps what it makes of it."""
+        return Defragmenter(
             self.cluster.world,
             self.cluster.policy,
             namespaces=lambda name: Namespace(name, {"gpu.topology/injection": "enabled"}, {}),
@@ -85,6 +85,12 @@ class Running:
             limits=Limits(evictions=evictions, priority=priority, age=timedelta(minutes=age)),
             now=NOW,
         )
+
+    def plan(
+        self, *, evictions: int = 5, priority: int = 0, age: int = 10, budgets: Budgets | None = None
+    ) -> DefragPlan:
+        """The moves that are planned."""
+        defragmenter = self.defragmenter(evictions=evictions, priority=priority, age=age, budgets=budgets)
         return defragmenter.plan(self.pods())
 
 

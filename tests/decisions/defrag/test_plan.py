@@ -247,3 +247,32 @@ def test_a_plan_changes_no_pod_of_its_input() -> None:
     before = [msgspec.json.encode(pod.pod) for pod in cluster.pods()]
     cluster.plan()
     assert [msgspec.json.encode(pod.pod) for pod in cluster.pods()] == before
+
+
+@pytest.mark.parametrize("kind", machines)
+@pytest.mark.parametrize("use", [0.4, 0.6])
+def test_every_move_of_a_plan_holds_when_those_before_it_are_done(kind: Callable[[], Any], use: float) -> None:
+    for seed in range(3):
+        cluster = filled(seed, [kind()], nodes=12, use=use)
+        moves = cluster.plan(evictions=5).moves
+        for number, move in enumerate(moves):
+            cluster.cluster.restart()
+            assert cluster.defragmenter().holds(moves[number:], cluster.pods())
+            cluster.cluster.give(move.pod.record.name, move.node, move.to_uuids)
+
+
+def test_a_move_does_not_hold_where_its_card_is_taken_or_its_pod_is_gone() -> None:
+    for change in ("taken", "gone", "kept"):
+        cluster = split(owner="StatefulSet")
+        moves = cluster.plan().moves
+        cluster.cluster.restart()
+        assert cluster.defragmenter().holds(moves, cluster.pods())
+        if change == "taken":
+            cluster.run("thief", "a", (3,))
+        elif change == "gone":
+            cluster.cluster.delete("first")
+        else:
+            cluster.cluster.pods["first"]["metadata"]["annotations"]["gpu.topology/move"] = "false"
+            cluster.cluster.tell("first")
+        cluster.cluster.restart()
+        assert not cluster.defragmenter().holds(moves, cluster.pods())

@@ -1,11 +1,15 @@
 """Laws of the choice on one node: what a pod gets is no worse for it, and leaves no less to others, than other sets."""
 
+import random
 from dataclasses import replace
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.decisions.place.cluster import PlacedCluster, named
+from tests.hardware.topology.machines import dgx1_v100
 from tests.hardware.topology.small_nodes import small_nodes
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.ranking import grade, rank_of
@@ -60,3 +64,18 @@ def test_the_chosen_set_keeps_what_the_pod_wants_and_leaves_most(
         good = [each for each in alone if not each.unmet and grade(each, asked)[0] >= grade(best, asked)[0]]
         assert given.gpus in {each.gpus for each in good}
         assert left >= max(build.worth(free.difference(each.gpus)) for each in good) - NEARLY
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_equal_nodes_the_first_name_is_chosen_whatever_happened_before(seed: int) -> None:
+    names = [f"n{number}" for number in range(6)]
+    cluster = PlacedCluster(*(named(dgx1_v100(), name) for name in names))
+    order = random.Random(seed).sample(names, len(names))
+    for name in order:
+        # Three pairs of links alike are free, on nodes with different cards in use.
+        pair = ((0, 3), (1, 2), (4, 7))[int(name[1]) % 3]
+        cluster.create(f"holds-{name}", 6, gated=False)
+        cluster.give(f"holds-{name}", name, tuple(f"GPU-{name}.{card}" for card in range(8) if card not in pair))
+    cluster.create("train", 2)
+    cluster.round()
+    assert cluster.cards("train") == ["n0:0", "n0:3"]

@@ -13,6 +13,9 @@ from webhook.cli.output import Output
 from webhook.cli.scope_options import StateOption
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from webhook.cli.defrag.reading import Seen
     from webhook.cluster.api.contexts import Where
     from webhook.decisions.defrag.movable import Limits
     from webhook.decisions.defrag.plan import DefragPlan, Move
@@ -58,7 +61,7 @@ def defrag(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
         raise typer.BadParameter("expected text with --apply", param_hint="--output")
     where = None if state is not None else wanted_cluster(kubeconfig, context)
     seen = see_cluster(where, config) if state is None else see_state(state, config)
-    plan = seen.plan(limits)
+    plan = seen.defragmenter(limits).plan(seen.pods)
     if output is Output.JSON:
         print_json(plan)
     else:
@@ -75,8 +78,6 @@ def _apply(where: "Where", config: Path | None, limits: "Limits", plan: "DefragP
     Raises:
         Exit: a move was refused, or the plan no longer holds.
     """
-    from dataclasses import replace
-
     from webhook.cli.defrag.following import move_pod
     from webhook.cli.defrag.reading import see_cluster
     from webhook.words.errors import GpuTopologyError
@@ -84,8 +85,7 @@ def _apply(where: "Where", config: Path | None, limits: "Limits", plan: "DefragP
     if asks:
         typer.confirm(f"Evict {len(plan.moves)} pods?", abort=True, err=True)
     for number, move in enumerate(plan.moves, start=1):
-        now = see_cluster(where, config).plan(replace(limits, evictions=1))
-        problem = _problem(move, now)
+        problem = _problem(plan.moves[number - 1 :], see_cluster(where, config), limits)
         if problem:
             _stop(number, plan, problem)
         try:
@@ -99,15 +99,15 @@ def _apply(where: "Where", config: Path | None, limits: "Limits", plan: "DefragP
             _stop(number + 1, plan, f"pod {found.key} got other cards than planned")
 
 
-def _problem(move: "Move", now: "DefragPlan") -> str:
-    """Return why a move does not hold any more; empty if it does."""
+def _problem(left: "Sequence[Move]", seen: "Seen", limits: "Limits") -> str:
+    """Return why the moves that are left do not hold any more; empty if they do."""
     from webhook.cli.defrag.printing import waiting_text
 
-    if now.waiting:
-        return f"pods wait for cards, and may take what a move frees: {waiting_text(now)}"
-    best = now.moves[0] if now.moves else None
-    if best is None or best.pod.record.uid != move.pod.record.uid or best.to_uuids != move.to_uuids:
-        return f"the cluster has changed, and to move {move.pod.record.key} is not the best move any more"
+    defragmenter = seen.defragmenter(limits)
+    if defragmenter.waiting:
+        return f"pods wait for cards, and may take what a move frees: {waiting_text(defragmenter.waiting)}"
+    if not defragmenter.holds(left, seen.pods):
+        return "the cluster has changed, and the moves that are left would come out otherwise"
     return ""
 
 

@@ -10,7 +10,7 @@ from webhook.words.listing import counted
 from webhook.words.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _NAMED = 3
 """The most waiting pods that are named."""
@@ -59,10 +59,10 @@ def sets_text(sets: LinkedSets, *, sign: bool = False) -> str:
     return ", ".join(f"{'+' if sign and count > 0 else ''}{counted(count, word)}" for count, word in parts if count)
 
 
-def waiting_text(plan: DefragPlan) -> str:
-    """Returns the pods that wait for cards as a sentence."""
-    named = ", ".join(map(printable, plan.waiting[:_NAMED]))
-    more = len(plan.waiting) - _NAMED
+def waiting_text(waiting: "Sequence[str]") -> str:
+    """Returns the pods that wait for cards as a list; of many the first ones."""
+    named = ", ".join(map(printable, waiting[:_NAMED]))
+    more = len(waiting) - _NAMED
     return f"{named} and {more} more" if more > 0 else named
 
 
@@ -76,7 +76,7 @@ def _summary(plan: DefragPlan) -> "Iterator[str]":
         yield f"{counted(count, 'pod')} not moved: {reason}"
     if plan.waiting:
         waiting = counted(len(plan.waiting), "pod")
-        yield f"{waiting} waiting for cards, which may take what a move frees: {waiting_text(plan)}"
+        yield f"{waiting} waiting for cards, which may take what a move frees: {waiting_text(plan.waiting)}"
 
 
 def _move(move: Move) -> dict[str, Any]:

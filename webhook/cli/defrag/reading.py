@@ -17,7 +17,7 @@ from webhook.cluster.api.verbs import Api
 from webhook.cluster.snapshot.model import Snapshot
 from webhook.decisions.defrag.budgets import Budgets
 from webhook.decisions.defrag.movable import Limits, RunningPod, running_pod
-from webhook.decisions.defrag.plan import Defragmenter, DefragPlan
+from webhook.decisions.defrag.plan import Defragmenter
 from webhook.decisions.place.world import World
 from webhook.insight.analyze.free_cards import FilledWorld
 from webhook.words import names
@@ -32,9 +32,9 @@ class Seen(NamedTuple):
     pods: Sequence[RunningPod]
     budgets: Budgets
 
-    def plan(self, limits: Limits) -> DefragPlan:
-        """Returns the moves that gain most. The world is used up by it."""
-        defragmenter = Defragmenter(
+    def defragmenter(self, limits: Limits) -> Defragmenter:
+        """Returns what plans moves here. It can be used once."""
+        return Defragmenter(
             self.world,
             self.snapshot.policy,
             namespaces=self.snapshot.namespace,
@@ -42,7 +42,6 @@ class Seen(NamedTuple):
             limits=limits,
             now=self.snapshot.at or datetime.now(UTC),
         )
-        return defragmenter.plan(self.pods)
 
 
 def see_cluster(where: Where, config: Path | None) -> Seen:

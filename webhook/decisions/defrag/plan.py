@@ -127,8 +127,31 @@ class Defragmenter:
             before=before,
             after=self._linked_sets(),
             staying=self._staying,
-            waiting=tuple(sorted(key for key, pod in self._world.unbound.items() if not pin_of(pod))),
+            waiting=self.waiting,
         )
+
+    def holds(self, moves: Sequence[Move], pods: Sequence[RunningPod]) -> bool:
+        """Returns whether moves of an earlier plan would come out as planned now, and together still gain something.
+
+        Args:
+            moves: The moves that are left, in their order.
+            pods: The pods of the world that run with cards.
+        """
+        candidates = {pod.record.uid: (pod, asked) for pod, asked in self._candidates(pods)}
+        found = list[Move]()
+        for move in moves:
+            known = candidates.get(move.pod.record.uid)
+            now = self._move(*known) if known else None
+            if now is None or now.to_uuids != move.to_uuids:
+                return False
+            found.append(now)
+            self._carry_out(now)
+        return _gains(found)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """The pods without cards that wait for the planner, as ``namespace/name``."""
+        return tuple(sorted(key for key, pod in self._world.unbound.items() if not pin_of(pod)))
 
     def _following(self, left: Mapping[RunningPod, Asked], most: int) -> list[Move]:
         """Returns the moves that come next: the few moves off one node that gain most for each eviction, or one."""

@@ -1,8 +1,10 @@
 """The choice of the node and of the free cards for a pod."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from operator import attrgetter
+from heapq import merge
+from itertools import groupby
+from operator import attrgetter, itemgetter
 
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.pod import PodRecord
@@ -55,6 +57,7 @@ class Chosen:
 
 
 _by_rank = attrgetter("rank")
+_by_name = itemgetter(0)
 
 
 class Chooser:
@@ -91,11 +94,10 @@ class Chooser:
         """
         self._world.refresh()
         stocks = self._world.stocks if only is None else self._world.stocks_of(only)
-        for ranked in self._ranked(asked, stocks):
-            for name in stocks[ranked.stock]:
-                node = self._world.nodes[name]
-                if name not in closed and not self.refusal(node, pod):
-                    return Chosen(node, ranked.choice)
+        for name, ranked in self._in_order(asked, stocks):
+            node = self._world.nodes[name]
+            if name not in closed and not self.refusal(node, pod):
+                return Chosen(node, ranked.choice)
         return None
 
     def may_preempt(self, pod: PodRecord) -> bool:
@@ -142,11 +144,10 @@ class Chooser:
     def ranked_nodes(self, pod: PodRecord, asked: CardsAsked) -> Iterator[PlaceNode]:
         """Yields all nodes on which a pod can run and that have enough free cards, the best first."""
         self._world.refresh()
-        for ranked in self._ranked(asked, self._world.stocks):
-            for name in self._world.stocks[ranked.stock]:
-                node = self._world.nodes[name]
-                if not self.refusal(node, pod):
-                    yield node
+        for name, _ in self._in_order(asked, self._world.stocks):
+            node = self._world.nodes[name]
+            if not self.refusal(node, pod):
+                yield node
 
     def refusal(self, node: PlaceNode, pod: PodRecord) -> str:
         """Returns why a pod cannot run on a node, in a clause about the node; empty if it can."""
@@ -171,6 +172,11 @@ class Chooser:
                 ranked = rank_of(Stock(*key), asked)
                 found[key] = grade(ranked.choice, asked) if ranked else None
         return max((grade for grade in found.values() if grade), default=None)
+
+    def _in_order(self, asked: CardsAsked, stocks: Mapping[Stock, list[str]]) -> Iterator[tuple[str, Ranked]]:
+        """Yields the names of all nodes with enough cards, the best first; of equally good ones the first name."""
+        for _, equal in groupby(self._ranked(asked, stocks), key=_by_rank):
+            yield from merge(*(_named(ranked, stocks[ranked.stock]) for ranked in equal), key=_by_name)
 
     def _ranked(self, asked: CardsAsked, stocks: Iterable[Stock]) -> list[Ranked]:
         """Returns the best cards of these stocks for a request, the best stock first."""
@@ -204,3 +210,7 @@ def is_satisfying(chosen: Chosen) -> bool:
 def grade_of(chosen: Chosen, asked: CardsAsked) -> Grade:
     """Returns the class and bandwidth of the set, as far as they matter to the pod."""
     return grade(chosen.choice, asked)
+
+
+def _named(ranked: Ranked, names: Iterable[str]) -> Iterator[tuple[str, Ranked]]:
+    return ((name, ranked) for name in names)
