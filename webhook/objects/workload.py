@@ -14,6 +14,9 @@ from webhook.objects.pod import Fields, Owner
 from webhook.words import names
 from webhook.words.nesting import Document, decode_answer
 
+LONGEST_NAME = 253
+"""The most characters of a name: k8s.io/apimachinery pkg/util/validation, DNS1123SubdomainMaxLength. Users write names
+of any length into owner references and annotations."""
 LONGEST_TEMPLATE = 32 * 1024
 """The most characters of a template of pods that are kept. Nothing is known of a longer one."""
 
@@ -45,6 +48,11 @@ class WorkloadRef(NamedTuple):
     """The pod group within a Workload."""
     replica: str = ""
     """The replica of that pod group, which is a group of its own."""
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether there can be such an object: no part is longer than a name."""
+        return max(map(len, self)) <= LONGEST_NAME
 
 
 class Workload(msgspec.Struct, frozen=True):

@@ -59,6 +59,11 @@ def pod_group_of(pod: Pod, namespace: str) -> WorkloadRef | None:
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
+    found = _named_group(pod, namespace)
+    return found if found and found.is_possible else None
+
+
+def _named_group(pod: Pod, namespace: str) -> WorkloadRef | None:
     spec = pod.spec or PodSpec()
     if name := pod.labels.get(names.POD_GROUP, ""):
         return WorkloadRef(WorkloadKind.COSCHEDULING, namespace, name)

@@ -123,6 +123,8 @@ class Scene:
         Raises:
             NotReadYet: nothing is known yet. It may be in a later round.
         """
+        if not ref.is_possible:
+            return None
         if ref not in self.wishes and len(self.wishes) < WISHES and self._wished[ref.namespace] < WISHES_OF_ONE:
             self.wishes.add(ref)
             self._wished[ref.namespace] += 1
