@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import merge
-from itertools import groupby
+from itertools import chain, groupby, repeat
 from operator import attrgetter, itemgetter
 
 from webhook.decisions.place.card_request import CardsAsked
@@ -57,7 +57,6 @@ class Chosen:
 
 
 _by_rank = attrgetter("rank")
-_by_name = itemgetter(0)
 
 
 class Chooser:
@@ -94,10 +93,9 @@ class Chooser:
         """
         self._world.refresh()
         stocks = self._world.stocks if only is None else self._world.stocks_of(only)
-        for name, ranked in self._in_order(asked, stocks):
-            node = self._world.nodes[name]
-            if name not in closed and not self.refusal(node, pod):
-                return Chosen(node, ranked.choice)
+        for node, choice in chain.from_iterable(self._tiers(asked, stocks)):
+            if node.name not in closed and not self.refusal(node, pod):
+                return Chosen(node, choice)
         return None
 
     def may_preempt(self, pod: PodRecord) -> bool:
@@ -127,11 +125,12 @@ class Chooser:
             return None
         self._world.refresh()
         stocks = self._world.stocks if only is None else self._world.stocks_of(only)
-        for ranked in self._ranked(asked, stocks):
-            nodes = (self._world.nodes[name] for name in stocks[ranked.stock] if name not in closed)
-            found = [(victims, node.name) for node in nodes if (victims := self._victims(node, pod)) is not None]
+        for tier in self._tiers(asked, stocks):
+            open_nodes = (entry for entry in tier if entry[0].name not in closed)
+            found = [(*entry, victims) for entry in open_nodes if (victims := self._victims(entry[0], pod)) is not None]
             if found:
-                return Chosen(self._world.nodes[min(found)[1]], ranked.choice, preempts=True)
+                node, choice, _ = min(found, key=itemgetter(2))
+                return Chosen(node, choice, preempts=True)
         return None
 
     def _victims(self, node: PlaceNode, pod: PodRecord) -> int | None:
@@ -144,8 +143,7 @@ class Chooser:
     def ranked_nodes(self, pod: PodRecord, asked: CardsAsked) -> Iterator[PlaceNode]:
         """Yields all nodes on which a pod can run and that have enough free cards, the best first."""
         self._world.refresh()
-        for name, _ in self._in_order(asked, self._world.stocks):
-            node = self._world.nodes[name]
+        for node, _ in chain.from_iterable(self._tiers(asked, self._world.stocks)):
             if not self.refusal(node, pod):
                 yield node
 
@@ -173,10 +171,17 @@ class Chooser:
                 found[key] = grade(ranked.choice, asked) if ranked else None
         return max((grade for grade in found.values() if grade), default=None)
 
-    def _in_order(self, asked: CardsAsked, stocks: Mapping[Stock, list[str]]) -> Iterator[tuple[str, Ranked]]:
-        """Yields the names of all nodes with enough cards, the best first; of equally good ones the first name."""
+    def _tiers(
+        self, asked: CardsAsked, stocks: Mapping[Stock, list[str]]
+    ) -> Iterator[Iterator[tuple[PlaceNode, Choice]]]:
+        """Yields the nodes with enough cards and the best set of each: equally good ones together, by their names.
+
+        The order in which the world came to know them has no influence.
+        """
+        nodes = self._world.nodes
         for _, equal in groupby(self._ranked(asked, stocks), key=_by_rank):
-            yield from merge(*(_named(ranked, stocks[ranked.stock]) for ranked in equal), key=_by_name)
+            named = merge(*(zip(stocks[ranked.stock], repeat(ranked.choice)) for ranked in equal), key=itemgetter(0))
+            yield ((nodes[name], choice) for name, choice in named)
 
     def _ranked(self, asked: CardsAsked, stocks: Iterable[Stock]) -> list[Ranked]:
         """Returns the best cards of these stocks for a request, the best stock first."""
@@ -210,7 +215,3 @@ def is_satisfying(chosen: Chosen) -> bool:
 def grade_of(chosen: Chosen, asked: CardsAsked) -> Grade:
     """Returns the class and bandwidth of the set, as far as they matter to the pod."""
     return grade(chosen.choice, asked)
-
-
-def _named(ranked: Ranked, names: Iterable[str]) -> Iterator[tuple[str, Ranked]]:
-    return ((name, ranked) for name in names)

@@ -104,7 +104,7 @@ class GroupChooser:
     def _best_of(self, domains: Sequence[frozenset[str]]) -> Placement | None:
         """Returns the best placement within one of these sets of nodes, and holds its cards."""
         best: tuple[tuple[float, ...], Placement] | None = None
-        for domain in domains:
+        for domain in sorted(domains, key=_first_name):
             if sum(self._free(name) for name in domain) < self._count:
                 continue
             for found in self._placements(domain):
@@ -206,6 +206,10 @@ class GroupChooser:
     def _drop(self) -> None:
         for member in self._members:
             self._scene.intents.drop(member.pod.key)
+
+
+def _first_name(domain: frozenset[str]) -> str:
+    return min(domain, default="")
 
 
 def _wanted(chosen: Chosen, cards: CardsAsked) -> tuple[float, ...]:
