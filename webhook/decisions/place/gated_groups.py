@@ -7,6 +7,7 @@ them is made, however late the other arrives: a leader that stood still opens no
 leader takes back. From the first open gate on, pods go forward one by one, and nothing is taken back.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.decisions.place import evidence
@@ -76,6 +77,8 @@ class GatedGroups:
             for member in group.members:
                 yield from self._turns.wait(member.pod, PlaceReason.OTHER_GATES, message, this)
             return
+        if not self._has_time(group.members, this):
+            return
         absent = absent_pods(self._scene, group)
         if absent.count and not absent.come_later and waited < self._scene.settings.full_seconds:
             message = said.GROUP_INCOMPLETE.say(present=group.present, size=group.size, group=group.name)
@@ -97,8 +100,18 @@ class GatedGroups:
                 yield from self._turns.let_go(member.pod, member.asked.cards, pin, this)
             else:
                 without.append(member)
-        if without:
+        if without and self._has_time(without, this):
             yield from self._choose(without, NO_PODS, group, this, together=1)
+
+    def _has_time(self, members: Sequence[Member], this: Round) -> bool:
+        """Returns whether cards for these pods are looked for in this round; if not, they are passed over."""
+        scene = self._scene
+        if scene.has_time_for(members[0].asked):
+            return True
+        for member in members:
+            scene.memory.pass_over(member.pod)
+            this.count(PlaceReason.SOON, scene.memory.see(member.pod, this.now))
+        return False
 
     def _choose(
         self, members: list[Member], absent: AbsentPods, group: WaitingGroup, this: Round, *, together: int
@@ -112,12 +125,7 @@ class GatedGroups:
             this: The round.
             together: As in :meth:`Turns.pin_of_group`.
         """
-        scene, first = self._scene, members[0]
-        if not scene.has_time_for(first.asked):
-            for member in members:
-                scene.memory.pass_over(member.pod)
-                this.count(PlaceReason.SOON, scene.memory.see(member.pod, this.now))
-            return
+        first = members[0]
         key = (first.pod.namespace, first.pod.group)
         later = absent.members
         found = self._choose_together(key, [*members, *later], this)
@@ -125,7 +133,7 @@ class GatedGroups:
         if found is None and later and not waits:
             later, found = (), self._choose_together(key, members, this)
         if found is None:
-            yield from self._without_cards(members, later, group, this)
+            yield from self._without_cards(members, later, group, this, waits=waits)
             return
         held = _held_for(first.pod, later, found, group.size)
         for member in members:
@@ -149,11 +157,10 @@ class GatedGroups:
         return None
 
     def _without_cards(
-        self, members: list[Member], absent: Sequence[Member], group: WaitingGroup, this: Round
+        self, members: list[Member], absent: Sequence[Member], group: WaitingGroup, this: Round, *, waits: bool
     ) -> Iterator[Write]:
         scene, first = self._scene, members[0]
         waited = scene.memory.see(first.pod, this.now)
-        waits = group.waits or any(member.asked.waits for member in absent)
         is_over = not waits and waited >= max(scene.settings.full_seconds, group.wait)
         if is_over and not self._stays_together(members, group, waited, this):
             free, count = scene.free_cards(first.pod, first.asked.cards), _cards(members)
@@ -202,7 +209,7 @@ class GatedGroups:
         world, first = self._scene.world, members[0]
         counts = [member.asked.cards.count for member in members]
         on_one_node, needs = first.asked.on_one_node, first.pod.unbound.needs if first.pod.unbound else None
-        question = ("room", needs, on_one_node, len(counts), max(counts), sum(counts))
+        question = ("room", needs, on_one_node, frozenset(Counter(counts).items()))
         return this.once(world, question, lambda: evidence.has_room(world, first.pod, counts, on_one_node=on_one_node))
 
     def _take_back(self, group: WaitingGroup, why: str, this: Round) -> Iterator[Write]:
