@@ -24,6 +24,7 @@ def aiming(objective: str, nodes: Mapping[str, tuple[NodeTopology, str]]) -> Pla
                 holder = f"holds-{node}-{gpu.index}"
                 cluster.create(holder, 1, gated=False)
                 cluster.give(holder, node, (f"GPU-{node}.{gpu.index}",))
+        cluster.world.refresh()  # the planner has looked, and knows the nodes in this order
     return cluster
 
 
@@ -113,8 +114,13 @@ def test_what_a_pod_requires_comes_before_the_class() -> None:
     assert chosen(free(**nodes), 2, options={"policy": "best-effort"}) == ["a:0", "a:7"]
 
 
-def test_of_equal_nodes_the_first_name_is_taken() -> None:
-    assert chosen(free(b=(h20(), "01"), a=(h20(), "01")), 2)[0][0] == "a"
+@pytest.mark.parametrize("names", ["abc", "cba", "bca"])
+@pytest.mark.parametrize("indices", [("01", "01", "01"), ("01", "23", "45")], ids=["same", "other cards"])
+def test_of_equal_nodes_the_first_name_is_taken_in_whatever_order_they_came(
+    names: str, indices: tuple[str, ...]
+) -> None:
+    cluster = free(**{name: (h20(), indices["abc".index(name)]) for name in names})
+    assert chosen(cluster, 2)[0][0] == "a"
 
 
 NUMA_BIND = {"nvidia.com/numa-bind": "true"}

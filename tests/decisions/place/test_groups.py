@@ -9,7 +9,7 @@ import pytest
 
 from tests.decisions.place.cluster import BEGIN, GATE, PlacedCluster, named
 from tests.decisions.place.objects import as_json
-from tests.hardware.topology.machines import h20
+from tests.hardware.topology.machines import a100_pcie_bridged, h20
 from webhook.decisions.place.gate import find_gate, open_gate
 from webhook.decisions.place.writes import Write
 from webhook.words.choices import Placement
@@ -314,6 +314,48 @@ def test_pods_that_warn_stay_together_while_other_pods_have_their_cards() -> Non
     cluster.now += FULL
     cluster.round()
     assert (pinned(cluster), gated(cluster)) == ([0, 0, 0], [False, False, False])
+
+
+@pytest.mark.parametrize("first", ["has-room", "never-fits"])
+def test_groups_of_as_many_pods_and_cards_that_need_other_room_get_their_own_answers(first: str) -> None:
+    """Three nodes of four cards have room for 4, 2, 2 and 4, but not for 4, 3, 3 and 2."""
+    cluster = PlacedCluster(*(named(a100_pcie_bridged(), name) for name in "abc"))
+    for node in "abc":
+        takes(cluster, node, 0, 1, 2, 3)
+    groups = {"has-room": (4, 2, 2, 4), "never-fits": (4, 3, 3, 2)}
+    for group in sorted(groups, key=lambda name: name != first):
+        for number, cards in enumerate(groups[group]):
+            options = {"group-size": "4", "on-violation": "warn"}
+            cluster.create(f"{group}-{number}", cards, options=options, labels={"gpu.topology/group": group})
+    cluster.round()
+    cluster.now += FULL
+    cluster.round()
+    found = {group: {cluster.label(f"{group}-{number}") for number in range(4)} for group in groups}
+    assert found == {"has-room": {"waiting"}, "never-fits": {"released"}}
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"])
+@pytest.mark.parametrize("one_node", [True, False])
+def test_of_equal_nodes_the_first_name_is_taken_for_a_group(names: str, *, one_node: bool) -> None:
+    cluster = PlacedCluster(*(named(h20(), name) for name in names))
+    options = {"group-size": "2"} | ({"group": "ring"} if one_node else {})
+    for name in ("one", "two"):
+        cluster.create(name, 2, options=options, labels=LABEL)
+    cluster.round()
+    assert {card[0] for name in ("one", "two") for card in cluster.cards(name)} == {"a"}
+
+
+@pytest.mark.parametrize("names", ["abcd", "dcba"])
+def test_of_equal_racks_the_one_with_the_first_name_is_taken(names: str) -> None:
+    cluster = PlacedCluster()
+    for name in names:
+        cluster.add_node(named(a100_pcie_bridged(), name))
+        cluster.nodes[name]["metadata"]["labels"]["network.topology.nvidia.com/leaf"] = "z" if name in "ab" else "y"
+        cluster.tell_node(name)
+    for name in ("one", "two"):
+        cluster.create(name, 4, options={"group-size": "2"}, labels=LABEL)
+    cluster.round()
+    assert {card[0] for name in ("one", "two") for card in cluster.cards(name)} == {"a", "b"}
 
 
 def test_the_rest_of_a_group_that_has_begun_and_warns_goes_on_at_once_because_others_hold_cards_idle() -> None:

@@ -81,9 +81,11 @@ def leader(
     options: Mapping[str, str] | None = None,
     group: str = "0",
     exclusive: str = "",
+    **spec: Any,
 ) -> None:
     written = {f"{LWS}/size": str(size)} | ({EXCLUSIVE: exclusive} if exclusive else {})
-    cluster.create(name, cards, options=options, labels=labels(0, group), annotations=written, owner=owner(LEADERS))
+    made_by = owner(LEADERS)
+    cluster.create(name, cards, options=options, labels=labels(0, group), annotations=written, owner=made_by, **spec)
 
 
 def worker(cluster: PlacedCluster, index: int, *, cards: int = 4, size: int = 3) -> str:

@@ -67,3 +67,16 @@ def test_a_pod_that_selects_few_nodes_is_not_limited_further() -> None:
     cluster.round()
     assert cluster.cards("train")[0] == "n050:0"
     assert "affinity" not in cluster.pods["train"]["spec"]
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_of_equal_nodes_those_of_the_first_names_are_left_in_whatever_order_they_came(step: int) -> None:
+    cluster = PlacedCluster(*(named(h20(), f"n{k:03}") for k in range(120)[::step]))
+    for k in range(120)[::step]:  # of every second node other cards are free
+        cluster.create(f"holds-{k}", 4, gated=False)
+        cluster.give(f"holds-{k}", f"n{k:03}", tuple(f"GPU-n{k:03}.{card + 4 * (k % 2)}" for card in range(4)))
+        cluster.world.refresh()  # the planner has looked, and knows the nodes in this order
+    cluster.create("train", 2)
+    cluster.round()
+    (term,) = cluster.pods["train"]["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert term["matchExpressions"][0]["values"] == [f"n{k:03}" for k in range(100)]

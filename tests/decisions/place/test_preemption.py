@@ -179,6 +179,22 @@ def test_of_equal_nodes_the_one_with_the_least_important_victims_comes_first() -
     assert choice(cluster)["node"] == "b"
 
 
+@pytest.mark.parametrize("names", ["ab", "ba"])
+@pytest.mark.parametrize("free", [("01", "01"), ("01", "23"), ("23", "01")], ids=["same", "first", "second"])
+def test_of_equal_victims_on_equal_nodes_those_of_the_first_name_are_evicted(names: str, free: tuple[str, str]) -> None:
+    cluster = cluster_of(*names)
+    for name in names:
+        runs(cluster, f"low-{name}", name)
+        for card in set("0123").difference(free["ab".index(name)]):
+            cluster.create(f"one-{name}-{card}", 1, gated=False)
+            cluster.give(f"one-{name}-{card}", name, (f"GPU-{name}.{card}",))
+        cluster.world.refresh()  # the planner has looked, and knows the nodes in this order
+    wants(cluster)
+    cluster.round()
+    assert cluster.cards("train") == [f"a:{card}" for card in free[0]]
+    assert choice(cluster)["preempts"] is True
+
+
 def test_a_pod_keeps_its_cards_while_its_victims_end_and_the_node_is_open_to_others() -> None:
     cluster = cluster_of("a")
     runs(cluster, "low", "a")
