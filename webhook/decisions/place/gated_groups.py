@@ -14,13 +14,13 @@ from webhook.decisions.place import evidence
 from webhook.decisions.place.absent_pods import NO_PODS, AbsentPods, absent_pods
 from webhook.decisions.place.card_request import Asked
 from webhook.decisions.place.group_choice import GroupChooser, Member, Placement
-from webhook.decisions.place.pin_patches import release, take_back
+from webhook.decisions.place.pin_patches import take_back
 from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.placed_annotation import CardsHeld, Later
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason, told
 from webhook.decisions.place.round import Round, Scene
-from webhook.decisions.place.telling import NotHeld, changed_write
+from webhook.decisions.place.telling import NotHeld, changed_write, released_write
 from webhook.decisions.place.turns import GATES_NAMED, Turns
 from webhook.decisions.place.waiting_group import WaitingGroup, broken_by, look_at_group
 from webhook.decisions.place.writes import Write
@@ -167,8 +167,7 @@ class GatedGroups:
             message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
             for member in members:
                 waited = scene.memory.see(member.pod, this.now)
-                patch = release(member.pod)
-                yield changed_write(member.pod, PlaceReason.RELEASED, message, patch, result="released", waited=waited)
+                yield released_write(member.pod, PlaceReason.RELEASED, message, waited)
             return
         reason = PlaceReason.NO_FREE_CARDS
         tells = {

@@ -7,13 +7,12 @@ from webhook.decisions.place.card_request import Asked, CardsAsked
 from webhook.decisions.place.choice import Chosen, grade_of, is_satisfying
 from webhook.decisions.place.gated_groups import GatedGroups
 from webhook.decisions.place.memory import NoCards
-from webhook.decisions.place.pin_patches import release
 from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.ranking import wanted_of
 from webhook.decisions.place.reasons import PlaceReason, told
 from webhook.decisions.place.round import NotPlaceable, NotReadYet, Round, Scene
-from webhook.decisions.place.telling import changed_write
+from webhook.decisions.place.telling import released_write
 from webhook.decisions.place.turns import GATES_NAMED, Turns
 from webhook.decisions.place.writes import Write
 from webhook.objects.workload import MISSING
@@ -58,7 +57,7 @@ class WaitingPods:
     def _decide(self, pod: PodRecord, others: tuple[str, ...], waited: float, this: Round) -> Iterator[Write]:
         if not self._scene.settings.mode.holds_pods:
             message = said.NOT_PLACEABLE.say(why="placement is off")
-            yield _released(pod, PlaceReason.SWITCHED_OFF, message, waited)
+            yield released_write(pod, PlaceReason.SWITCHED_OFF, message, waited)
             return
         refused = self._scene.refused(pod)
         if refused and not this.closed and (refused.is_told or not self._turns.may_tell(pod, refused.reason, this)):
@@ -67,7 +66,7 @@ class WaitingPods:
         try:
             asked = self._scene.asked(pod)
         except NotPlaceable as problem:
-            yield _released(pod, PlaceReason.NOT_PLACEABLE, said.NOT_PLACEABLE.say(why=problem), waited)
+            yield released_write(pod, PlaceReason.NOT_PLACEABLE, said.NOT_PLACEABLE.say(why=problem), waited)
             return
         pinned = pin_of(pod)
         if others:
@@ -162,7 +161,7 @@ class WaitingPods:
     def _released_without_cards(self, pod: PodRecord, asked: Asked, waited: float) -> Write:
         free = self._scene.free_cards(pod, asked.cards)
         message = said.RELEASED_WITHOUT_CARDS.say(count=asked.cards.count, seconds=round(waited), evidence=free)
-        return _released(pod, PlaceReason.RELEASED, message, waited)
+        return released_write(pod, PlaceReason.RELEASED, message, waited)
 
     def _shortage(self, pod: PodRecord, count: int) -> PlaceReason:
         world, chooser = self._scene.world, self._scene.chooser
@@ -193,10 +192,6 @@ class WaitingPods:
             return None
         better, here = f"{ideal[1]:g} GB/s", f"{found[1]:g} GB/s"
         return said.BETTER_LATER.say(found=here, best=better, seconds=round(asked.wait))
-
-
-def _released(pod: PodRecord, reason: PlaceReason, message: Message, waited: float) -> Write:
-    return changed_write(pod, reason, message, release(pod), result="released", waited=waited)
 
 
 def _order(pod: PodRecord, waited: float) -> tuple[int, str, float, str]:

@@ -11,7 +11,7 @@ from webhook.decisions.place.placed_annotation import Placed, read_placed
 from webhook.decisions.place.pod import PodRecord, UnboundPod
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.round import NotPlaceable, Round, Scene
-from webhook.decisions.place.telling import adopted_write, bound_write, changed_write, chosen_write
+from webhook.decisions.place.telling import adopted_write, bound_write, changed_write, chosen_write, released_write
 from webhook.decisions.place.writes import Write
 from webhook.objects.pod import PodCondition
 from webhook.words import names
@@ -154,7 +154,7 @@ class FollowedPods:
         waited = scene.memory.see(pod, this.now)
         if not scene.settings.mode.holds_pods:
             message = said.NOT_PLACEABLE.say(why="placement is off")
-            yield changed_write(pod, PlaceReason.SWITCHED_OFF, message, release(pod), result="released", waited=waited)
+            yield released_write(pod, PlaceReason.SWITCHED_OFF, message, waited)
             return
         taken = any(scene.world.is_held(uuid, placed.node, but=pod.key) for uuid in placed.cards)
         refused = placed.refused if taken or lost or is_new else tuple(dict.fromkeys((*placed.refused, placed.node)))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from webhook.decisions.place.choice import Chosen
-from webhook.decisions.place.pin_patches import adopt, let_go, pin
+from webhook.decisions.place.pin_patches import adopt, let_go, pin, release
 from webhook.decisions.place.placed_annotation import Placed, link_text
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
@@ -144,6 +144,11 @@ def changed_write(
         result=result,
         log=_log(reason, message, waited),
     )
+
+
+def released_write(pod: PodRecord, reason: PlaceReason, message: Message, waited: float) -> Write:
+    """Returns the write that leaves the choice for a pod to HAMi, and says why."""
+    return changed_write(pod, reason, message, release(pod), result="released", waited=waited)
 
 
 def waiting_write(pod: PodRecord, reason: PlaceReason, message: Message, waited: float) -> Write | None:
