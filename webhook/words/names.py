@@ -148,6 +148,8 @@ WEBHOOK_COMPONENT, PLANNER_COMPONENT, AGENT_COMPONENT = "webhook", "planner", "a
 SERVICE_LABEL = "kubernetes.io/service-name"
 HAMI_DEVICES_TO_ALLOCATE = "hami.io/vgpu-devices-to-allocate"
 HAMI_ALLOCATED_NODE = "hami.io/vgpu-node"
+HAMI_CHOICE = (HAMI_ALLOCATED_NODE, HAMI_DEVICES_ALLOCATED, HAMI_DEVICES_TO_ALLOCATE)
+"""The annotations by which HAMi gives a pod its node and its cards."""
 HAMI_MIG_ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 VOLCANO_DEVICES_ALLOCATED = "volcano.sh/vgpu-ids-new"
 VOLCANO_ALLOCATED_NODE = "volcano.sh/vgpu-node"

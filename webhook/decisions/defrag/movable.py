@@ -7,22 +7,14 @@ from enum import StrEnum
 import msgspec
 
 from webhook.decisions.place.card_request import Asked
+from webhook.decisions.place.gate import gated
 from webhook.decisions.place.pod import PodRecord, record_of
 from webhook.objects.pod import MalformedPod, Metadata, Pod, PodSpec
 from webhook.words import names
 from webhook.words.choices import OnViolation, Placement
 from webhook.words.timestamp import parse_timestamp
 
-_GATES = msgspec.Raw(b'[{"name": "' + names.PLACE_GATE.encode() + b'"}]')
-_CHOSEN = frozenset(
-    {
-        names.HAMI_ALLOCATED_NODE,
-        names.HAMI_DEVICES_ALLOCATED,
-        names.HAMI_DEVICES_TO_ALLOCATE,
-        names.USE_GPU_UUID,
-        names.PLACED,
-    }
-)
+_CHOSEN = frozenset({*names.HAMI_CHOICE, names.USE_GPU_UUID, names.PLACED})
 _RECREATING = frozenset({"ReplicaSet", "StatefulSet"})
 """The controllers that create an evicted pod anew and lose nothing by it. A Job counts an eviction as a failure."""
 
@@ -68,7 +60,8 @@ class RunningPod:
     @property
     def controller(self) -> str:
         """The controller as ``ReplicaSet/train-5d9``; empty: there is none."""
-        return next((f"{owner.kind}/{owner.name}" for owner in self.pod.owners if owner.controller), "")
+        owner = self.pod.controller
+        return f"{owner.kind}/{owner.name}" if owner else ""
 
     @property
     def is_created_first(self) -> bool:
@@ -125,5 +118,4 @@ def _created_anew(pod: Pod) -> Pod:
     """Returns the pod that a controller creates in the place of another, as admission leaves it."""
     annotations = {key: text for key, text in pod.annotations.items() if key not in _CHOSEN}
     metadata = msgspec.structs.replace(pod.metadata or Metadata(), annotations=annotations, deletion_timestamp=None)
-    spec = msgspec.structs.replace(pod.spec or PodSpec(), node_name=None, scheduling_gates_json=_GATES)
-    return msgspec.structs.replace(pod, metadata=metadata, spec=spec, status=None)
+    return msgspec.structs.replace(pod, metadata=metadata, spec=gated(pod.spec or PodSpec()), status=None)

@@ -8,12 +8,15 @@ pkg/endpoints/handlers/patch.go).
 
 from typing import NamedTuple
 
+import msgspec
+
 from webhook.objects.pod import Metadata, Pod, PodSpec
 from webhook.words import names
 from webhook.words.choices import Placement
 from webhook.words.patch import Operation, pointer
 
 _GATES = ("spec", "schedulingGates")
+_OURS_ALONE = msgspec.Raw(b'[{"name":"' + names.PLACE_GATE.encode() + b'"}]')
 
 
 class Gate(NamedTuple):
@@ -29,6 +32,11 @@ class Gate(NamedTuple):
     """Whether the pod has no other gate."""
     has_labels: bool
     """Whether the pod has a map of labels, to which a label can be added."""
+
+
+def gated(spec: PodSpec) -> PodSpec:
+    """Returns the spec of a pod as admission leaves it: without a node, behind the planner's gate alone."""
+    return msgspec.structs.replace(spec, node_name=None, scheduling_gates_json=_OURS_ALONE)
 
 
 def find_gate(pod: Pod) -> Gate | None:

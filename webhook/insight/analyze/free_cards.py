@@ -8,8 +8,6 @@ from webhook.decisions.place.world import World
 from webhook.objects.pod import MalformedPod, Metadata, Pod, PodSpec
 from webhook.words import names
 
-_HAMIS_CHOICE = (names.HAMI_ALLOCATED_NODE, names.HAMI_DEVICES_ALLOCATED, names.HAMI_DEVICES_TO_ALLOCATE)
-
 
 class FilledWorld:
     """The planner's world, filled with all nodes and pods of a snapshot.
@@ -35,7 +33,7 @@ class FilledWorld:
 def before_its_node(known: KnownPod) -> PodRecord | None:
     """Returns the pod as it was before HAMi chose its node and its cards; None if the planner cannot read it."""
     pod = known.pod
-    annotations = {key: value for key, value in pod.annotations.items() if key not in _HAMIS_CHOICE}
+    annotations = {key: value for key, value in pod.annotations.items() if key not in names.HAMI_CHOICE}
     annotations.setdefault(names.INJECTED, "")  # else the planner ignores a pod without a node
     metadata = msgspec.structs.replace(pod.metadata or Metadata(), annotations=annotations)
     spec = msgspec.structs.replace(pod.spec or PodSpec(), node_name=None)

@@ -15,7 +15,7 @@ from webhook.words.choices import Profile
 
 _OF_SCHEDULERS = frozenset(
     {
-        *(names.HAMI_DEVICES_ALLOCATED, names.HAMI_DEVICES_TO_ALLOCATE, names.HAMI_ALLOCATED_NODE),
+        *names.HAMI_CHOICE,
         *(names.HAMI_MIG_ALLOCATIONS, names.VOLCANO_DEVICES_ALLOCATED, names.VOLCANO_ALLOCATED_NODE),
         names.KOORDINATOR_DEVICES_ALLOCATED,
     }
