@@ -1,9 +1,9 @@
 """Traffic counters of each GPU from NVML: bytes over NVLink and PCIe since its driver was loaded, and utilisation.
 
 NVLink's bytes are payload. Drivers count them for each link in one of two forms: in KiB (fields 138 and 139), and from
-NVLink 5 on in bytes (202 and 204). ``nvml.h`` calls the latter unsupported on earlier links. A driver that answers 0
-in one form and counts in the other is believed in the latter. The scope ``UINT_MAX``,
-the sum of all links, is never read: some libraries do not know it and may answer 0.
+NVLink 5 on in bytes (202 and 204). ``nvml.h`` calls the latter unsupported on earlier links. Where a driver answers 0
+in one form and counts in the other, the form in which it counts is taken. The scope ``UINT_MAX``, the sum of all links,
+is never read: some libraries do not know it and may answer 0.
 
 Counters need no privilege: NVIDIA's dcgm-exporter reads them as another user than root, without capabilities.
 """
