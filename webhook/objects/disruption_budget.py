@@ -2,7 +2,7 @@
 
 import msgspec
 
-from webhook.words.nesting import decode
+from webhook.words.nesting import decode_answer
 
 _OPERATORS = {
     "In": "{key} in ({values})",
@@ -81,4 +81,4 @@ def read_disruption_budget(document: bytes) -> DisruptionBudget:
     Raises:
         msgspec.DecodeError: the document is none.
     """
-    return decode(_DECODER, document)
+    return decode_answer(_DECODER, document)

@@ -169,6 +169,8 @@ def two_nodes() -> Running:
             ),
             0,
         ),
+        (Budgets(unknown={"team"}), 0),
+        (Budgets(unknown={"other"}), 2),
         (Budgets({}, {f"team/{node}-{card}": ["team/unknown"] for node in "ab" for card in "02"}), 0),
     ],
 )

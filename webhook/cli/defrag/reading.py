@@ -80,7 +80,7 @@ def _budgets(where: Where, namespaces: set[str]) -> Budgets:
     async def read() -> Budgets:
         api = Api(session)
         try:
-            found = await list_budgets(api, namespaces)
+            found, unknown = await list_budgets(api, namespaces)
         except msgspec.DecodeError:
             raise GpuTopologyError("list poddisruptionbudgets: expected PodDisruptionBudgets, found others") from None
         finally:
@@ -89,6 +89,6 @@ def _budgets(where: Where, namespaces: set[str]) -> Budgets:
         for budget, pods in found:
             for pod in pods:
                 of.setdefault(f"{budget.metadata.namespace}/{pod}", []).append(budget.key)
-        return Budgets({budget.key: budget.allowed for budget, _ in found}, of)
+        return Budgets({budget.key: budget.allowed for budget, _ in found}, of, unknown)
 
     return asyncio.run(read())

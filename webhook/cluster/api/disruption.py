@@ -1,21 +1,19 @@
 """Evictions, and the PodDisruptionBudgets that limit them."""
 
-from collections.abc import Collection
+from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
+from typing import NamedTuple
 
 import msgspec
 
 from webhook.cluster import kinds
-from webhook.cluster.api.verbs import Api, Paging
+from webhook.cluster.api.verbs import MOST_PER_PAGE, Api, Paging
 from webhook.cluster.kinds import DISRUPTION_BUDGET, POD
 from webhook.objects.disruption_budget import DisruptionBudget, read_disruption_budget
-from webhook.words.errors import GpuTopologyError
+from webhook.words.nesting import decode_answer
 
-MOST_BUDGETS = 500
-"""The most budgets whose pods are listed, with one request each."""
-
-
-_PER_PAGE = 500
+MOST_OF_ONE, MOST_BUDGETS = 100, 1000
+"""The most budgets of one namespace, and of all, whose pods are listed, with one request each."""
 
 
 class _Metadata(msgspec.Struct):
@@ -29,14 +27,19 @@ class _Named(msgspec.Struct):
 _NAMED = msgspec.json.Decoder(_Named)
 
 
-class TooManyBudgets(GpuTopologyError):
-    """The cluster has more budgets in the namespaces in question than are looked at."""
+class Listed(NamedTuple):
+    """The budgets of some namespaces."""
+
+    found: list[tuple[DisruptionBudget, list[str]]]
+    """The budgets, each with the names of the pods that it selects."""
+    unknown: frozenset[str]
+    """The namespaces with too many budgets to list the pods of each."""
 
 
-async def list_budgets(api: Api, namespaces: Collection[str]) -> list[tuple[DisruptionBudget, list[str]]]:
-    """Returns the budgets of some namespaces, each with the names of the pods that it selects.
+async def list_budgets(api: Api, namespaces: Collection[str]) -> Listed:
+    """Return the budgets of some namespaces. The API server applies the selectors.
 
-    The API server applies the selectors.
+    No namespace hides the budgets of another one: those of the namespaces with the fewest are listed first.
 
     Args:
         api: The API server.
@@ -44,21 +47,26 @@ async def list_budgets(api: Api, namespaces: Collection[str]) -> list[tuple[Disr
 
     Raises:
         ApiError: a request fails.
-        TooManyBudgets: there are more than :data:`MOST_BUDGETS`.
         msgspec.DecodeError: an answer is no budget or pod.
     """
-    found = [
-        budget
-        for item in await _items(api, DISRUPTION_BUDGET.having())
-        if (budget := read_disruption_budget(item)).metadata.namespace in namespaces
-    ]
-    if len(found) > MOST_BUDGETS:
-        raise TooManyBudgets(f"expected at most {MOST_BUDGETS} PodDisruptionBudgets, found {len(found)}")
-    return [(budget, await _selected(api, budget)) for budget in found]
+    own: dict[str, list[DisruptionBudget]] = {}
+    unknown = set[str]()
+    async for item in _items(api, DISRUPTION_BUDGET.having()):
+        budget = read_disruption_budget(item)
+        of_one = own.setdefault(budget.metadata.namespace, [])
+        if budget.metadata.namespace in namespaces and len(of_one) <= MOST_OF_ONE:
+            of_one.append(budget)
+    found: list[tuple[DisruptionBudget, list[str]]] = []
+    for namespace, budgets in sorted(own.items(), key=lambda entry: (len(entry[1]), entry[0])):
+        if len(budgets) > MOST_OF_ONE or len(found) + len(budgets) > MOST_BUDGETS:
+            unknown.add(namespace)
+        else:
+            found += [(budget, await _selected(api, budget)) for budget in budgets]
+    return Listed(found, frozenset(unknown))
 
 
 async def evict(api: Api, namespace: str, name: str, uid: str) -> None:
-    """Evicts a pod, if it is still the same one. The API server refuses what a PodDisruptionBudget does not allow.
+    """Evict a pod, if it is still the same one. The API server refuses what a PodDisruptionBudget does not allow.
 
     Raises:
         ApiError: the request failed or was refused.
@@ -77,9 +85,11 @@ async def _selected(api: Api, budget: DisruptionBudget) -> list[str]:
     if selector is None:
         return []
     pods = POD.having(namespace=budget.metadata.namespace, labels=selector, metadata_only=True)
-    return [_NAMED.decode(item).metadata.name for item in await _items(api, pods)]
+    return [decode_answer(_NAMED, item).metadata.name async for item in _items(api, pods)]
 
 
-async def _items(api: Api, collection: kinds.Collection) -> list[bytes]:
-    async with aclosing(api.pages(collection, Paging(_PER_PAGE))) as pages:
-        return [bytes(item) async for page in pages for item in page.items]
+async def _items(api: Api, collection: kinds.Collection) -> AsyncGenerator[bytes, None]:
+    async with aclosing(api.pages(collection, Paging(MOST_PER_PAGE))) as pages:
+        async for page in pages:
+            for item in page.items:
+                yield bytes(item)
