@@ -81,6 +81,7 @@ def _apply(where: "Where", config: Path | None, limits: "Limits", plan: "DefragP
     from webhook.cli.defrag.following import move_pod
     from webhook.cli.defrag.reading import see_cluster
     from webhook.words.errors import GpuTopologyError
+    from webhook.words.printable import printable
 
     if asks:
         typer.confirm(f"Evict {len(plan.moves)} pods?", abort=True, err=True)
@@ -94,18 +95,19 @@ def _apply(where: "Where", config: Path | None, limits: "Limits", plan: "DefragP
             _stop(number, plan, str(error))
         if found is None:
             _stop(number, plan, f"{move.pod.controller} has no new pod with cards after {wait} s")
-        typer.echo(f"{number}. {move.pod.record.key} -> {found.key} on {found.node}")
+        typer.echo(printable(f"{number}. {move.pod.record.key} -> {found.key} on {found.node}"))
         if not found.is_as_planned(move):
             _stop(number + 1, plan, f"pod {found.key} got other cards than planned")
 
 
 def _problem(left: "Sequence[Move]", seen: "Seen", limits: "Limits") -> str:
     """Return why the moves that are left do not hold any more; empty if they do."""
-    from webhook.cli.defrag.printing import waiting_text
+    from webhook.cli.defrag.printing import NAMED
+    from webhook.words.listing import listed
 
     defragmenter = seen.defragmenter(limits)
     if defragmenter.waiting:
-        return f"pods wait for cards, and may take what a move frees: {waiting_text(defragmenter.waiting)}"
+        return f"pods wait for cards, and may take what a move frees: {listed(defragmenter.waiting, NAMED)}"
     if not defragmenter.holds(left, seen.pods):
         return "the cluster has changed, and the moves that are left would come out otherwise"
     return ""

@@ -14,7 +14,7 @@ from webhook.cluster.kinds import POD
 from webhook.decisions.defrag.movable import RunningPod
 from webhook.decisions.defrag.plan import Move
 from webhook.decisions.place.pod import PodRecord, record_of
-from webhook.objects.pod import MalformedPod, Pod, decode_stored_pod
+from webhook.objects.pod import MalformedPod, Owner, Pod, decode_stored_pod
 from webhook.words import names
 
 _LOOKS_SECONDS = 2.0
@@ -77,17 +77,17 @@ async def _siblings(api: Api, pod: RunningPod) -> list[PodRecord]:
     found = []
     async for page in api.pages(POD.having(namespace=pod.record.namespace)):
         for item in page.items:
-            record = _record(bytes(item), pod.controller)
+            record = _record(bytes(item), pod.pod.controller)
             if record:
                 found.append(record)
     return found
 
 
-def _record(document: bytes, controller: str) -> PodRecord | None:
+def _record(document: bytes, controller: Owner | None) -> PodRecord | None:
+    """Return the record of a pod of a controller; None if it is of another one, or cannot be read."""
     try:
         pod: Pod = decode_stored_pod(document)
-        if not any(owner.controller and f"{owner.kind}/{owner.name}" == controller for owner in pod.owners):
-            return None
-        return record_of(pod)
+        owner = pod.controller
+        return record_of(pod) if owner and controller and owner.uid == controller.uid else None
     except (msgspec.DecodeError, MalformedPod):
         return None

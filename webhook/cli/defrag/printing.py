@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from webhook.decisions.defrag.plan import DefragPlan, LinkedSets, Move
-from webhook.words.listing import counted
+from webhook.words.listing import counted, listed
 from webhook.words.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-_NAMED = 3
+NAMED = 3
 """The most waiting pods that are named."""
 
 
@@ -59,13 +59,6 @@ def sets_text(sets: LinkedSets, *, sign: bool = False) -> str:
     return ", ".join(f"{'+' if sign and count > 0 else ''}{counted(count, word)}" for count, word in parts if count)
 
 
-def waiting_text(waiting: "Sequence[str]") -> str:
-    """Returns the pods that wait for cards as a list; of many the first ones."""
-    named = ", ".join(map(printable, waiting[:_NAMED]))
-    more = len(waiting) - _NAMED
-    return f"{named} and {more} more" if more > 0 else named
-
-
 def _summary(plan: DefragPlan) -> "Iterator[str]":
     now = sets_text(plan.before) or "none"
     if plan.moves:
@@ -76,7 +69,8 @@ def _summary(plan: DefragPlan) -> "Iterator[str]":
         yield f"{counted(count, 'pod')} not moved: {reason}"
     if plan.waiting:
         waiting = counted(len(plan.waiting), "pod")
-        yield f"{waiting} waiting for cards, which may take what a move frees: {waiting_text(plan.waiting)}"
+        named = printable(listed(plan.waiting, NAMED))
+        yield f"{waiting} waiting for cards, which may take what a move frees: {named}"
 
 
 def _move(move: Move) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.ranking import harm, wanted_of
 from webhook.decisions.place.round import NotPlaceable, Scene
-from webhook.decisions.place.world import PlaceNode, Stock, World
+from webhook.decisions.place.world import Stock, World
 from webhook.hardware.topology.planning.packing import SIZES
 from webhook.objects.pod import Namespace
 
@@ -235,11 +235,8 @@ class Defragmenter:
 
     def _linked_sets(self) -> LinkedSets:
         self._world.refresh()
-        stocks = (stock for node in self._world.known_nodes() if (stock := self._stock(node)))
+        stocks = (stock for node in self._world.known_nodes() if (stock := self._world.free_of(node.name)))
         return sum((_sets(stock, stock.free) for stock in stocks), LinkedSets())
-
-    def _stock(self, node: PlaceNode) -> Stock | None:
-        return self._world.free_of(node.name)
 
 
 def _moved(move: Move) -> PodRecord:
