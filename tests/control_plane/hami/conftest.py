@@ -13,6 +13,7 @@ from kubernetes.client import CoreV1Api
 from tests.compatibility.noting import Note
 from tests.control_plane.control_plane import Binaries
 from tests.control_plane.hami.cluster import Cluster, Labels, running_cluster
+from tests.control_plane.hami.planning import Planner, placing
 from tests.control_plane.hami.scheduler import USER, Programs
 from tests.control_plane.hami.team import Team, create_namespace
 from tests.control_plane.installation import registered
@@ -124,3 +125,16 @@ def new_team(cluster: Cluster, release: str, note_pod: Note) -> Iterator[NewTeam
         strategy = cluster.plugins.get(pod["spec"]["nodeName"])
         plugin = (f"HAMi's device plugin {hami}",) if strategy else ()
         note_pod(pod, hami=hami, kubernetes=kubernetes, strategy=strategy or STRATEGY, judges=(*judges, *plugin))
+
+
+@pytest.fixture
+def planner(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[Planner]:  # noqa: ARG001 - comes first
+    """Our planner runs."""
+    with placing(cluster.ours, tmp_path) as planner:
+        yield planner
+
+
+@pytest.fixture
+def team(planner: Planner, new_team: NewTeam) -> Team:  # noqa: ARG001 - stays until its pods are gone
+    """A namespace whose pods the planner places."""
+    return new_team(injection="enabled")

@@ -11,7 +11,6 @@ import pytest
 from kubernetes.client import CoreV1Api
 
 from tests.control_plane.hami.cluster import BRIDGED, Cluster
-from tests.control_plane.hami.conftest import NewTeam
 from tests.control_plane.hami.nodes import SLOTS
 from tests.control_plane.hami.placed import DENY, choice, given, is_refused, placed_as, train
 from tests.control_plane.hami.planning import Planner, placing
@@ -27,11 +26,6 @@ REGISTER, HANDSHAKE = "hami.io/node-nvidia-register", "hami.io/node-handshake"
 def planner(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[Planner]:  # noqa: ARG001 - comes first
     with placing(cluster.ours, tmp_path, settings={"pinSeconds": 600}) as planner:
         yield planner
-
-
-@pytest.fixture
-def team(planner: Planner, new_team: NewTeam) -> Team:  # noqa: ARG001 - stays until its pods are gone
-    return new_team(injection="enabled")
 
 
 @contextmanager

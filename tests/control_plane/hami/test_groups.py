@@ -3,17 +3,14 @@
 import json
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.control_plane.hami.cluster import H20, Cluster
-from tests.control_plane.hami.conftest import NewTeam
 from tests.control_plane.hami.placed import is_gated, placed_as
-from tests.control_plane.hami.planning import Planner, placing
 from tests.control_plane.hami.pods import container, pod
 from tests.control_plane.hami.team import Team, annotations_of, cards_of
 from tests.control_plane.manifests import request
@@ -29,17 +26,6 @@ OCCUPIED = 3
 """Cards in use: of eight there are too few for either group, and enough for all of its pods but the largest."""
 MOST_SECONDS = 0.05
 """Longest time between the creations of two pods: about what a write of the planner takes."""
-
-
-@pytest.fixture
-def planner(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[Planner]:  # noqa: ARG001 - comes first
-    with placing(cluster.ours, tmp_path) as planner:
-        yield planner
-
-
-@pytest.fixture
-def team(planner: Planner, new_team: NewTeam) -> Team:  # noqa: ARG001 - stays until its pods are gone
-    return new_team(injection="enabled")
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,15 @@
 """Placement with the real HAMi: the pod gets the cards that its links deserve, and without the planner it does not."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.control_plane.hami.cluster import Cluster
 from tests.control_plane.hami.conftest import NewTeam
 from tests.control_plane.hami.placed import DENY, given, placed_as, slice_of, train
-from tests.control_plane.hami.planning import Planner, placing
 from tests.control_plane.hami.team import annotations_of, cards_of
 from tests.programs.server.conftest import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
-
-
-@pytest.fixture
-def planner(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[Planner]:  # noqa: ARG001 - comes first
-    with placing(cluster.ours, tmp_path) as planner:
-        yield planner
 
 
 @pytest.mark.usefixtures("planner")

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -33,7 +32,7 @@ from tests.control_plane.hami.placed import (
     waits_for_a_pair,
     waits_for_better,
 )
-from tests.control_plane.hami.planning import Planner, placing
+from tests.control_plane.hami.planning import Planner
 from tests.control_plane.hami.pods import container, owned_by, pod
 from tests.control_plane.hami.team import Team, annotations_of, cards_of
 from tests.control_plane.installation import NAMESPACE
@@ -46,17 +45,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 
 FOREIGN = [gpu.uuid for gpu in topologies()[0].gpus]
 UNKNOWN = "GPU-ffffffff-0000-0000-0000-000000000000"
-
-
-@pytest.fixture
-def planner(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[Planner]:  # noqa: ARG001 - comes first
-    with placing(cluster.ours, tmp_path) as planner:
-        yield planner
-
-
-@pytest.fixture
-def team(planner: Planner, new_team: NewTeam) -> Team:  # noqa: ARG001 - stays until its pods are gone
-    return new_team(injection="enabled")
 
 
 def test_a_pod_that_is_deleted_while_it_waits_leaves_its_turn_to_the_next(team: Team) -> None:

@@ -1,7 +1,6 @@
 """Pods of high priority that lack only CPU: the real scheduler evicts others for them, with the planner as without."""
 
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from kubernetes.client import ApiException, SchedulingV1Api, V1ObjectMeta, V1Pri
 from tests.control_plane.hami.cluster import BRIDGED, H20, Cluster
 from tests.control_plane.hami.conftest import NewTeam
 from tests.control_plane.hami.placed import DENY, choice, given, has_label, is_gated, pinned, placed_as, reason, train
-from tests.control_plane.hami.planning import Planner, placing
 from tests.control_plane.hami.pods import container, pod
 from tests.control_plane.hami.team import Team
 from tests.programs.server.conftest import until
@@ -32,17 +30,6 @@ def priorities(cluster: Cluster) -> None:
             except ApiException as error:
                 if error.status != 409:  # an earlier test made it
                     raise
-
-
-@pytest.fixture
-def planner(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[Planner]:  # noqa: ARG001 - comes first
-    with placing(cluster.ours, tmp_path) as planner:
-        yield planner
-
-
-@pytest.fixture
-def team(planner: Planner, new_team: NewTeam) -> Team:  # noqa: ARG001 - stays until its pods are gone
-    return new_team(injection="enabled")
 
 
 def hog(team: Team, name: str = "hog", node: str = BRIDGED, **spec: Any) -> None:

@@ -73,6 +73,16 @@ class LateCluster(PlacedCluster):
                 return True
         return False
 
+    def pinned_for_two(self) -> list[str]:
+        """The cards to which several pods without a node are pinned."""
+        pinned = Counter(
+            card
+            for name, pod in self.pods.items()
+            if "nodeName" not in pod["spec"] and self.label(name) in ("waiting", "pinned")
+            for card in self.pinned(name)
+        )
+        return [card for card, pods in pinned.items() if pods > 1]
+
     def schedule_free(self, held: set[str]) -> bool:
         """HAMi gives each pod what it may have; whether it gave anything."""
         found = False
@@ -305,13 +315,7 @@ class GroupLife(RuleBasedStateMachine):
 
     @invariant()
     def no_card_is_pinned_for_two(self) -> None:
-        pinned = Counter(
-            card
-            for name, pod in self.cluster.pods.items()
-            if "nodeName" not in pod["spec"] and self.cluster.label(name) in ("waiting", "pinned")
-            for card in self.cluster.pinned(name)
-        )
-        assert not [card for card, pods in pinned.items() if pods > 1]
+        assert self.cluster.pinned_for_two() == []
 
     @invariant()
     def pods_that_deny_are_never_past_their_gate_without_cards(self) -> None:

@@ -4,7 +4,6 @@ Objects become unreadable, planners die, pods and cards go. The leader asks for 
 """
 
 import json
-from collections import Counter
 
 import jsonpatch
 from hypothesis import HealthCheck, Phase, settings
@@ -123,13 +122,7 @@ class LeaderLife(RuleBasedStateMachine):
 
     @invariant()
     def no_card_is_pinned_for_two(self) -> None:
-        pinned = Counter(
-            card
-            for name, pod in self.cluster.pods.items()
-            if "nodeName" not in pod["spec"] and self.cluster.label(name) in ("waiting", "pinned")
-            for card in self.cluster.pinned(name)
-        )
-        assert not [card for card, pods in pinned.items() if pods > 1]
+        assert self.cluster.pinned_for_two() == []
 
     def is_sound(self, write: Write, reserved: set[str]) -> None:
         """What is held is what a worker asks for, and nobody else gets it."""
