@@ -8,6 +8,7 @@ sequence of steps leads back to where it began.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -203,11 +204,8 @@ class Defragmenter:
         cards = tuple(sorted(index_of[uuid] for uuid in pod.record.held if uuid in index_of))
         if len(cards) < len(pod.record.held):
             return None
-        if pod.is_created_first:
-            chosen = self._scene.chooser.best(pod.again, asked.cards)
+        chosen = self._chosen(pod, asked)
         with self._world.without(pod.record):
-            if not pod.is_created_first:
-                chosen = self._scene.chooser.best(pod.again, asked.cards)
             here, there = self._world.free_of(node.name), self._world.free_of(chosen.node.name) if chosen else None
         if chosen is None or here is None or there is None or not _is_no_worse(chosen, here, cards, asked):
             return None
@@ -222,6 +220,11 @@ class Defragmenter:
             gain=round(harm(here, cards) - harm(there, chosen.choice.gpus), 3),
             back=_lost(here, cards) - _lost(there, chosen.choice.gpus),
         )
+
+    def _chosen(self, pod: RunningPod, asked: Asked) -> Chosen | None:
+        """Returns the cards of the new pod, which is created while the old one has its cards, or afterwards."""
+        with nullcontext() if pod.is_created_first else self._world.without(pod.record):
+            return self._scene.chooser.best(pod.again, asked.cards)
 
     def _carry_out(self, move: Move) -> None:
         record = move.pod.record
