@@ -40,7 +40,7 @@ def test_the_moves_are_a_table_and_what_they_come_to(state: Path) -> None:
         ["1", "team/moves", "broken", "GPU0", "broken", "GPU3", "+1", "pair", "460"],
     ]
     assert max(map(len, lines[:2])) <= 80
-    assert "1 pod not moved: belongs to a Job or another controller for which an eviction is a failure" in done.out
+    assert "GT667: 1 pod not moved: " in done.out
     assert "a state directory has no PodDisruptionBudgets" in done.err
 
 
@@ -58,6 +58,7 @@ def test_the_same_as_json(state: Path) -> None:
             "gain": 460.0,
         }
     ]
+    assert found["staying"]["loses-work"] == 1
     assert found["after"]["pairs"] - found["before"]["pairs"] == 1
 
 
@@ -65,7 +66,7 @@ def test_nothing_to_move_is_an_answer_too(state: Path) -> None:
     done = gpu_topology("defrag", "--state", state, "--max-priority", "-1")
     assert done.code == 0
     assert "No move gives linked cards back." in done.out
-    assert "1 pod not moved: has a higher priority than --max-priority" in done.out
+    assert "GT671: 1 pod not moved: " in done.out
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def _summary(plan: DefragPlan) -> "Iterator[str]":
     else:
         yield f"No move gives linked cards back. Linked sets of free cards: {now}"
     for reason, count in plan.staying.most_common():
-        yield f"{counted(count, 'pod')} not moved: {reason}"
+        yield reason.entry.say().about(f"{counted(count, 'pod')} not moved")
     if plan.waiting:
         waiting = counted(len(plan.waiting), "pod")
         named = printable(listed(plan.waiting, NAMED))

@@ -11,6 +11,8 @@ from webhook.decisions.place.gate import gated
 from webhook.decisions.place.pod import PodRecord, record_of
 from webhook.objects.pod import MalformedPod, Metadata, Pod, PodSpec
 from webhook.words import names
+from webhook.words.catalogue import moving as said
+from webhook.words.catalogue.entry import Entry
 from webhook.words.choices import OnViolation, Placement
 from webhook.words.timestamp import parse_timestamp
 
@@ -20,19 +22,39 @@ _RECREATING = frozenset({"ReplicaSet", "StatefulSet"})
 
 
 class Stays(StrEnum):
-    """The reason why a pod is not moved, in a clause about it."""
+    """The reason why a pod is not moved, as a word."""
 
-    NOT_RUNNING = "does not run, or is being deleted"
-    NOT_PLACED = "has cards that the planner did not choose, so it may not choose the next ones"
-    NO_CONTROLLER = "has no controller that creates it anew"
-    LOSES_WORK = "belongs to a Job or another controller for which an eviction is a failure"
-    SWITCHED_OFF = f'has {names.PREFIX}move: "false"'
-    GROUP = "works together with the other pods of its group"
-    DENIES = "denies other cards, and has what it requires"
-    PRIORITY = "has a higher priority than --max-priority"
-    YOUNG = "is younger than --min-age"
-    BUDGET = "is kept by a PodDisruptionBudget"
-    NOT_CHOSEN = "asks for no cards that the planner would choose"
+    NOT_RUNNING = "not-running"
+    NOT_PLACED = "not-placed"
+    NO_CONTROLLER = "no-controller"
+    LOSES_WORK = "loses-work"
+    SWITCHED_OFF = "switched-off"
+    GROUP = "group"
+    DENIES = "denies"
+    PRIORITY = "priority"
+    YOUNG = "young"
+    BUDGET = "budget"
+    NOT_CHOSEN = "not-chosen"
+
+    @property
+    def entry(self) -> Entry:
+        """The sentence of the catalogue for the reason, a clause about the pod."""
+        return _SAID[self]
+
+
+_SAID = {
+    Stays.NOT_RUNNING: said.STAYS_NOT_RUNNING,
+    Stays.NOT_PLACED: said.STAYS_NOT_PLACED,
+    Stays.NO_CONTROLLER: said.STAYS_NO_CONTROLLER,
+    Stays.LOSES_WORK: said.STAYS_LOSES_WORK,
+    Stays.SWITCHED_OFF: said.STAYS_SWITCHED_OFF,
+    Stays.GROUP: said.STAYS_GROUP,
+    Stays.DENIES: said.STAYS_DENIES,
+    Stays.PRIORITY: said.STAYS_PRIORITY,
+    Stays.YOUNG: said.STAYS_YOUNG,
+    Stays.BUDGET: said.STAYS_BUDGET,
+    Stays.NOT_CHOSEN: said.STAYS_NOT_CHOSEN,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

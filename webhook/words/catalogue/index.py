@@ -10,6 +10,7 @@ from webhook.words.catalogue import (
     extender,
     installation,
     links,
+    moving,
     nodes,
     opting,
     peers,
@@ -50,7 +51,7 @@ def entries() -> dict[str, Entry]:
     found: dict[str, Entry] = {}
     areas = (
         *(opting, cards, claims, links, start, variables, peers),
-        *(placement, waiting, placement_findings, releasing, extender),
+        *(placement, waiting, placement_findings, releasing, extender, moving),
         *(nodes, installation, cluster_findings, running, rights, traffic),
     )
     for area in areas:
