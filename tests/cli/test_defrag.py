@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,10 @@ from tests.cli.test_snapshot import listed
 from tests.decisions.defrag.moves import Running
 from tests.hardware.topology.machines import a100_pcie_bridged
 from tests.insight.analyze.clusters import Cluster, namespace, pairs
+from webhook.cli.defrag.following import record_under
 from webhook.cli.snapshots import from_files
 from webhook.cluster.snapshot.directory import files_of, write
+from webhook.objects.pod import Owner
 
 OLD = "2020-01-01T00:00:00Z"
 
@@ -80,3 +83,17 @@ def test_what_makes_no_sense_is_refused(state: Path, options: list[str], said: s
     done = gpu_topology("defrag", "--state", state, *options)
     assert done.code == 2
     assert said in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_successor"),
+    [({}, True), ({"uid": "another"}, False), ({"controller": False}, False)],
+    ids=["the controller", "one of the same name", "an owner that creates no pods"],
+)
+def test_the_new_pod_is_one_of_the_same_controller_by_its_uid(changes: dict[str, Any], *, is_successor: bool) -> None:
+    controller = Owner("apps/v1", "ReplicaSet", "serve", "uid-of-serve", controller=True)
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "serve", "uid": "uid-of-serve", "controller": True}
+    metadata = {"name": "serve-2", "namespace": "team", "uid": "u", "ownerReferences": [owner | changes]}
+    found = record_under(json.dumps({"metadata": metadata, "spec": {"containers": []}}).encode(), controller)
+    assert (found is not None) == is_successor
+    assert record_under(b"{", controller) is None

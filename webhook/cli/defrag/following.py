@@ -77,13 +77,13 @@ async def _siblings(api: Api, pod: RunningPod) -> list[PodRecord]:
     found = []
     async for page in api.pages(POD.having(namespace=pod.record.namespace)):
         for item in page.items:
-            record = _record(bytes(item), pod.pod.controller)
+            record = record_under(bytes(item), pod.pod.controller)
             if record:
                 found.append(record)
     return found
 
 
-def _record(document: bytes, controller: Owner | None) -> PodRecord | None:
+def record_under(document: bytes, controller: Owner | None) -> PodRecord | None:
     """Return the record of a pod of a controller; None if it is of another one, or cannot be read."""
     try:
         pod: Pod = decode_stored_pod(document)
