@@ -1,6 +1,6 @@
 """What can be wrong in a cluster, each with exactly what is to be said of it.
 
-Thirteen faults are manifests that were written by hand, in ``manifests/``; the others change what is there.
+Fifteen faults are manifests that were written by hand, in ``manifests/``; the others change what is there.
 """
 
 import random
@@ -306,6 +306,16 @@ FAULTS = (
         ),
     ),
     Fault("label without effect", _by_hand("namespace-label"), frozenset({("GT192", "Namespace eager")})),
+    Fault(
+        "revision that is not installed",
+        _by_hand("revision-not-installed"),
+        frozenset({("GT194", "Namespace next"), ("GT194", "Namespace nameless")}),
+    ),
+    Fault(
+        "revision not ready",
+        _adds(program("webhook-canary", 2, 0)),
+        frozenset({("GT852", "Deployment gpu-topology/gpu-topology-webhook-canary")}),
+    ),
     Fault("slice on a switch", _by_hand("slice-on-switch"), frozenset({("GT244", "Node switched")})),
     Fault("slice on a pair", _by_hand("slice-on-pair"), frozenset({("GT243", "Node paired")})),
     Fault(
