@@ -5,23 +5,26 @@ own, which writes into every pod whose it is.
 """
 
 import base64
+import json
 import re
 import shutil
+import socket
+import ssl
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from kubernetes.client import CoreV1Api, V1ObjectMeta
+from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1ObjectMeta
 
 from tests.chart.generated import CHART
-from tests.chart.helm import RELEASE, Helm, documents
+from tests.chart.helm import RELEASE, Helm, documents, pick
 from tests.chart.rendered import PLACES
 from tests.control_plane.accounts import namespace_for_pods, wait_until_granted
 from tests.control_plane.control_plane import ControlPlane
@@ -328,6 +331,75 @@ def served_now(releases: Releases, namespace: str) -> tuple[str, ...]:
     answer = create_pod(releases.control_plane, namespace, gpu_pod("probe", {}), dry_run=True)
     assert answer.status == 201, answer.message
     return marks(answer.body)
+
+
+def managed_config(releases: Releases, release: str) -> str:
+    """The configuration of a release, with certificates that are served as soon as they are there."""
+    found = documents(releases.run("get", "manifest", release))
+    config: dict[str, Any] = json.loads(pick(found, "Secret", release)["stringData"]["config.yaml"])
+    config["certificates"] = config.get("certificates", {}) | {"checkSeconds": 1, "settleSeconds": 1}
+    return json.dumps(config)
+
+
+def authorities(releases: Releases, registration: str) -> set[str]:
+    """The bundles of a registration, PEM."""
+    with releases.control_plane.client() as client:
+        found: Any = AdmissionregistrationV1Api(client).read_mutating_webhook_configuration(registration)
+    return {base64.b64decode(one.client_config.ca_bundle or "").decode() for one in found.webhooks}
+
+
+def shakes_hands(server: RunningServer, name: str, authority: str) -> bool:
+    """Whether a client that trusts the authority takes the server for the host of that name."""
+    context = ssl.create_default_context(cadata=authority)
+    try:
+        with (
+            socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain,
+            context.wrap_socket(plain, server_hostname=name),
+        ):
+            return True
+    except ssl.SSLCertVerificationError:
+        return False
+
+
+TLS = {RELEASE: "gpu-topology-webhook-tls", CANARY: "gpu-topology-webhook-tls-canary"}
+"""The Secrets of the certificates, by registration and account."""
+
+
+def reads(releases: Releases, kubeconfig: Path) -> set[str]:
+    """Of which releases this account may read the registration and the certificates."""
+
+    def may(path: str) -> bool:
+        return request(releases.control_plane, "GET", path, kubeconfig=kubeconfig).status_code == 200
+
+    registrations = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    secrets = f"/api/v1/namespaces/{releases.namespace}/secrets"
+    found = {name: (may(f"{registrations}/{name}"), may(f"{secrets}/{tls}")) for name, tls in TLS.items()}
+    return {name for name, may_read in found.items() if any(may_read)}
+
+
+def test_each_release_has_an_authority_of_its_own_for_its_own_service_and_cannot_reach_the_other(
+    releases: Releases, tmp_path: Path
+) -> None:
+    releases.run("install", RELEASE, CHART)
+    releases.run("install", CANARY, CHART, IS_CANARY)
+    starter = Starter(tmp_path)
+    servers: dict[str, RunningServer] = {}
+    bundles: dict[str, str] = {}
+    try:
+        for name in TLS:
+            kubeconfig = releases.control_plane.kubeconfig_for(releases.namespace, name)
+            own = ("--namespace", releases.namespace, "--kubeconfig", str(kubeconfig))
+            servers[name] = starter(*own, config=managed_config(releases, name), managed=True)
+            (bundles[name],) = authorities(releases, name)
+            assert reads(releases, kubeconfig) == {name}
+        trusted = {
+            (server, host, bundle)
+            for server, host, bundle in product(TLS, repeat=3)
+            if shakes_hands(servers[server], f"{host}.{releases.namespace}.svc", bundles[bundle])
+        }
+    finally:
+        starter.stop_all()
+    assert trusted == {(name, name, name) for name in TLS}
 
 
 @pytest.fixture
