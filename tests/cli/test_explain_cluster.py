@@ -330,8 +330,13 @@ def test_in_a_namespace_of_a_revision_the_registration_of_that_revision_counts(c
     cluster.objects[REGISTRATION] = name | {"webhooks": [{"name": "bindings.gpu.topology"}]}
     assert "ok   binding-reviewed" in cluster.explain().out
     cluster.objects["/api/v1/namespaces/team-a"]["metadata"]["labels"]["gpu.topology/revision"] = "canary"
-    missing = "?    binding-reviewed: there is no MutatingWebhookConfiguration gpu-topology-webhook-canary"
+    missing = "FAIL binding-reviewed: the label gpu.topology/revision names canary, and there is no"
     assert missing in cluster.explain().out
+    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))  # as the API server creates it then
+    cluster.objects["/api/v1/namespaces/team-a"]["metadata"]["labels"]["gpu.topology/revision"] = "canary"
+    assert missing in cluster.explain().out
+    add_pod(cluster, on(injected(pod()), "h20-node-1", list(H20[:2])))
+    cluster.objects["/api/v1/namespaces/team-a"]["metadata"]["labels"]["gpu.topology/revision"] = "canary"
     name = {"metadata": {"name": "gpu-topology-webhook-canary"}}
     cluster.objects[f"{REGISTRATION}-canary"] = name | {"webhooks": [{"name": "bindings.gpu.topology"}]}
     assert "ok   binding-reviewed" in cluster.explain().out
