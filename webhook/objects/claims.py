@@ -197,6 +197,11 @@ class SliceDevice(Fields):
         found = attributes.get(attribute) or attributes.get(f"{driver}/{attribute}")
         return (found.string if found else None) or ""
 
+    def numbers(self, driver: str) -> dict[str, int]:
+        """Returns the attributes of the driver that are numbers, by their names without a domain."""
+        attributes, own = self.attributes or {}, f"{driver}/"
+        return {name.removeprefix(own): value.int_ for name, value in attributes.items() if value.int_ is not None}
+
 
 class Pool(Fields):
     """The ``spec.pool`` of a ResourceSlice."""

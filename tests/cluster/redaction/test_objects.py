@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.decisions.claims.cases import CASES as CASES_OF_CLAIMS
-from tests.decisions.claims.cases import SETTINGS, case
+from tests.decisions.claims.cases import SETTINGS, add_partitions, case
 from tests.insight.analyze.clusters import Cluster, bundle, registration, secret
 from tests.insight.analyze.faults import mixture
 from tests.insight.explain.situations import told
@@ -345,16 +345,21 @@ def test_a_program_with_arguments_of_another_type_is_not_ours(arguments: object)
 CLAIM_CASES = sorted(path.parent.name for path in CASES_OF_CLAIMS.glob("*/claims.json"))
 
 
+@pytest.mark.parametrize("partitions", [None, ("0123", "02")])
 @pytest.mark.parametrize("name", CLAIM_CASES)
-def test_of_what_is_kept_of_claims_and_slices_a_pod_was_given_the_same(name: str) -> None:
+def test_of_what_is_kept_of_claims_and_slices_a_pod_was_given_the_same(
+    name: str, partitions: tuple[str, ...] | None
+) -> None:
     folder = CASES_OF_CLAIMS / name
     claims, slices = (json.loads((folder / f"{each}.json").read_text()) for each in ("claims", "slices"))
     for document in (*claims, *slices):
         document |= {"apiVersion": "resource.k8s.io/v1"}
+    if partitions:
+        add_partitions(slices, partitions)
     for document, kind in [(each, "ResourceClaim") for each in claims] + [(each, "ResourceSlice") for each in slices]:
         document["kind"] = kind
     objects = claim_objects((kept(each), "kept") for each in (*claims, *slices))
-    whole = case(name)
+    whole = case(name, partitions)
     of_pod = objects.known(whole.pod, "team", SETTINGS)
     found, expected = given_gpus(whole.pod, of_pod.claims, of_pod.pools, SETTINGS), whole.given
     assert (found.containers, found.allocation, found.shared_with) == (
@@ -362,7 +367,7 @@ def test_of_what_is_kept_of_claims_and_slices_a_pod_was_given_the_same(name: str
         expected.allocation,
         expected.shared_with,
     )
-    assert str(found.problem) == str(expected.problem)
+    assert (str(found.problem), found.no_partition) == (str(expected.problem), expected.no_partition)
 
 
 @pytest.mark.parametrize("version", ["resource.k8s.io/v1beta1", "example.com/v1", None])

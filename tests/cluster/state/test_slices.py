@@ -205,3 +205,15 @@ def test_with_claims_nothing_is_answered_before_the_slices_of_each_driver_are_kn
 def test_without_claims_no_slices_are_waited_for() -> None:
     assert state().ready
     assert state().slices == {}
+
+
+def test_partitions_are_those_of_the_slices_of_the_node() -> None:
+    site, number = Site(), {"string": "GPU-a"}
+    parted = {"type": {"string": "gpu"}, "uuid": number, "gpuModuleID": {"int": 1}, "partition4": {"int": 2}}
+    site.put("n1", manifest(devices=[{"name": "a", "attributes": parted}]))
+    site.put("n2", manifest("a", node="n2", pool="n2"))
+    pools = MirroredPools({DRIVER: site.slices})
+    assert pools.device(DRIVER, "n1", "a", node="n1").partitions == {4: 2}
+    used = [pools.uses_partitions(DRIVER, name, node=name) for name in ("n1", "n2", "n3")]
+    assert used == [True, False, False]
+    assert not pools.uses_partitions("other.example.com", "n1", node="n1")

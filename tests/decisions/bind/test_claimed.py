@@ -20,7 +20,7 @@ from webhook.decisions.resolve.resolve import Unresolved, UnresolvedError
 from webhook.objects.binding import BindOutcome, BindReason
 from webhook.objects.manifest.pods import to_json
 from webhook.objects.pod import Namespace, Pod
-from webhook.words.catalogue.claims import CLAIM_NOT_ALLOCATED
+from webhook.words.catalogue.claims import CLAIM_IS_NO_PARTITION, CLAIM_NOT_ALLOCATED
 from webhook.words.outcome import Kind
 
 U = machines.H20_UUIDS
@@ -102,6 +102,15 @@ def test_pods_that_share_a_claim_need_no_gpu_but_its_own() -> None:
 def test_a_claim_that_others_use_too_is_not_exclusive(others: int, codes: list[str]) -> None:
     outcome = decide(injected("main"), given(main=[0, 1], shared_with=others))
     assert [warning[:5] for warning in outcome.warnings] == codes
+
+
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_gpus_that_the_driver_does_not_prepare_are_told_and_the_pod_is_bound(is_prepared: bool) -> None:
+    no_partition = None if is_prepared else CLAIM_IS_NO_PARTITION.say(claim="train-gpus", count=2)
+    outcome = decide(injected("main"), msgspec.structs.replace(given(main=[0, 1]), no_partition=no_partition))
+    assert (outcome.kind, outcome.reason) == (Kind.PATCH, BindReason.RESOLVED)
+    assert [warning[:5] for warning in outcome.warnings] == ([] if is_prepared else ["GT276"])
+    assert (outcome.event.reason if outcome.event else None) == (None if is_prepared else "NoPartition")
 
 
 def _required(entry: str) -> BindOutcome:

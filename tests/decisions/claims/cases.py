@@ -1,6 +1,7 @@
 """The states of claims in ``tests/cases/claims``, as a real API server had them."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,12 +30,39 @@ class ClaimCase(NamedTuple):
         return given_gpus(self.pod, self.claims, self.pools, SETTINGS)
 
 
-def case(name: str) -> ClaimCase:
-    """The case of this name."""
+def partition_attributes(gpu: str, partitions: Sequence[str]) -> dict[str, Any]:
+    """The attributes with which NVIDIA's driver says in which partitions of the NVSwitches a GPU is.
+
+    Args:
+        gpu: One character.
+        partitions: The members of each partition; the first has number 0.
+    """
+    found = [(len(members), number) for number, members in enumerate(partitions) if gpu in members]
+    return {"gpuModuleID": {"int": int(gpu) + 1}} | {f"partition{size}": {"int": number} for size, number in found}
+
+
+def add_partitions(slices: Sequence[Any], partitions: Sequence[str]) -> None:
+    """Adds these attributes to the whole GPUs of NVIDIA's driver in ResourceSlices."""
+    spec = [each["spec"] for each in slices if each["spec"]["driver"] == "gpu.nvidia.com"]
+    for device in (device for each in spec for device in each["devices"]):
+        if device["attributes"]["type"]["string"] == "gpu":
+            device["attributes"] |= partition_attributes(device["name"].removeprefix("gpu-"), partitions)
+
+
+def case(name: str, partitions: Sequence[str] | None = None) -> ClaimCase:
+    """The case of this name.
+
+    Args:
+        name: Its folder.
+        partitions: Numbers of the devices of each partition of the NVSwitches; None if the driver uses none.
+    """
     folder = CASES / name
     pod = msgspec.json.decode((folder / "pod.json").read_bytes(), type=Pod)
     claims = [decode_claim(document, "claim") for document in _documents(folder / "claims.json")]
-    slices = [decode_slice(document, "slice") for document in _documents(folder / "slices.json")]
+    documents: list[Any] = json.loads((folder / "slices.json").read_text())
+    if partitions is not None:
+        add_partitions(documents, partitions)
+    slices = [decode_slice(json.dumps(document).encode(), "slice") for document in documents]
     parts = filter(None, (slice_part(published, SETTINGS) for published in slices))
     return ClaimCase(pod, {claim.metadata.name: claim for claim in claims}, Pools(parts))
 

@@ -123,6 +123,26 @@ def test_where_it_is_not_known_which_gpus_they_are_the_allocation_says_who_tells
     assert finding(of(name), "allocation").code == "GT295"
 
 
+@pytest.mark.parametrize(
+    ("partitions", "phase", "codes"),
+    [
+        (("0123", "02", "13"), "Pending", ["", "GT276"]),
+        (("0123", "02", "13"), "Running", [""]),  # the driver did prepare it: the slices changed later
+        (("0123", "01", "23"), "Pending", [""]),
+    ],
+)
+def test_gpus_that_are_no_partition_are_told_until_the_pod_runs(
+    partitions: tuple[str, ...], phase: str, codes: list[str]
+) -> None:
+    it = case("first-available", partitions)
+    pod = msgspec.structs.replace(with_spec(it.pod, node_name=NODE), status=_in(it.pod, phase))
+    assert [one.code for one in of_claims(told(pod, {"claims": it.claims, "pools": it.pools}))] == codes
+
+
+def _in(pod: Pod, phase: str) -> PodStatus:
+    return msgspec.structs.replace(pod.status or PodStatus(), phase=phase)
+
+
 def test_mig_instances_have_no_nvlink() -> None:
     report = of("mig")
     assert (finding(report, "allocation").code, finding(report, "whole-cards").code) == ("GT354", "GT274")

@@ -41,7 +41,7 @@ def kept_template(document: Mapping[str, Any]) -> Object:
 
 @_of_version
 def kept_slice(document: Mapping[str, Any]) -> Object:
-    """Keep the devices of a slice with the attributes that identify GPUs: attributes that are texts, and capacities."""
+    """Keep the devices of a slice: attributes that are texts or numbers, such as UUIDs, and capacities."""
     spec = part(document, "spec")
     pool = part(spec, "pool")
     found = only(spec, str, "driver", "nodeName")
@@ -104,9 +104,9 @@ def _configurations(devices: Mapping[str, Any]) -> Object:
 
 def _device(device: Mapping[str, Any]) -> Object:
     attributes = {
-        name: {"string": value["string"]}
+        name: kept
         for name, value in part(device, "attributes").items()
-        if isinstance(value, Mapping) and isinstance(value.get("string"), str)
+        if isinstance(value, Mapping) and (kept := only(value, str, "string") or only(value, int, "int"))
     }
     capacity = {
         name: {"value": value["value"]}

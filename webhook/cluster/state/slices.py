@@ -138,6 +138,13 @@ class MirroredPools(Pools):
             return super().device(driver, pool, name, node=node)
         return slices.pool(pool, node).device(driver, pool, name, node=node)
 
+    def uses_partitions(self, driver: str, pool: str, *, node: str = "") -> bool:
+        """Return whether the driver names partitions for a pool; :meth:`Pools.uses_partitions`."""
+        slices = self._drivers.get(driver)
+        if slices is None:
+            return super().uses_partitions(driver, pool, node=node)
+        return slices.pool(pool, node).uses_partitions(driver, pool, node=node)
+
 
 def _reader(driver: str, settings: ClaimSettings) -> Callable[[Document, str, PackedSlice | None], PackedSlice]:
     def read(document: Document, name: str, before: PackedSlice | None) -> PackedSlice:

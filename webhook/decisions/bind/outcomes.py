@@ -30,7 +30,7 @@ ANNOTATIONS_LIMIT = 256 * 1024
 ROOM_FOR_OTHERS = 32 * 1024
 _NUMA_NODE = attrgetter("numa_node")
 _REQUIREMENT_NOT_MET, _NOT_RESOLVED, _FABRIC_NOT_USED = "RequirementNotMet", "NotResolved", "FabricNotUsed"
-_SIDECAR_NOT_FIRST = "SidecarNotFirst"
+_SIDECAR_NOT_FIRST, _NO_PARTITION = "SidecarNotFirst", "NoPartition"
 
 
 def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
@@ -48,6 +48,9 @@ def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
     if between_nodes:
         warnings.append(str(between_nodes))
         event = PodEvent(_FABRIC_NOT_USED, between_nodes.about(f"{pod.holder} on node {pod.node}"))
+    if pod.given.no_partition:
+        warnings.append(str(pod.given.no_partition))
+        event = PodEvent(_NO_PARTITION, pod.given.no_partition.about(f"{pod.holder} on node {pod.node}"))
     outcome = BindOutcome(
         kind=Kind.SKIP if observed else Kind.PATCH,
         reason=BindReason.OBSERVED if observed else BindReason.RESOLVED,

@@ -11,12 +11,13 @@ import msgspec
 from webhook.decisions.allocation.model import Allocation, Device
 from webhook.decisions.claims.pod import EXTENDED, ClaimUse, claim_names, claim_uses
 from webhook.decisions.claims.requests import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs, sharing_configuration
-from webhook.decisions.claims.slices import MissingDevice, Pools
+from webhook.decisions.claims.slices import MissingDevice, Pools, PublishedDevice, are_one_partition
 from webhook.decisions.configuration import ClaimSettings
 from webhook.decisions.resolve.resolve import Unresolved, UnresolvedError
 from webhook.objects.claims import ResourceClaim, Result
 from webhook.objects.pod import Pod, Quantity
 from webhook.words.catalogue.claims import (
+    CLAIM_IS_NO_PARTITION,
     CLAIM_MISSING,
     CLAIM_NOT_ALLOCATED,
     CLAIM_NOT_MADE,
@@ -42,6 +43,9 @@ class GivenGpus(msgspec.Struct, frozen=True, kw_only=True):
     """The reason why the GPUs are not known; None if they are."""
     shared_with: int = 0
     """The number of other pods for which the claims are reserved now."""
+    no_partition: Message | None = None
+    """Why the driver will not prepare a claim whose GPUs are not one partition of the NVSwitches; ``None`` if nothing
+    says that it will not."""
 
     @property
     def keeps_devices(self) -> bool:
@@ -93,6 +97,7 @@ def given_gpus(
         containers=kept,
         allocation=Allocation(segments=tuple(segments.values()), containers=tuple(segments)),
         shared_with=reading.others,
+        no_partition=reading.no_partition,
     )
 
 
@@ -117,6 +122,7 @@ class _Reading:
         self._names, self._claims, self._pools, self._settings, self._node = names, claims, pools, settings, node
         self._results: dict[str, list[tuple[Result, Device]]] = {}
         self.others = 0
+        self.no_partition: Message | None = None
 
     def devices(self, uses: Iterable[ClaimUse]) -> tuple[Device, ...]:
         """Returns the GPUs of a container, each once: two requests may be served by one device.
@@ -155,11 +161,29 @@ class _Reading:
         if not ours:
             return
         self._check_consumers(name, claim)
+        published = list[tuple[Result, PublishedDevice]]()
         for result in ours:
             how = sharing_configuration(devices.config or (), result.request.partition("/")[0], {result.driver})
             if how:
                 raise UnresolvedError(Unresolved.SHARED_DEVICE, PART_BY_SHARING.say(how=how))
-            yield result, self._device(name, result)
+            published.append((result, self._published(result)))
+            yield result, _device(name, *published[-1])
+        lookers = {result.driver for result in devices.results or () if result.admin_access}
+        self._check_partition(name, [each for each in published if each[0].driver not in lookers])
+
+    def _check_partition(self, claim: str, published: Iterable[tuple[Result, PublishedDevice]]) -> None:
+        """Notes it if a driver with partitions of the NVSwitches will refuse to prepare the GPUs of a claim.
+
+        It looks at all whole GPUs of the claim together, whatever their requests are, and at none where the claim has
+        admin access: dra-driver-nvidia-gpu 0.5.0, cmd/gpu-kubelet-plugin/device_state.go, activateFabricPartition.
+        """
+        gpus: dict[str, dict[str, PublishedDevice]] = {}
+        for result, found in published:
+            if found.is_whole and self._pools.uses_partitions(result.driver, result.pool, node=self._node):
+                gpus.setdefault(result.driver, {})[found.uuid] = found
+        for members in gpus.values():
+            if not are_one_partition(members.values()):
+                self.no_partition = CLAIM_IS_NO_PARTITION.say(claim=claim, count=len(members))
 
     def _check_consumers(self, name: str, claim: ResourceClaim) -> None:
         """Raises UnresolvedError if a claim belongs to another pod, or is not reserved for this one.
@@ -175,18 +199,22 @@ class _Reading:
             raise UnresolvedError(Unresolved.STALE_ALLOCATION, CLAIM_NOT_RESERVED.say(claim=name))
         self.others = max(self.others, len(consumers) - 1)
 
-    def _device(self, claim: str, result: Result) -> Device:
+    def _published(self, result: Result) -> PublishedDevice:
         try:
             found = self._pools.device(result.driver, result.pool, result.device, node=self._node)
         except MissingDevice as error:
             raise UnresolvedError(Unresolved.BAD_ALLOCATION, error.message) from None
         if not found.uuid:
             raise UnresolvedError(Unresolved.BAD_ALLOCATION, _device_message(result))
-        if found.is_whole and not _takes_all(result, found.capacity):
-            raise UnresolvedError(
-                Unresolved.SHARED_DEVICE, DEVICE_SHARED.say(claim=claim, device=result.device, gpu=found.uuid)
-            )
-        return Device(uuid=found.uuid, mig="" if found.is_whole else result.device)
+        return found
+
+
+def _device(claim: str, result: Result, found: PublishedDevice) -> Device:
+    if found.is_whole and not _takes_all(result, found.capacity):
+        raise UnresolvedError(
+            Unresolved.SHARED_DEVICE, DEVICE_SHARED.say(claim=claim, device=result.device, gpu=found.uuid)
+        )
+    return Device(uuid=found.uuid, mig="" if found.is_whole else result.device)
 
 
 def _device_message(result: Result) -> Message:

@@ -5,7 +5,8 @@ publishes a pool anew, slices of two generations exist. Only the newest generati
 slices exist (k8s.io/api resource/v1, ResourcePool).
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -18,6 +19,11 @@ from webhook.words.catalogue.entry import Message
 PARENT_UUID = "parentUUID"
 """The attribute of a MIG instance with the UUID of its GPU: dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin/mig.go."""
 TYPE = "type"
+MODULE = "gpuModuleID"
+"""The attribute of a whole GPU with its place on the board. With its gate ``FabricManagerPartitioning`` NVIDIA's driver
+publishes it, and for each size the partition of the NVSwitches that the GPU is in, as ``partition4``:
+dra-driver-nvidia-gpu 0.5.0, cmd/gpu-kubelet-plugin/deviceinfo.go, addFabricManagerAttributes."""
+_PARTITION = re.compile(r"partition([1-9][0-9]?)", re.ASCII)
 
 
 class PublishedDevice(msgspec.Struct, frozen=True, gc=False):
@@ -28,6 +34,9 @@ class PublishedDevice(msgspec.Struct, frozen=True, gc=False):
     is_whole: bool
     """Whether the device is a whole GPU, and not an instance of one."""
     capacity: Mapping[str, Quantity]
+    partitions: Mapping[int, int] | None = None
+    """The numbers of the partitions of the NVSwitches that the GPU is in, by the number of their GPUs; empty where the
+    driver may use partitions and names none, ``None`` where nothing says that it uses them."""
 
 
 class SlicePart(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,8 +90,7 @@ class Pools:
         Raises:
             MissingDevice: the device is not published, or its pool is incomplete.
         """
-        by_node = self._pools.get((driver, pool), {})
-        parts = next((parts for where, parts in by_node.items() if not node or where in ("", node)), None)
+        parts = self._parts_of(driver, pool, node)
         if parts is None:
             raise MissingDevice(POOL_NOT_PUBLISHED.say(driver=driver, pool=pool))
         if len(parts) < parts[0].slices:
@@ -92,6 +100,35 @@ class Pools:
         if device is None:
             raise MissingDevice(DEVICE_NOT_PUBLISHED.say(driver=driver, pool=pool, device=name))
         return device
+
+    def uses_partitions(self, driver: str, pool: str, *, node: str = "") -> bool:
+        """Returns whether the driver names partitions of the NVSwitches for a pool, and so prepares no other sets."""
+        parts = self._parts_of(driver, pool, node) or ()
+        return any(device.partitions for part in parts for device in part.devices.values())
+
+    def whole_gpus(self, driver: str, node: str) -> list[PublishedDevice] | None:
+        """Returns the whole GPUs that a driver publishes for a node; ``None`` if that is not known completely."""
+        found = list[PublishedDevice]()
+        pools = [parts for (name, _), of in self._pools.items() if name == driver and (parts := of.get(node))]
+        for parts in pools:
+            if len(parts) < parts[0].slices:
+                return None
+            found += [device for part in parts for device in part.devices.values() if device.is_whole]
+        return found if pools else None
+
+    def _parts_of(self, driver: str, pool: str, node: str) -> list[SlicePart] | None:
+        by_node = self._pools.get((driver, pool), {})
+        return next((parts for where, parts in by_node.items() if not node or where in ("", node)), None)
+
+
+def are_one_partition(gpus: Collection[PublishedDevice]) -> bool:
+    """Returns whether different GPUs of one node are exactly the members of one partition of the NVSwitches.
+
+    A partition is named by the number of its GPUs, and a GPU is in at most one of each size: dra-driver-nvidia-gpu
+    0.5.0, pkg/fabricmanager/manager.go, GetPartitionsBySizeByModuleID.
+    """
+    numbers = {(gpu.partitions or {}).get(len(gpus)) for gpu in gpus}
+    return len(numbers) == 1 and None not in numbers
 
 
 def slice_part(published: ResourceSlice, settings: ClaimSettings) -> SlicePart | None:
@@ -106,7 +143,7 @@ def slice_part(published: ResourceSlice, settings: ClaimSettings) -> SlicePart |
         is_whole = not driver.whole_types or kind in driver.whole_types
         uuid = found.text(driver.uuid_attribute if is_whole else PARENT_UUID, driver.name)
         capacity = {name: capacity.value for name, capacity in (found.capacity or {}).items()}
-        return PublishedDevice(uuid, is_whole, capacity)
+        return PublishedDevice(uuid, is_whole, capacity, _partitions(found, driver.name) if is_whole else None)
 
     return SlicePart(
         driver=spec.driver,
@@ -116,3 +153,9 @@ def slice_part(published: ResourceSlice, settings: ClaimSettings) -> SlicePart |
         node=spec.node_name or "",
         devices={found.name: device(found) for found in spec.devices or ()},
     )
+
+
+def _partitions(found: SliceDevice, driver: str) -> dict[int, int] | None:
+    numbers = found.numbers(driver)
+    named = {int(match[1]): number for name, number in numbers.items() if (match := _PARTITION.fullmatch(name))}
+    return named if named or MODULE in numbers else None

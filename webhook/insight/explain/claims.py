@@ -31,6 +31,8 @@ from webhook.words.printable import fitted
 CLAIMS = "resource-claims"
 _NAMED = 4
 _ENDED = ("Succeeded", "Failed")
+_NOT_STARTED = (None, "", "Pending")
+"""Phases in which the driver has not prepared the devices of all containers, as far as the API server knows."""
 _UNSAID = frozenset(
     entry.code for entry in (POOL_NOT_PUBLISHED, POOL_INCOMPLETE, DEVICE_NOT_PUBLISHED, DEVICE_WITHOUT_UUID)
 )
@@ -47,6 +49,9 @@ def claims(examined: ExaminedPod) -> Iterator[Finding]:
     if problem and not any(finding.code for finding in described):
         described = [problem]
     yield from described
+    status = examined.evidence.pod.status
+    if examined.given.no_partition and (status is None or status.phase in _NOT_STARTED):
+        yield fails(CLAIMS, examined.given.no_partition)
     if examined.is_preloaded_by_claims or examined.cluster.is_preloaded(examined.claimed_count):
         yield fails(CLAIMS, cards.HAMI_DRA_DRIVER.say())
 

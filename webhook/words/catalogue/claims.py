@@ -71,6 +71,13 @@ CLAIM_IS_SHARED = Entry(
     "Use a ResourceClaimTemplate, which makes a claim for each pod, or the profile node-peers",
     _PAGE,
 )
+CLAIM_IS_NO_PARTITION = Entry(
+    "GT276",
+    "the {count} GPUs of ResourceClaim {claim} are not exactly one partition of the NVSwitches, and NVIDIA's driver, "
+    "which uses partitions here, prepares no other set: the pod will not start",
+    "Delete the pod, and claim GPUs with a template that gpu-topology claim writes",
+    "claims.md#partitions-of-nvswitches",
+)
 PART_OF_CLAIM = Entry("GT274", "container {container} gets parts of GPUs: {why}", "Claim whole GPUs", _PAGE)
 TEMPLATE_ASKS = Entry(
     "GT290", "entry {entry} of spec.resourceClaims has no ResourceClaim yet; {template} asks for {asked}", page=_PAGE
