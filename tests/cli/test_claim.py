@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command import ROOT, gpu_topology
+from tests.cli.command import ROOT, Done, gpu_topology
+from tests.decisions.claims.cases import partition_attributes
 from tests.hardware.topology.machines import MACHINES, a100_pcie_bridged, bent, dgx1_v100
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
@@ -139,3 +140,111 @@ def test_wrong_usage_names_the_option(options: list[str], option: str, said: str
     assert (done.code, done.out) == (2, "")
     assert option in done.err
     assert said in " ".join(done.err.replace("│", "").split())
+
+
+def slices(topology: NodeTopology, *partitions: str, module: bool = True, count: int = 1) -> str:
+    """The ResourceSlice of a node, of whose pool there are so many; ``partitions`` are the GPUs of each."""
+
+    def attributes(gpu: int, uuid: str) -> dict[str, Any]:
+        said = partition_attributes(str(gpu), partitions) if module else {}
+        return {"type": {"string": "gpu"}, "uuid": {"string": uuid}} | said
+
+    devices = [{"name": f"gpu-{gpu.index}", "attributes": attributes(gpu.index, gpu.uuid)} for gpu in topology.gpus]
+    pool = {"name": topology.node, "generation": 1, "resourceSliceCount": count}
+    spec = {"driver": "gpu.nvidia.com", "nodeName": topology.node, "pool": pool, "devices": devices}
+    kind = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": topology.node}}
+    return json.dumps(kind | {"spec": spec}) + "\n"
+
+
+H100 = {node: named(MACHINES["hgx-h100"], node) for node in ("parted", "plain", "module")}
+HALVES = ("01234567", "0123", "4567")
+NOT_KNOWN = "# Not known of {}: whether NVIDIA's driver uses partitions"
+
+
+def asked_of(directory: Path, published: dict[str, str], *options: str) -> Done:
+    """What is printed for nodes that are alike, of which this is published."""
+    state = write(directory, *(H100[node] for node in published))
+    (state / "claims").mkdir()
+    (state / "claims" / "slices.yaml").write_text("---\n".join(filter(None, published.values())))
+    return gpu_topology("claim", "--state", state, "--require-nvlink", *options)
+
+
+def test_where_slices_carry_partitions_the_claim_is_for_one_of_them(tmp_path: Path) -> None:
+    done = asked_of(tmp_path, {"parted": slices(H100["parted"], *HALVES)}, "--gpus", "4")
+    assert (done.code, done.err) == (0, "")
+    (found,) = parse_yaml(done.out, "printed")
+    devices = found["spec"]["spec"]["devices"]
+    assert devices["constraints"] == [{"requests": ["gpus"], "matchAttribute": "gpu.nvidia.com/partition4"}]
+    assert devices["requests"][0]["exactly"]["count"] == 4
+    assert "; exactly one partition of the NVSwitches\n" in done.out
+    assert "Not known" not in done.out
+
+
+def test_a_size_without_a_partition_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    done = asked_of(tmp_path, {"parted": slices(H100["parted"], *HALVES)}, "--gpus", "2")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == (
+        "gpu-topology: no partition of 2 such GPUs is published, and NVIDIA's driver prepares no other set: node parted"
+        " has partitions of 4 and 8\n"
+    )
+
+
+def test_nodes_with_and_without_partitions_get_alternatives_of_their_own(tmp_path: Path) -> None:
+    published = {"parted": slices(H100["parted"], *HALVES), "plain": slices(H100["plain"], module=False)}
+    done = asked_of(tmp_path, published, "--gpus", "4")
+    assert (done.code, done.err) == (0, "")
+    (found,) = parse_yaml(done.out, "printed")
+    devices = found["spec"]["spec"]["devices"]
+    limit = {"requests": ["gpus/island-1"], "matchAttribute": "gpu.nvidia.com/partition4"}
+    assert devices["constraints"] == [limit]
+    expressions = [
+        [each["cel"]["expression"] for each in alternative["selectors"]]
+        for alternative in devices["requests"][0]["firstAvailable"]
+    ]
+    outside = "!('gpuModuleID' in device.attributes['gpu.nvidia.com'])"
+    assert [each[1:] for each in expressions] == [[], [outside]]
+    assert expressions[0][0] == expressions[1][0]
+
+
+def test_a_node_whose_partitions_have_another_size_is_left_out(tmp_path: Path) -> None:
+    published = {"parted": slices(H100["parted"], *HALVES), "plain": slices(H100["plain"], module=False)}
+    done = asked_of(tmp_path, published, "--gpus", "2")
+    said = (
+        "Left out: no partition of 2 such GPUs is published, and NVIDIA's driver prepares no other set: node parted has"
+    )
+    assert (done.code, done.err) == (0, f"{said} partitions of 4 and 8.\n")
+    assert f"# {said}" in done.out
+    assert "!('gpuModuleID' in device.attributes['gpu.nvidia.com'])" in done.out
+    assert "matchAttribute" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("published", "is_known"),
+    [
+        (slices(H100["module"], module=False), True),
+        (slices(H100["module"]), False),
+        (slices(H100["module"], *HALVES, count=2), False),
+        ("", False),
+    ],
+    ids=["without", "modules-alone", "incomplete", "no-slices"],
+)
+def test_where_nothing_says_whether_partitions_are_used_that_is_said(
+    tmp_path: Path, published: str, is_known: bool
+) -> None:
+    done = asked_of(tmp_path, {"module": published}, "--gpus", "4")
+    assert (done.code, done.err) == (0, "")
+    assert (NOT_KNOWN.format("module") in done.out) is not is_known
+    assert "matchAttribute" not in done.out
+
+
+def test_of_a_node_without_nvswitches_it_is_not_asked(tmp_path: Path) -> None:
+    done = gpu_topology("claim", "--state", write(tmp_path, dgx1_v100()), "--gpus", "4", "--require-nvlink")
+    assert (done.code, "Not known" in done.out) == (0, False)
+
+
+def test_slices_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
+    done = asked_of(
+        tmp_path, {"parted": '{"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceSlice"}'}, "--gpus", "4"
+    )
+    assert (done.code, done.out) == (1, "")
+    assert "apiVersion: expected resource.k8s.io/v1, found" in done.err

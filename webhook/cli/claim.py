@@ -14,11 +14,12 @@ from webhook.cli.topology.source import File, Node, State, check_source, read_no
 
 if TYPE_CHECKING:
     from webhook.cluster.api.contexts import Where
+    from webhook.decisions.claims.slices import Pools
     from webhook.hardware.topology.model import NodeTopology
     from webhook.words.version import Version
 
-    _Sources = tuple[dict[str, NodeTopology], frozenset[str] | None]
-    """All topologies by node, and the requested nodes; None for all."""
+    _Sources = tuple[dict[str, NodeTopology], frozenset[str] | None, Pools]
+    """All topologies by node, the requested nodes, None for all, and the devices that DRA drivers publish."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _LABEL = re.compile(
@@ -65,6 +66,7 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     """
     from webhook.cli.topology.notes import print_notes
     from webhook.decisions.claim_templates.alternatives import find_alternatives
+    from webhook.decisions.claim_templates.partitions import by_partitions, lost_nodes, no_partition, unknown_nodes
     from webhook.decisions.claim_templates.template import (
         MAX_GPUS,
         TemplateNames,
@@ -74,6 +76,7 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         refusal,
         template,
     )
+    from webhook.decisions.configuration import NVIDIA_CLAIMS
     from webhook.hardware.topology.selection.request import Constraints, Request
     from webhook.words.errors import GpuTopologyError
 
@@ -90,21 +93,28 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     check_version(_version(kubernetes_version))
     in_files = file is not None or state is not None
     cluster = cluster_if_any(kubeconfig, context, offline=offline, in_files=in_files)
-    topologies, wanted = _sources(file, state, cluster, node, node_pool)
+    topologies, wanted, pools = _sources(file, state, cluster, node, node_pool)
     request = Request(count=gpus, constraints=Constraints(require_nvlink=require_nvlink, min_bandwidth=min_bandwidth))
     chosen = [topology for each, topology in topologies.items() if wanted is None or each in wanted]
     print_notes(chosen)
     found = find_alternatives(list(topologies.values()), request, wanted)
     if not found.alternatives:
         raise GpuTopologyError(refusal(request, chosen))
-    lines = comment(request, found, topologies, wanted)
+    listed = ((each, pools.whole_gpus(NVIDIA_CLAIMS.name, each)) for each in topologies)
+    published = {each: devices for each, devices in listed if devices is not None}
+    partitioned = by_partitions(found, gpus, topologies, published, wanted)
+    found = partitioned.found
+    if not found.alternatives:
+        raise GpuTopologyError(no_partition(gpus, partitioned.without, published))
+    lost = lost_nodes(partitioned, gpus, published)
+    lines = [*comment(request, found, topologies, wanted), *lost, *unknown_nodes(partitioned)]
     if node_pool is not None:
         lines.append(f"For pods with the nodeSelector {node_pool.replace('=', ': ', 1)}: a template cannot hold one.")
     document = template(names, gpus, found.alternatives)
     if output is Output.JSON:
         complain("\n".join(lines))
     else:
-        for line in omissions(found, topologies, wanted):
+        for line in (*omissions(found, topologies, wanted), *lost):
             complain(line)
     text = _json(document) if output is Output.JSON else _yaml(document, lines)
     typer.echo(text.encode(), nl=False)  # a manifest is UTF-8 in any setting of the terminal
@@ -113,6 +123,10 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
 def _sources(
     file: str | None, state: Path | None, cluster: UsedCluster | None, node: str | None, pool: str | None
 ) -> "_Sources":
+    from webhook.cluster.files.claims import load_claims
+    from webhook.decisions.claims.slices import Pools
+    from webhook.decisions.configuration import ClaimSettings
+
     check_source(file, state)
     if cluster is not None:
         return _in_cluster(cluster.where, node, pool)
@@ -120,9 +134,9 @@ def _sources(
         raise typer.BadParameter("labels of nodes are known only in a cluster", param_hint="--node-pool")
     if state is not None:
         nodes = read_nodes(state)
-        return nodes, _one(nodes, node)
+        return nodes, _one(nodes, node), load_claims(state).pools(ClaimSettings())
     topology = read_source(file, state, node)
-    return {topology.node: topology}, None
+    return {topology.node: topology}, None, Pools()
 
 
 def _named(option: str, text: str, longest: int) -> str:
@@ -153,24 +167,24 @@ def _one(nodes: "dict[str, NodeTopology]", node: str | None) -> frozenset[str] |
 
 
 def _in_cluster(cluster: "Where", node: str | None, pool: str | None) -> "_Sources":
-    from webhook.cli.topology.planner_view import read_world
+    from webhook.cli.topology.planner_view import read_world_and_devices
     from webhook.words.errors import GpuTopologyError
 
     match = _LABEL.fullmatch(pool) if pool is not None else None
     if pool is not None and match is None:
         raise typer.BadParameter("expected a label such as pool=training", param_hint="--node-pool")
-    world = read_world(cluster)
+    world, pools = read_world_and_devices(cluster)
     topologies = {name: each.topology for name, each in world.nodes.items() if each.topology}
     wanted = _one(topologies, node)
     if pool is None:
-        return topologies, wanted
+        return topologies, wanted, pools
     key, _, value = pool.partition("=")
     labelled = frozenset(
         name for name, each in world.nodes.items() if each.record and each.record.labels.get(key) == value
     )
     if not labelled:
         raise GpuTopologyError(f"--node-pool: no node has the label {pool}")
-    return topologies, labelled if wanted is None else labelled & wanted
+    return topologies, labelled if wanted is None else labelled & wanted, pools
 
 
 def _json(document: dict[str, Any]) -> str:

@@ -55,6 +55,22 @@ def nvidia_devices(topology: NodeTopology, mig: Sequence[MigDevice] = ()) -> lis
     return _shuffled([*cards, *(_mig_device(device, topology) for device in mig)], topology.node)
 
 
+def with_partitions(devices: Sequence[Manifest], *members: Sequence[int]) -> list[Manifest]:
+    """The cards as version 0.5.0 publishes them with its gate ``FabricManagerPartitioning``.
+
+    Args:
+        devices: Cards, named by their place on the board.
+        members: The cards of each partition; the first has number 1.
+    """
+
+    def numbers(place: int) -> Manifest:
+        found = [(len(each), number) for number, each in enumerate(members, 1) if place in each]
+        return {"gpuModuleID": {"int": place + 1}} | {f"partition{size}": {"int": number} for size, number in found}
+
+    places = [(device, int(device["name"].removeprefix("gpu-"))) for device in devices]
+    return [device | {"attributes": device["attributes"] | numbers(place)} for device, place in places]
+
+
 def hami_devices(topology: NodeTopology) -> list[Manifest]:
     """Cards that several claims can share."""
     return _shuffled([_hami_card(gpu, topology) for gpu in topology.gpus], topology.node)

@@ -1,5 +1,6 @@
 """What ``gpu-topology claim`` prints, at the real scheduler: only linked GPUs are allocated, whatever is free."""
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 
 from tests.cli.command import gpu_topology
 from tests.control_plane.claims.cluster import ClaimsCluster, ClaimsNamespace, reserved_for, results
-from tests.control_plane.claims.drivers import NVIDIA, Manifest, nvidia_devices, slices
+from tests.control_plane.claims.drivers import NVIDIA, Manifest, nvidia_devices, slices, with_partitions
 from tests.control_plane.claims.objects import claim_pod, exactly, of_template, template
 from tests.control_plane.test_explain import publish
 from tests.hardware.topology.machines import dgx1_v100, hgx_h100, l40s
@@ -211,3 +212,44 @@ def test_the_longest_selectors_are_accepted(place: ClaimsNamespace, tmp_path: Pa
     lengths = [len(each["selectors"][0]["cel"]["expression"]) for each in request["firstAvailable"]]
     assert (len(lengths) <= 8, max(lengths) > 8_000) == (True, True)
     place.apply(found)
+
+
+HALVES = ((0, 1, 2, 3, 4, 5, 6, 7), (0, 1, 2, 3), (4, 5, 6, 7), (0, 1), (2, 3), (4, 5), (6, 7))
+"""The partitions of an eight-way board: the whole, its halves, and four pairs."""
+
+
+def partitioned(topology: NodeTopology) -> list[Manifest]:
+    (one,) = published(topology)
+    devices = with_partitions(one["spec"]["devices"], *HALVES)
+    return slices(NVIDIA, topology.node, devices)
+
+
+def save(directory: Path, published_slices: list[Manifest]) -> None:
+    """The slices as the command reads them in a state directory."""
+    (directory / "claims").mkdir()
+    (directory / "claims" / "slices.yaml").write_text("---\n".join(f"{json.dumps(one)}\n" for one in published_slices))
+
+
+def test_where_slices_carry_partitions_a_claim_gets_exactly_one(
+    claims_cluster: ClaimsCluster, place: ClaimsNamespace, tmp_path: Path
+) -> None:
+    board, other = renamed(hgx_h100(), "parted"), renamed(hgx_h100(), "unparted")
+    save(tmp_path, [*partitioned(board), *published(other)])
+    place.apply(printed(tmp_path, [board, other], "--gpus", "4", "--require-nvlink", "--name", "linked"))
+    place.apply(template("plain", exactly(count=4)))
+    with ExitStack() as stack:
+        stack.enter_context(claims_cluster.node(board.node, partitioned(board)))
+        stack.enter_context(claims_cluster.node(other.node, published(other)))
+        place.creates(claim_pod("any", [of_template("g", "plain")], node="parted"))
+        assert allocated(place, "any") == {"parted": {0, 4, 1, 5}}  # the driver would not prepare it
+        place.creates(claim_pod("none", [of_template("g", "linked")], node="parted"))
+        assert "cannot allocate all claims" in place.waits("none")  # four cards are free, and are no partition
+        place.removes("any")
+        assert allocated(place, "none")["parted"] in ISLANDS
+        place.creates(claim_pod("second", [of_template("g", "linked")], node="parted"))
+        halves = [allocated(place, name)["parted"] for name in ("none", "second")]
+        assert sorted(halves, key=min) == ISLANDS
+        # The other node has no partitions, and any four of its cards are linked.
+        place.creates(claim_pod("elsewhere", [of_template("g", "linked")], node="unparted"))
+        assert allocated(place, "elsewhere") == {"unparted": {0, 4, 1, 5}}
+        place.empty()

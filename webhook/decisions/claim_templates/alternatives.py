@@ -33,6 +33,10 @@ class Alternative:
     """The least quality of all nodes that the selector reaches."""
     reach: Mapping[str, tuple[int, ...]]
     """The GPUs that satisfy it, by index, on each known node that has enough of them."""
+    partition: int = 0
+    """The size of the partition of the NVSwitches that the GPUs have to be, exactly; 0: any GPUs that satisfy it."""
+    outside_partitions: bool = False
+    """Whether it is for GPUs alone whose driver says nothing of partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +88,13 @@ def find_alternatives(
         else:
             nameless += _fill(by_uuid, model, island, wanted)
     every = [*filter(None, weighed.values()), *(bin_.alternative for bins in by_uuid.values() for bin_ in bins)]
+    return kept_alternatives(every, tuple(dict.fromkeys(nameless)))
+
+
+def kept_alternatives(every: Sequence[Alternative], nameless: tuple[str, ...]) -> Found:
+    """Returns the alternatives that a claim has room for, the others, and the nodes that cannot be named."""
     kept, left_out = _keep(every)
-    return Found(kept, left_out, tuple(dict.fromkeys(nameless)))
+    return Found(kept, left_out, nameless)
 
 
 def _with_own_uuids(topologies: Sequence[NodeTopology]) -> list[NodeTopology]:

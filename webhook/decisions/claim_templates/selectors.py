@@ -13,6 +13,8 @@ MAX_BYTES = 10_240
 """The most bytes of one expression: k8s.io/api resource/v1, CELSelectorExpressionMaxLength."""
 _OWN = "device.attributes['gpu.nvidia.com']"
 _STANDARD = "device.attributes['resource.kubernetes.io']"
+OUTSIDE_PARTITIONS = f"!('gpuModuleID' in {_OWN})"
+"""GPUs whose driver says nothing of partitions of the NVSwitches."""
 
 
 @dataclass(frozen=True, slots=True)

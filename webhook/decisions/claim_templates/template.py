@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.decisions.claim_templates.alternatives import MAX_ALTERNATIVES, Alternative, Found
-from webhook.decisions.claim_templates.selectors import ByProduct
+from webhook.decisions.claim_templates.selectors import OUTSIDE_PARTITIONS, ByProduct
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.selection.choice import NoChoice, select
 from webhook.hardware.topology.selection.request import Constraints, Request
@@ -21,6 +21,8 @@ FIRST_VERSION = Version(1, 34)
 pkg/features/kube_features.go and pkg/controlplane/instance.go."""
 REQUEST = "gpus"
 """The name of the only request."""
+PARTITION = "gpu.nvidia.com/partition{}"
+"""The attribute with the number of the partition of this size that a GPU is in: dra-driver-nvidia-gpu 0.5.0."""
 _LISTED = 8
 
 
@@ -53,6 +55,13 @@ def template(names: TemplateNames, count: int, alternatives: Sequence[Alternativ
         alternatives: The alternatives, best first, from one to ``MAX_ALTERNATIVES``.
     """
     asked = [_asked(names.device_class, count, alternative) for alternative in alternatives]
+    devices: dict[str, Any] = {}
+    limited = [number for number, each in enumerate(alternatives, 1) if each.partition]
+    if limited:
+        # Without a name of an alternative the constraint is for all alternatives of the request.
+        every = len(limited) == len(alternatives)
+        requests = [REQUEST] if every else [f"{REQUEST}/{_name(number)}" for number in limited]
+        devices["constraints"] = [{"requests": requests, "matchAttribute": PARTITION.format(count)}]
     if len(asked) == 1:
         request: dict[str, Any] = {"name": REQUEST, "exactly": asked[0]}
     else:
@@ -63,13 +72,14 @@ def template(names: TemplateNames, count: int, alternatives: Sequence[Alternativ
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaimTemplate",
         "metadata": metadata,
-        "spec": {"spec": {"devices": {"requests": [request]}}},
+        "spec": {"spec": {"devices": {"requests": [request]} | devices}},
     }
 
 
 def _asked(device_class: str, count: int, alternative: Alternative) -> dict[str, Any]:
-    selector = {"cel": {"expression": alternative.selector.expression}}
-    return {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count, "selectors": [selector]}
+    expressions = [alternative.selector.expression, *([OUTSIDE_PARTITIONS] if alternative.outside_partitions else [])]
+    selectors = [{"cel": {"expression": expression}} for expression in expressions]
+    return {"deviceClassName": device_class, "allocationMode": "ExactCount", "count": count, "selectors": selectors}
 
 
 def _name(number: int) -> str:
@@ -153,7 +163,8 @@ def _told(alternative: Alternative, topologies: Mapping[str, NodeTopology], want
     parts = [f"{_gpus(gpus)} of {_listed(names)}" for gpus, names in list(nodes.items())[:_LISTED]]
     if len(nodes) > _LISTED:
         parts.append(f"others of {sum(map(len, list(nodes.values())[_LISTED:]))} more nodes")
-    return f"{alternative.quality}: {'; '.join(parts)}{_exceptions(alternative, topologies)}"
+    whole = "; exactly one partition of the NVSwitches" if alternative.partition else ""
+    return f"{alternative.quality}: {'; '.join(parts)}{whole}{_exceptions(alternative, topologies)}"
 
 
 def _exceptions(alternative: Alternative, topologies: Mapping[str, NodeTopology]) -> str:
