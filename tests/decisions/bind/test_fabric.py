@@ -58,6 +58,34 @@ def test_a_job_of_one_node_needs_no_channel() -> None:
     assert bound(annotations=NODE_PEERS).warnings == []
 
 
+FORCED = {"name": "NCCL_MNNVL_ENABLE", "value": "1"}
+CUMEM_OFF = {"name": "NCCL_CUMEM_ENABLE", "value": "0"}
+CHANNEL = {"name": "NVIDIA_IMEX_CHANNELS", "value": "0"}
+
+
+def test_a_job_of_one_node_that_looks_for_the_fabric_all_the_same_is_warned_and_bound() -> None:
+    outcome = bound(FORCED)
+    assert (outcome.kind, [warning[:5] for warning in outcome.warnings]) == (Kind.PATCH, ["GT364"])
+    assert outcome.event is not None
+    assert (outcome.event.reason, outcome.event.note[:5]) == ("FabricNotUsed", "GT364")
+    assert bound(FORCED, JOB).warnings == [NO_CHANNEL]  # of several nodes it looks anyway
+
+
+@pytest.mark.parametrize("env", [(), (CHANNEL,), (CUMEM_OFF,)])
+@pytest.mark.parametrize("value", ["0", "1", "2"])
+def test_only_with_1_and_cumem_and_without_a_channel_does_a_job_of_one_node_need_one(
+    value: str, env: tuple[dict[str, str], ...]
+) -> None:
+    outcome = bound(FORCED | {"value": value}, *env)
+    assert [warning[:5] for warning in outcome.warnings] == (["GT364"] if value == "1" and not env else [])
+
+
+def test_a_job_of_one_node_may_claim_its_channel_and_needs_none_where_there_is_no_fabric() -> None:
+    claims = [{"name": "imex", "resourceClaimTemplateName": "train-channel"}]
+    assert bound(FORCED, resourceClaims=claims).warnings == []
+    assert bound(FORCED, topology=replace(TRAY, fabric=None)).warnings == []
+
+
 @pytest.mark.parametrize(
     "fabric",
     [

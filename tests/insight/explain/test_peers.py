@@ -245,6 +245,8 @@ CHANNEL = {"name": "NVIDIA_IMEX_CHANNELS", "value": "0"}
     ("env", "annotations", "verdict"),
     [
         ((), {}, "not-needed"),
+        (({"name": "NCCL_MNNVL_ENABLE", "value": "1"},), {}, "unknown"),
+        (({"name": "NCCL_MNNVL_ENABLE", "value": "1"}, CHANNEL), {}, "not-needed"),
         ((JOB,), {}, "unknown"),
         ((JOB, CHANNEL), {}, "holds"),
         ((JOB, {"name": "NCCL_MNNVL_ENABLE", "value": "0"}), {}, "not-needed"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from webhook.hardware.topology.model import NodeTopology
 from webhook.words import names
 from webhook.words.catalogue.entry import Message
-from webhook.words.catalogue.links import FABRIC_NOT_USED, NO_IMEX_CHANNEL
+from webhook.words.catalogue.links import FABRIC_FORCED, FABRIC_NOT_USED, NO_IMEX_CHANNEL
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,6 +19,9 @@ class FabricUse:
 
     spans_nodes: bool = False
     """Whether its job is known to run on several nodes."""
+    is_forced: bool = False
+    """Whether a container without an IMEX channel has ``NCCL_MNNVL_ENABLE=1``, with which NCCL looks for a fabric on
+    one node too: NCCL 2.30.7 src/init.cc:1073."""
     is_off: bool = False
     """Whether the pod itself switches NVLink between nodes off."""
     cumem_is_off: bool = False
@@ -40,8 +43,10 @@ def reaches_other_nodes(topology: NodeTopology) -> bool:
 
 def fabric_problem(use: FabricUse, topology: NodeTopology) -> Message | None:
     """Returns why the job does not use NVLink between nodes, or fails with it; ``None`` if no reason is known."""
-    if not use.spans_nodes or use.is_off or not reaches_other_nodes(topology):
+    if use.is_off or not reaches_other_nodes(topology):
         return None
+    if not use.spans_nodes:
+        return FABRIC_FORCED.say() if use.is_forced else None
     if use.cumem_is_off:
         return FABRIC_NOT_USED.say()
     if not use.has_channel:

@@ -106,7 +106,9 @@ def _fabric(examined: ExaminedPod) -> Iterator[Finding]:
         return
     use = read_fabric_use(examined.evidence.pod, examined.requests.containers)
     problem = fabric_problem(use, topology)
-    if not use.spans_nodes:
+    if not use.spans_nodes and problem:
+        yield unknown(FABRIC, problem)
+    elif not use.spans_nodes:
         yield not_needed(
             FABRIC, f"node {topology.node} has NVLink to other nodes, but nothing says that the job has too"
         )

@@ -252,6 +252,12 @@ NO_IMEX_CHANNEL = Entry(
     "Give it a ComputeDomain's channel, or set NCCL_MNNVL_ENABLE=0",
     "nccl.md#nvlink-between-nodes-mnnvl-and-imex-channels",
 )
+FABRIC_FORCED = Entry(
+    "GT364",
+    "NCCL_MNNVL_ENABLE=1 without an IMEX channel of its own: where the node gives it none, NCCL fails, on one node too",
+    "Remove the variable, or give the pod a ComputeDomain's channel",
+    "nccl.md#nvlink-between-nodes-mnnvl-and-imex-channels",
+)
 NOT_BOUND_AND_OPTED_OUT = Entry(
     "GT344",
     "the pod is not bound yet: its annotations still say what admission wrote, and its Binding will be left alone, "
