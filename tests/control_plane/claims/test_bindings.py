@@ -7,10 +7,11 @@ import httpx
 import pytest
 
 from tests.control_plane.claims.cluster import ClaimsNamespace
-from tests.control_plane.claims.drivers import MIG_CLASS, Manifest
+from tests.control_plane.claims.drivers import MIG_CLASS, NVIDIA, VERSION, Manifest, with_partitions
 from tests.control_plane.claims.objects import claim, claim_pod, container, exactly, of_claim, of_template, template
 from tests.control_plane.claims.product import ClaimsProduct
 from tests.control_plane.hami.cluster import BRIDGED, H20
+from tests.programs.server.conftest import until
 
 pytestmark = pytest.mark.cluster
 
@@ -168,3 +169,35 @@ def test_a_resource_that_a_class_serves_is_told_of_like_a_claim(claims_product: 
         told = outputs(team.bound("train"))
         assert told["link"] == "NVSwitch"
         assert len(told["claimed-gpus"].split(",")) == 2
+
+
+@pytest.mark.parametrize(("cards", "codes"), [(2, []), (3, ["GT276"])])
+def test_gpus_that_are_no_partition_are_told_at_the_binding(
+    claims_product: ClaimsProduct, cards: int, codes: list[str]
+) -> None:
+    slices = claims_product.cluster.get("/apis/resource.k8s.io/v1/resourceslices")["items"]
+    (one,) = [each for each in slices if each["spec"].get("nodeName") == BRIDGED]
+    devices = one["spec"]["devices"]
+    first = {int(device["name"].removeprefix("gpu-")) for device in devices[:2]}
+    parted = with_partitions(devices, range(4), sorted(first), sorted({*range(4)} - first))
+    kept = {"apiVersion": VERSION, "kind": "ResourceSlice", "metadata": {"name": one["metadata"]["name"]}}
+    pool = one["spec"]["pool"]
+
+    def publish(published: list[Manifest], generation: int) -> None:
+        of = {"driver": NVIDIA, "nodeName": BRIDGED, "pool": pool | {"generation": generation}, "devices": published}
+        claims_product.cluster.apply(kept | {"spec": of})
+
+    publish(parted, pool["generation"] + 1)
+    try:
+        with claims_product.team() as team:
+            team.apply(template("some", exactly(count=cards)))
+            team.creates(claiming("train", of_template("gpus", "some"), node=BRIDGED))
+            assert outputs(team.bound("train"))["link"]
+
+            def told() -> list[str]:
+                return [message[:5] for message in team.events("train") if message.startswith("GT")]
+
+            until(lambda: len(told()) >= len(codes), "the Event of the webhook")
+            assert told() == codes
+    finally:
+        publish(devices, pool["generation"] + 2)

@@ -249,6 +249,11 @@ def test_where_slices_carry_partitions_a_claim_gets_exactly_one(
         place.creates(claim_pod("second", [of_template("g", "linked")], node="parted"))
         halves = [allocated(place, name)["parted"] for name in ("none", "second")]
         assert sorted(halves, key=min) == ISLANDS
+        options = ("--kubeconfig", claims_cluster.control_plane.kubeconfig, "--require-nvlink", "--gpus")
+        publish(claims_cluster.control_plane, place.name, board, tmp_path / "agent.log")
+        asked = [gpu_topology("claim", *options, count) for count in ("4", "3")]
+        assert [(done.code, "gpu.nvidia.com/partition4" in done.out) for done in asked] == [(0, True), (1, False)]
+        assert "node parted has partitions of 2, 4 and 8" in asked[1].err
         # The other node has no partitions, and any four of its cards are linked.
         place.creates(claim_pod("elsewhere", [of_template("g", "linked")], node="unparted"))
         assert allocated(place, "elsewhere") == {"unparted": {0, 4, 1, 5}}
