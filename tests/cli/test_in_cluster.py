@@ -5,17 +5,21 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 import yaml
 
 from tests.cli.command import Done, gpu_topology
-from tests.cli.stand_in_cluster import RESOURCE, Cluster, add_claim_case, add_pod, add_topology
+from tests.cli.stand_in_cluster import RESOURCE, SLICES, Cluster, add_claim_case, add_pod, add_topology
+from tests.cli.test_claim import slices
 from tests.decisions.test_detection import deployment
 from tests.hardware.topology import machines
 from tests.insight.explain.situations import H20, injected, on
 from tests.pods import pod
+from webhook.cluster.api.resources import ALL_CONFIG_MAPS, ALL_LEASES
 from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.lease import micro_time
 from webhook.words.node_names import node_label
 
@@ -216,3 +220,33 @@ def test_pods_are_released_in_the_cluster_that_kubectl_would_use(cluster: Cluste
         "no kubeconfig: $KUBECONFIG is not set, and ~/.kube/config (/nowhere/.kube/config) does not exist"
         in without.err
     )
+
+
+@pytest.mark.parametrize(("may_list", "code"), [(True, 1), (False, 0)])
+def test_partitions_of_a_cluster_are_not_known_where_slices_may_not_be_listed(
+    cluster: Cluster, may_list: bool, code: int
+) -> None:
+    topology = machines.h20()
+    with_published(cluster, topology)
+    cluster.objects[SLICES] = (
+        {"items": [json.loads(slices(topology, "01234567", "0123", "4567"))]} if may_list else None
+    )
+    done = gpu_topology("claim", "--gpus", "2", "--require-nvlink", "--kubeconfig", cluster.kubeconfig)
+    assert done.code == code, done.err
+    assert ("node h20-node-1 has partitions of 4 and 8" in done.err) is may_list
+    assert ("Without resourceslices partitions of NVSwitches are not known" in done.err) is not may_list
+    assert ("# Not known of h20-node-1: whether" in done.out) is not may_list
+
+
+def with_published(cluster: Cluster, topology: NodeTopology) -> None:
+    """A node, what its agent published, and the Lease by which the agent is alive, in lists of the cluster."""
+    owner = {"kind": "Node", "uid": "u", "name": topology.node, "apiVersion": "v1"}
+    labels = {"gpu.topology/node": node_label(topology.node), "app.kubernetes.io/name": "gpu-topology"}
+    metadata = {"name": f"gpu-topology-{topology.node}", "namespace": "s", "ownerReferences": [owner], "labels": labels}
+    config_map = {"metadata": metadata, "data": {"topology.json": format_topology(topology)}}
+    lease = {"metadata": metadata, "spec": {"renewTime": micro_time(datetime.now(UTC))}}
+    cluster.objects["/api/v1/pods"] = {"items": []}
+    cluster.objects["/api/v1/nodes"] = {"items": [{"metadata": {"name": topology.node, "uid": "u"}}]}
+    for resource, item in ((ALL_CONFIG_MAPS, config_map), (ALL_LEASES, lease)):
+        selector = parse_qs(resource.query).get("labelSelector", [""])[0]
+        cluster.objects[f"{resource.path} {selector}".rstrip()] = {"items": [item]}

@@ -111,7 +111,8 @@ PLAN = (
 )
 """The permissions of ``gpu-topology topology plan --kubeconfig`` and ``gpu-topology claim --kubeconfig``, as the user
 who calls them. Without pods or nodes there is no answer. Without ConfigMaps or Leases, links are known from HAMi
-alone."""
+alone. ``claim`` lists ResourceSlices too, as ``gpu-topology-reader`` may; without them partitions of NVSwitches are not
+known."""
 
 DEFRAG = (Permission(Scope.CLUSTER, "policy", "poddisruptionbudgets", ("list",)),)
 """The further permissions of ``gpu-topology defrag`` beside those of ``analyze``, as the user who calls it."""
