@@ -29,7 +29,7 @@ from webhook.words.names import INJECT, INJECTION
 
 NAMESPACE = "gpu-topology"
 CONFIGURATION = "gpu-topology-webhook"
-PLACEMENT: dict[str, Any] = {"mode": "on", "fullSeconds": 5, "pinSeconds": 5, "releaseSeconds": 30}
+PLACEMENT: dict[str, Any] = {"mode": "on", "slices": "on", "fullSeconds": 5, "pinSeconds": 5, "releaseSeconds": 30}
 """Pods wait only while a planner runs, which tests of placement start. The times are short: stories wait for them."""
 PROBED = "probed"
 """A namespace that has opted in, and in which nothing ever is."""

@@ -56,7 +56,8 @@ class Site:
 
     def create(self, name: str, *gates: str, annotations: dict[str, str] | None = None) -> dict[str, Any]:
         """A pod that waits."""
-        metadata = {"name": name, "labels": {"gpu.topology/placement": "waiting"}, "annotations": annotations}
+        metadata = {"name": name, "labels": {"gpu.topology/placement": "waiting"}}
+        metadata |= {"annotations": {"gpu.topology/injected": "1.0.0/exclusive", **(annotations or {})}}
         spec = {
             "schedulingGates": [{"name": gate} for gate in gates or (OURS,)],
             "containers": [{"name": "main", "image": "example.com/train"}],

@@ -26,7 +26,7 @@ from webhook.decisions.resolve.nccl import P2P_DEFAULT
 from webhook.decisions.resolve.node import NodeLimits
 from webhook.hardware.topology.consistency import MAX_GPUS
 from webhook.words import names
-from webhook.words.choices import Objective, P2pLevel, PlacementMode
+from webhook.words.choices import Objective, P2pLevel, PlacementMode, Slices
 from webhook.words.errors import ConfigError, FormatError
 from webhook.words.printable import fitted
 from webhook.words.version import Version
@@ -242,6 +242,10 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
     """``on``: pods wait for the planner, if one is alive. ``on-request``: only those that ask for something of their
     cards. ``observe``: no pod waits. For pods that do not wait the planner records what it would have chosen. ``off``:
     there is no planner. Quote "on" and "off", which some programs read as booleans."""
+    slices: Slices = Slices.OBSERVE
+    """Pods that ask for slices or for a single card, and are not injected. ``on``: they wait for the planner, which
+    gives several slices linked cards and takes cards that others need last; only where ``mode`` has pods wait.
+    ``observe``: the planner records what it would have chosen. ``off``: it leaves them to HAMi."""
     objective: Objective = Objective.BANDWIDTH
     """``bandwidth``: a pod gets the fastest free cards of the best link class. ``linked``: of all sets of that class
     the one that costs other pods least, so that fast cards stay for pods that require their bandwidth."""

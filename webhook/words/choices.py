@@ -127,6 +127,15 @@ class Level(enum.StrEnum):
     """Through the CPU, but not between sockets."""
 
 
+class Slices(enum.StrEnum):
+    """The use of the planner's choice for pods that are not injected: ``placement.slices``."""
+
+    OFF = "off"
+    OBSERVE = "observe"
+    """No such pod waits; the planner's choice is only recorded."""
+    ON = "on"
+
+
 class Objective(enum.StrEnum):
     """The aim of the planner, beside what a pod requires: ``placement.objective``."""
 

@@ -69,6 +69,7 @@ DEFAULTS = {
     "binding": {"readSeconds": 2.0, "topologyMaxAgeSeconds": 600.0, "schedulers": []},
     "placement": {
         "mode": "observe",
+        "slices": "observe",
         "objective": "bandwidth",
         "pinSeconds": 60,
         "inFlight": 16,

@@ -204,10 +204,10 @@ class PlacedCluster:
         self.condition(self.pods[name], "PodScheduled", "False", "Unschedulable", message)
         self.tell(name)
 
-    def give(self, name: str, node: str, cards: tuple[str, ...]) -> None:
-        """HAMi gives the pod these cards, and it is bound."""
+    def give(self, name: str, node: str, cards: tuple[str, ...], *, memory_mib: int = 40960, cores: int = 100) -> None:
+        """HAMi gives the pod these cards, or parts of them, and it is bound."""
         pod = self.pods[name]
-        devices = "".join(f"{card},NVIDIA,40960,100:" for card in cards)
+        devices = "".join(f"{card},NVIDIA,{memory_mib},{cores}:" for card in cards)
         pod["metadata"]["annotations"] |= {
             "hami.io/vgpu-node": node,
             "hami.io/vgpu-devices-allocated": f"{devices};",

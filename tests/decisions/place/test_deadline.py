@@ -13,6 +13,7 @@ from webhook.decisions.place.deadline import is_overdue
 from webhook.objects.pod import Namespace, Pod
 
 CREATED = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
+INJECTED = "gpu.topology/injected"
 DENY, WARN = {"gpu.topology/on-violation": "deny"}, {"gpu.topology/on-violation": "warn"}
 
 
@@ -26,7 +27,7 @@ def overdue(
     **status: Any,
 ) -> bool:
     """Whether such a pod has waited long enough, so many seconds after it was created."""
-    manifest = pod(annotations=annotations or {})
+    manifest = pod(annotations={INJECTED: "1.0.0/exclusive", **(annotations or {})})
     manifest["metadata"] |= {"creationTimestamp": created, **status.pop("metadata", {})}
     found = msgspec.json.decode(msgspec.json.encode({**manifest, "status": status}), type=Pod)
     at = CREATED + timedelta(seconds=seconds)
@@ -78,3 +79,13 @@ def test_a_pod_without_a_time_is_left_alone(created: str | None) -> None:
 def test_a_pod_that_has_ended_or_is_being_deleted_is_left_alone(status: dict[str, Any]) -> None:
     assert not overdue(**status)
     assert overdue(phase="Pending")
+
+
+@pytest.mark.parametrize("denies", [{"default": "deny"}, {"of_namespace": DENY}, {"of_pod": DENY}])
+def test_a_pod_that_is_not_injected_denies_nothing(denies: dict[str, Any]) -> None:
+    manifest = pod(annotations=denies.get("of_pod", {}))
+    manifest["metadata"] |= {"creationTimestamp": "2026-01-15T09:30:00Z"}
+    found = msgspec.json.decode(msgspec.json.encode({**manifest, "status": {}}), type=Pod)
+    namespace = Namespace("team-a", TEAM_A.labels, denies.get("of_namespace", {}))
+    rules = policy(defaults={"on-violation": denies.get("default", "warn")})
+    assert is_overdue(found, namespace, rules.defaults, at=CREATED + timedelta(seconds=300), seconds=300)

@@ -327,6 +327,8 @@ hardware = st.lists(
         numa_node=st.integers(0, 15),
         healthy=st.booleans(),
         mode=st.sampled_from(["hami-core", "mig", "mps"]),
+        most_pods=st.integers(0, 100),
+        cores=st.integers(0, 300),
     ),
     unique_by=(lambda gpu: gpu.index, lambda gpu: gpu.uuid),
     max_size=8,
@@ -338,9 +340,9 @@ def as_colons(gpus: list[RegisteredGpu]) -> str:
     fields = (
         (
             gpu.uuid,
-            10,
+            gpu.most_pods,
             gpu.memory_mib,
-            100,
+            gpu.cores,
             f"NVIDIA-{gpu.name}",
             gpu.numa_node,
             str(gpu.healthy).lower(),
@@ -358,9 +360,9 @@ def as_json(gpus: list[RegisteredGpu]) -> str:
         {
             "id": gpu.uuid,
             "index": gpu.index,
-            "count": 10,
+            "count": gpu.most_pods,
             "devmem": gpu.memory_mib,
-            "devcore": 100,
+            "devcore": gpu.cores,
             "type": gpu.name if gpu.name.startswith("NVIDIA") else f"NVIDIA-{gpu.name}",
             "numa": gpu.numa_node,
             "mode": gpu.mode,

@@ -62,7 +62,7 @@ class World:
                 "uid": f"uid-{name}",
                 "creationTimestamp": CREATED.isoformat(),
                 "labels": {"gpu.topology/placement": "waiting"},
-                "annotations": annotations or {},
+                "annotations": {"gpu.topology/injected": "1.0.0/exclusive", **(annotations or {})},
                 **metadata,
             },
             spec={"schedulingGates": [{"name": gate} for gate in gates or (OURS,)]},

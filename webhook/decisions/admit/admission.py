@@ -6,7 +6,7 @@ from webhook import __version__
 from webhook.decisions.admit.allocated_pods import Nodes, unknown_nodes
 from webhook.decisions.admit.budget import Budget, count_variables
 from webhook.decisions.admit.claims import refuse_promise_of_claims
-from webhook.decisions.admit.gate import is_touched, let_pass
+from webhook.decisions.admit.gate import hold, is_touched, let_pass
 from webhook.decisions.admit.outputs import brought_outputs, disown
 from webhook.decisions.admit.permissions import check_permissions
 from webhook.decisions.admit.pod_patch import PodPatch
@@ -16,10 +16,17 @@ from webhook.decisions.admit.subject import Subject
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.fastest_pair import Fastest, unknown_pair
+from webhook.decisions.options import resolve_options
 from webhook.decisions.request.claims import claim_view
 from webhook.decisions.request.exchange import signs
 from webhook.decisions.request.observe_profile import observed_profile
 from webhook.decisions.request.peer_advice import WITHOUT_PROFILE, exchange_warnings, tells_peers
+from webhook.decisions.request.placement import (
+    PodToPlace,
+    has_parts_or_one_card,
+    not_waiting,
+    unplaced_as_it_is,
+)
 from webhook.decisions.request.resources import PodRequests, read_requests
 from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, plain_reason, skip_reason
 from webhook.decisions.request.unkept_options import unkept_by, unkept_options
@@ -31,7 +38,7 @@ from webhook.words import names
 from webhook.words.catalogue.entry import Message
 from webhook.words.catalogue.opting import BAD_OPTION, OUTPUTS_REMOVED, POD_OVER_LIMIT, WOULD_DO, WOULD_REFUSE
 from webhook.words.catalogue.placement import BANDWIDTH_OUT_OF_REACH, LEFT_ALONE, ONLY_OBSERVED
-from webhook.words.choices import Profile
+from webhook.words.choices import Profile, Slices
 from webhook.words.errors import FormatError, LimitError
 from webhook.words.mark import Mark
 from webhook.words.outcome import Kind, Outcome, Reason, Refused, fit, fit_all, refusal
@@ -79,11 +86,14 @@ def admit(  # noqa: PLR0913 - the pod, and all that is known beside it
         if skip:
             if skip.reason is Reason.RESOURCE_CLAIMS:
                 refuse_promise_of_claims(pod, namespace, policy)
-            return _skip(skip, pod, namespace, policy, _exchanges(skip, pod, namespace, requests, policy))
-        found = pod_to_inject(pod, namespace, requests, policy, cluster, nodes)
-        if found is None:
+            found = _exchanges(skip, pod, namespace, requests, policy)
+            is_held = _waits_as_it_is(skip, pod, namespace, requests, policy, facts)
+            return _skip(skip, pod, namespace, policy, found, is_held=is_held)
+        to_inject = pod_to_inject(pod, namespace, requests, policy, cluster, nodes)
+        if to_inject is None:
             return _skip(Skip(Reason.NO_CONTAINER_SELECTED), pod, namespace, policy)
-        return _observe(found) if found.options.profile is Profile.OBSERVE else _inject(found, fastest, trace)
+        is_observed = to_inject.options.profile is Profile.OBSERVE
+        return _observe(to_inject) if is_observed else _inject(to_inject, fastest, trace)
     except Refused as refused:
         return refusal(refused.reason, refused.message)
     except LimitError as error:
@@ -103,11 +113,44 @@ def _exchanges(
         yield from exchange_warnings(found, namespace, containers=len(apps), where=WITHOUT_PROFILE)
 
 
-def _skip(skip: Skip, pod: Pod, namespace: Namespace, policy: AdmitPolicy, found: Iterable[Message] = ()) -> Outcome:
+def _waits_as_it_is(
+    skip: Skip, pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy, facts: ClusterFacts
+) -> bool:
+    """Returns whether the planner chooses the slices, or the one card, of a pod that is not injected.
+
+    Raises:
+        FormatError: an option does not parse.
+    """
+    is_such = skip.reason is Reason.VGPU_SLICE or (
+        skip.reason is Reason.NOT_REQUESTED and has_parts_or_one_card(requests)
+    )
+    if policy.placement.slices is not Slices.ON or not is_such or not_waiting(policy, facts):
+        return False
+    to_place = PodToPlace(
+        pod=pod,
+        options=resolve_options(policy.defaults, pod, namespace),
+        profile=Profile.OBSERVE,
+        requests=requests,
+        namespace=namespace,
+        policy=policy,
+        cluster=facts,
+    )
+    return unplaced_as_it_is(to_place) is None
+
+
+def _skip(
+    skip: Skip,
+    pod: Pod,
+    namespace: Namespace,
+    policy: AdmitPolicy,
+    found: Iterable[Message] = (),
+    *,
+    is_held: bool = False,
+) -> Outcome:
     """Returns the outcome for a pod that is not injected, with warnings of what was ``found`` in it.
 
     In a namespace that has opted in, output annotations of the pod are removed or reset, and a label without our gate
-    is removed.
+    is removed. With ``is_held`` the pod waits for the planner.
 
     Raises:
         Refused: the pod has a requirement that would not be kept, and denies that.
@@ -116,13 +159,16 @@ def _skip(skip: Skip, pod: Pod, namespace: Namespace, policy: AdmitPolicy, found
     warnings += fit_all(list(map(str, unkept_by(pod, namespace, policy, skip.reason))))
     if skip.reason is Reason.NOT_REQUESTED:
         warnings += fit_all([str(message) for message in (*stray_keys(pod), *found)])
-    if not namespace.injection_enabled or not ((outputs := brought_outputs(pod)) or is_touched(pod)):
+    if not namespace.injection_enabled or not ((outputs := brought_outputs(pod)) or is_touched(pod) or is_held):
         return Outcome(kind=Kind.SKIP, reason=skip.reason, warnings=warnings)
     patch = PodPatch(pod, Budget(policy.limits, f"pod {namespace.name}/{pod.display_name}"))
     disown(outputs, referred_annotations(pod), patch, policy)
     if patch.operations:
         warnings.append(str(OUTPUTS_REMOVED.say(count=len(patch.operations))))
-    let_pass(pod, patch, LEFT_ALONE.say())
+    if is_held:
+        hold(pod, patch)
+    else:
+        let_pass(pod, patch, LEFT_ALONE.say())
     warnings += fit_all([warning.text for warning in patch.warnings])
     kind = Kind.PATCH if patch.operations else Kind.SKIP
     return Outcome(kind=kind, reason=skip.reason, operations=patch.operations, warnings=warnings)

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from webhook.decisions.allocation.dialect import Dialect
 from webhook.decisions.allocation.limit import BY_LENGTH, AllocationLimits
@@ -15,6 +16,8 @@ from webhook.words.errors import FormatError, LimitError
 
 _END = ";"
 _FIELDS = 4
+_DIGITS = 9
+"""The most digits of an amount. HAMi reads 32 bits."""
 _MIG_LIST = "a list of MIG instances in JSON, each with gpuUUID"
 _MIG_FIX = "Delete the annotation if the pod's GPUs are not in MIG mode"
 _UNNAMED_PROFILE = "mig"
@@ -31,17 +34,35 @@ def parse_hami(text: str, source: str, limits: AllocationLimits = BY_LENGTH) -> 
     return Allocation(segments=read_segments(text.removesuffix(_END), source, limits) if text else ())
 
 
-def counted_cards(text: str) -> tuple[str, ...]:
-    """Returns the UUIDs of the cards that HAMi counts as used by a pod with this list of devices, each once.
+class Counted(NamedTuple):
+    """A part of a card, or a whole one, that HAMi counts as used by one container."""
 
-    HAMi reads the list less strictly than ``parse_hami``: numbers may be anything, but a device with fewer than four
-    fields voids the list (pkg/device/devices.go, DecodeContainerDevices).
+    uuid: str
+    memory_mib: int
+    cores: int
+    """Cores in per cent of the card."""
+
+
+def counted_parts(text: str) -> tuple[Counted, ...]:
+    """Returns what HAMi counts as used by a pod with this list of devices, for each container and card.
+
+    HAMi reads the list less strictly than ``parse_hami``: a number that is none counts as 0, but a device with fewer
+    than four fields voids the list (pkg/device/devices.go, DecodeContainerDevices). HAMi 2.10 counts the greater of
+    what init containers and the others use of a card; here both are counted.
     """
     pieces = [piece for segment in text.split(_END) for piece in segment.split(":") if "," in piece]
     devices = [piece.split(",", _FIELDS) for piece in pieces]
     if any(len(fields) < _FIELDS for fields in devices):
         return ()
-    return tuple(dict.fromkeys(uuid for fields in devices if (uuid := fields[0].partition("[")[0])))
+    return tuple(
+        Counted(uuid, _amount(fields[2]), _amount(fields[3]))
+        for fields in devices
+        if (uuid := fields[0].partition("[")[0])
+    )
+
+
+def _amount(text: str) -> int:
+    return int(text) if len(text) <= _DIGITS and text.isascii() and text.isdigit() else 0
 
 
 def format_hami(allocation: Allocation) -> str:

@@ -244,7 +244,7 @@ class Defragmenter:
 
 def _moved(move: Move) -> PodRecord:
     """Returns the pod as it stands in the world after its move."""
-    return msgspec.structs.replace(move.pod.record, node=move.node, held=move.to_uuids, held_on=move.node)
+    return msgspec.structs.replace(move.pod.record, node=move.node, held=move.to_uuids, parts=(), held_on=move.node)
 
 
 def _gains(moves: Sequence[Move]) -> bool:

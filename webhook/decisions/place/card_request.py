@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import Options, resolve_options
+from webhook.decisions.place.card_parts import PartAsked
 from webhook.decisions.place.group import group_size
+from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.request.demand import required
 from webhook.decisions.request.observe_profile import observed_profile
-from webhook.decisions.request.resources import PodRequests
+from webhook.decisions.request.resources import WHOLE, GpuRequest, PodRequests
 from webhook.decisions.resolve.demand import Requirements
 from webhook.hardware.topology.selection.request import Constraints, Policy
 from webhook.objects.pod import Namespace, Pod
@@ -34,6 +36,8 @@ class CardsAsked:
     """The aim of the choice among sets that meet the constraints."""
     one_numa_node: bool
     """Whether HAMi gives cards of a single NUMA node only: ``nvidia.com/numa-bind``."""
+    part: PartAsked | None = None
+    """The part of each card; None: the cards are whole ones, for the pod alone."""
     types: tuple[str, ...]
     """Words of which the name of each card must have one; empty: any name is allowed."""
     not_types: tuple[str, ...]
@@ -83,6 +87,61 @@ class Asked:
     def most_seconds(self) -> float:
         """The longest wait for better cards, in seconds."""
         return float("inf") if self.waits else self.wait
+
+
+def read_asked_as_it_is(pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy) -> Asked:
+    """Reads the request of a pod that is not injected. Its cards are chosen as far as some are free.
+
+    Args:
+        pod: The pod.
+        namespace: The namespace of the pod.
+        requests: The requests of its containers, of which one asks for GPUs.
+        policy: The configuration.
+
+    Raises:
+        FormatError: an option does not parse.
+    """
+    asked = read_asked(pod, namespace, requests, policy)
+    request = next(container.request for container in requests.containers if container.request)
+    part = None if request.is_whole else _part(request)
+    cards = replace(asked.cards, part=part, constraints=Constraints(), policy=Policy.BEST_FIT)
+    return replace(asked, cards=cards, waits=False, wait=0.0, group_size=1, on_one_node=False)
+
+
+def asked_as_given(pod: PodRecord, objective: Objective) -> CardsAsked | None:
+    """Returns the request to which HAMi gave a pod a single card, or parts of cards.
+
+    None where the parts differ or are of one card, or the pod has several whole cards.
+
+    Args:
+        pod: A pod with cards.
+        objective: The aim of the choice.
+    """
+    alike = {part._replace(uuid="") for part in pod.parts}
+    if len(alike) > 1 or len(pod.held) != (len(pod.parts) or 1):
+        return None
+    return CardsAsked(
+        count=len(pod.held),
+        linked=len(pod.held) > 1,
+        constraints=Constraints(),
+        policy=Policy.BEST_FIT,
+        node_policy=NodePolicy.BEST_FIT,
+        objective=objective,
+        one_numa_node=False,
+        part=next((PartAsked(part.memory_mib, 0, part.cores) for part in alike), None),
+        types=(),
+        not_types=(),
+    )
+
+
+def _part(request: GpuRequest) -> PartAsked:
+    """Returns the part of each card, with the values that HAMi takes where the pod has none.
+
+    They are 100 % of the memory and no cores (pkg/device/nvidia/device.go, GenerateResourceRequests), unless HAMi's
+    ``defaultMemory`` or ``defaultCores`` is set.
+    """
+    percentage = WHOLE if request.memory_percentage is None else request.memory_percentage
+    return PartAsked(request.memory_mib, 0 if request.memory_mib else percentage, request.cores or 0)
 
 
 def read_asked(pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy) -> Asked:

@@ -32,8 +32,11 @@ def is_overdue(pod: Pod, namespace: Namespace, defaults: Options, *, at: datetim
 def _denies(pod: Pod, namespace: Namespace, defaults: Options) -> bool:
     """Returns whether the pod waits rather than run below its requirements.
 
-    Only this option is read, so that another option that was spoiled after admission keeps no pod waiting.
+    A pod that is not injected has none. Only this option is read, so that another option that was spoiled after
+    admission keeps no pod waiting.
     """
+    if names.INJECTED not in pod.annotations:
+        return False
     for annotations in (pod.annotations, namespace.annotations):
         text = annotations.get(_KEY)
         if text is not None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from webhook.decisions.place.card_parts import PartAsked
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.choice import Chooser
 from webhook.decisions.place.pod import PodRecord
@@ -25,6 +26,18 @@ def free_cards(world: World, chooser: Chooser, pod: PodRecord) -> str:
     nodes = [(node, _free(world, node)) for node in world.known_nodes() if not chooser.refusal(node, pod)]
     nodes.sort(key=lambda entry: (-len(entry[1]), entry[0].name))
     said = [f"{node.name} has {', '.join(free)}" if free else f"{node.name} is full" for node, free in nodes[:NAMED]]
+    return _list(said, len(nodes))
+
+
+def cards_with_room(world: World, chooser: Chooser, pod: PodRecord, asked: PartAsked) -> str:
+    """Returns how many cards of the nodes on which a pod can run have room: ``a: 1 of 4 cards; and 3 more``."""
+    nodes = [node for node in world.known_nodes() if not chooser.refusal(node, pod)]
+    found = [
+        (-sum(world.has_room_for(asked, node.name, (uuid,)) for uuid in node.uuids.values()), node.name, node)
+        for node in nodes
+    ]
+    found.sort(key=lambda entry: entry[:2])
+    said = [f"{name}: {-count} of {counted(len(node.uuids), 'card')}" for count, name, node in found[:NAMED]]
     return _list(said, len(nodes))
 
 

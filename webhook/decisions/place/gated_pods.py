@@ -160,7 +160,8 @@ class WaitingPods:
 
     def _released_without_cards(self, pod: PodRecord, asked: Asked, waited: float) -> Write:
         free = self._scene.free_cards(pod, asked.cards)
-        message = said.RELEASED_WITHOUT_CARDS.say(count=asked.cards.count, seconds=round(waited), evidence=free)
+        entry = said.RELEASED_WITHOUT_ROOM if asked.cards.part else said.RELEASED_WITHOUT_CARDS
+        message = entry.say(count=asked.cards.count, seconds=round(waited), evidence=free)
         return released_write(pod, PlaceReason.RELEASED, message, waited)
 
     def _shortage(self, pod: PodRecord, count: int) -> PlaceReason:
@@ -178,7 +179,8 @@ class WaitingPods:
             closed = evidence.closed_nodes(world, chooser, pod)
             cordoned = evidence.cordoned_nodes(world, chooser, pod, cards)
             return said.NO_NODE.say(evidence="; ".join(part for part in (closed, cordoned, spared) if part))
-        return said.NO_FREE_CARDS.say(count=count, evidence=self._scene.free_cards(pod, cards))
+        entry = said.NO_ROOM_FOR_PARTS if cards.part else said.NO_FREE_CARDS
+        return entry.say(count=count, evidence=self._scene.free_cards(pod, cards))
 
     def _no_such_set(self, pod: PodRecord, asked: Asked) -> Message:
         free = self._scene.free_cards(pod, asked.cards)

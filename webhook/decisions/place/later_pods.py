@@ -103,4 +103,6 @@ def _as_large(pod: PodRecord, one: CardsHeld) -> PodRecord:
 
 def stand_in(pod: PodRecord, node: str, cards: tuple[str, ...]) -> PodRecord:
     """Returns a stand-in that takes as much of a node as the pod would, and holds these cards."""
-    return msgspec.structs.replace(pod, node=node, held=cards, held_on=node, group="", later=None, unbound=None)
+    return msgspec.structs.replace(
+        pod, node=node, held=cards, parts=(), held_on=node, group="", later=None, unbound=None
+    )

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from webhook.decisions.place.card_request import asked_as_given
 from webhook.decisions.place.choice import Chosen, grade_of
 from webhook.decisions.place.pod import PodRecord
-from webhook.decisions.place.ranking import wanted_of
+from webhook.decisions.place.ranking import SINGLE_GRADE, grade, harm, wanted_of
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.round import NotPlaceable, Scene
 from webhook.decisions.place.world import PlaceNode
@@ -67,6 +68,51 @@ def judge(scene: Scene, before: PodRecord, after: PodRecord) -> Judged | None:
     return Judged(node, gpu_set, None)
 
 
+def compare_parts(scene: Scene, pod: PodRecord) -> Iterator[Write]:
+    """Yields a write that says whether other cards of its node were better for a pod that is not injected.
+
+    They are better if they are better linked, or as well and cost other pods less. It yields nothing for pods of
+    namespaces that have not opted in, for parts that differ or are of one card, and for cards that are not known.
+
+    Args:
+        scene: The world, the memory and the configuration; the pod is in the world with its cards.
+        pod: A pod that has just got its node.
+    """
+    given, asked = _given(scene, pod), asked_as_given(pod, scene.settings.objective)
+    if given is None or asked is None or not scene.has_opted_in(pod):
+        return
+    node, gpu_set = given
+    with scene.world.without(pod):
+        best = scene.chooser.best_of_node(node.name, asked)
+    if best is None:
+        return
+    least, harmed = harm(best.stock, best.choice.gpus), harm(best.stock, gpu_set.gpus)
+    possible, got = grade(best.choice, asked), _grade(gpu_set) if asked.linked else SINGLE_GRADE
+    is_better = (wanted_of(possible, asked), -least) > (wanted_of(got, asked), -harmed)
+    lost = max(0.0, best.choice.chosen.bandwidth - gpu_set.bandwidth) if asked.linked else 0.0
+    log: dict[str, str | int | float] = {
+        "reason": PlaceReason.BETTER_CARDS_WERE_FREE if is_better else PlaceReason.BEST_CARDS_GIVEN,
+        "node": node.name,
+        "cards": card_labels(gpu_set.gpus),
+        "link": gpu_set.link,
+        "bandwidth": round(gpu_set.bandwidth, 1),
+        "lost": round(lost, 1),
+    }
+    if is_better:
+        message = said.BETTER_PARTS_HAD_ROOM.say(
+            given=card_labels(gpu_set.gpus),
+            node=node.name,
+            given_link=_linked(gpu_set),
+            harm=harmed,
+            cards=card_labels(best.choice.gpus),
+            link=_linked(best.choice.chosen),
+            least=least,
+        )
+        log["text"] = str(message)
+    result = "slices-better-possible" if is_better else "slices-same"
+    yield Write(namespace=pod.namespace, name=pod.name, uid=pod.uid, result=result, given_up=lost, log=log)
+
+
 def _given(scene: Scene, pod: PodRecord) -> tuple[PlaceNode, GpuSet] | None:
     """Returns the node and the set of the cards that HAMi gave; None if they are not known."""
     node = scene.world.node_with(pod.held)
@@ -117,6 +163,10 @@ def _write(pod: PodRecord, node: PlaceNode, given: GpuSet, better: Chosen | None
 def card_labels(gpus: tuple[int, ...]) -> str:
     """Returns the labels of GPUs: ``GPU0, GPU1``."""
     return ", ".join(f"GPU{index}" for index in gpus)
+
+
+def _linked(gpu_set: GpuSet) -> str:
+    return link_of(gpu_set) if len(gpu_set.gpus) > 1 else "one card"
 
 
 def link_of(gpu_set: GpuSet) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.place.gated_pods import WaitingPods
-from webhook.decisions.place.observation import compare
+from webhook.decisions.place.observation import compare, compare_parts
 from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.released_pods import FollowedPods
 from webhook.decisions.place.round import PlannerReport, Round, Scene
@@ -13,6 +13,7 @@ from webhook.decisions.place.world import World
 from webhook.decisions.place.writes import Write
 from webhook.objects.pod import Namespace
 from webhook.objects.workload import WorkloadRef
+from webhook.words.choices import Slices
 
 
 class Planner:
@@ -67,5 +68,8 @@ class Planner:
             before, after = newly.popleft()
             if pin_of(before):
                 yield from self._followed.bound(before, after, this)
+            elif before.unbound is None:
+                if self._scene.settings.slices is not Slices.OFF:
+                    yield from compare_parts(self._scene, after)
             elif self._scene.settings.mode.observes:
                 yield from compare(self._scene, before, after)

@@ -5,7 +5,8 @@ from sys import intern
 
 import msgspec
 
-from webhook.decisions.allocation.hami import counted_cards
+from webhook.decisions.allocation.hami import Counted, counted_parts
+from webhook.decisions.allocation.model import WHOLE
 from webhook.decisions.place.group import group_of
 from webhook.decisions.place.placed_annotation import Later, read_placed
 from webhook.decisions.place.scheduling import NodeNeeds, node_needs
@@ -38,7 +39,7 @@ IsSupportedPodLevelResource."""
 
 
 class UnboundPod(msgspec.Struct, frozen=True):
-    """A pod without a node that carries the mark of injection or the planner's gate."""
+    """A pod without a node that carries the mark of injection, the planner's gate or its label."""
 
     pod: Pod
     """The pod as admission reads it."""
@@ -113,6 +114,8 @@ class PodRecord(msgspec.Struct, frozen=True):
     priority: int = 0
     is_leaving: bool = False
     """Whether the pod is being deleted and still takes resources of its node."""
+    parts: tuple[Counted, ...] = ()
+    """The parts of cards that HAMi counts as the pod's own; empty where it has whole cards."""
     nominated: str = ""
     """The node on which kube-scheduler makes room for the pod; empty: none."""
 
@@ -162,6 +165,7 @@ def record_of(pod: Pod) -> PodRecord:
     metadata, spec = pod.metadata or Metadata(), pod.spec or PodSpec()
     namespace, name = metadata.namespace or names.DEFAULT_NAMESPACE, metadata.name or pod.display_name
     ended, chosen = pod.has_ended, pod.annotations.get(names.HAMI_ALLOCATED_NODE, "")
+    counted = () if ended or not chosen else counted_parts(pod.annotations.get(names.HAMI_DEVICES_ALLOCATED, ""))
     # A pod that is being deleted works with no others: those that follow it are a group of their own.
     group = "" if metadata.deletion_timestamp else group_of(pod)
     return PodRecord(
@@ -172,12 +176,13 @@ def record_of(pod: Pod) -> PodRecord:
         is_bound=bool(spec.node_name),
         amounts={} if ended else _amounts(spec),
         held_on=intern(chosen),
-        held=() if ended or not chosen else _held(pod.annotations),
+        held=tuple(dict.fromkeys(intern(part.uuid) for part in counted)),
         group=intern(group),
         later=None if ended or not group else _later(pod),
         unbound=_unbound(pod, metadata, spec) if not ended and _is_of_interest(pod, spec) else None,
         occupant=_occupant(pod, spec),
         priority=spec.priority or 0,
+        parts=() if any(part.cores >= WHOLE for part in counted) else _parts(counted),
         is_leaving=not ended and bool(spec.node_name) and metadata.deletion_timestamp is not None,
         nominated="" if ended or spec.node_name else intern(_nominated(pod)),
     )
@@ -214,7 +219,8 @@ def _short(annotations: dict[str, str], key: str) -> str:
 def _is_of_interest(pod: Pod, spec: PodSpec) -> bool:
     if spec.node_name:
         return False
-    return names.INJECTED in pod.annotations or names.PLACE_GATE in spec.scheduling_gates
+    is_held = names.PLACE_GATE in spec.scheduling_gates
+    return is_held or names.INJECTED in pod.annotations or names.PLACEMENT in pod.labels
 
 
 def _unbound(pod: Pod, metadata: Metadata, spec: PodSpec) -> UnboundPod:
@@ -243,8 +249,8 @@ def _later(pod: Pod) -> Later | None:
     return placed.later if placed else None
 
 
-def _held(annotations: dict[str, str]) -> tuple[str, ...]:
-    return tuple(map(intern, counted_cards(annotations.get(names.HAMI_DEVICES_ALLOCATED, ""))))
+def _parts(counted: tuple[Counted, ...]) -> tuple[Counted, ...]:
+    return tuple([part._replace(uuid=intern(part.uuid)) for part in counted])
 
 
 def _amounts(spec: PodSpec) -> Amounts:

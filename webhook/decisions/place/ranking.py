@@ -12,6 +12,8 @@ from webhook.hardware.topology.selection.request import Constraint, Constraints,
 from webhook.hardware.topology.selection.score import LINK_VALUES
 from webhook.words.choices import NodePolicy, Objective
 
+SINGLE_GRADE: Grade = 1.0, inf
+"""The grade of cards whose links do not matter."""
 _DIGITS = 3
 """Digits of GB/s, so that sums of the same numbers in another order are equal."""
 _SAME_SCORE = 6
@@ -38,8 +40,8 @@ def rank_of(stock: Stock, asked: CardsAsked) -> Ranked | None:
     best = stock.build.choice(usable, asked.count, _constraints(asked), asked.policy)
     if asked.one_numa_node and any(unmet.constraint is Constraint.SAME_NUMA for unmet in best.unmet):
         return None
-    choice = _least_harmful(stock, usable, best, asked)
-    lost, left = harm(stock, choice.gpus), len(stock.free) - asked.count
+    choice = _of_shared(stock, usable, best, asked) or _least_harmful(stock, usable, best, asked)
+    lost, left = harm(stock, choice.gpus), len(stock.free.difference(choice.gpus))
     return Ranked(rank(not choice.unmet, grade(choice, asked), asked, lost=lost, left=left), stock, choice)
 
 
@@ -70,7 +72,7 @@ def rank(is_met: bool, found: Grade, asked: CardsAsked, *, lost: float, left: in
 def grade(choice: Choice, asked: CardsAsked) -> Grade:
     """Returns the class and bandwidth of a set, as far as they matter to the pod."""
     if not asked.linked:
-        return 1.0, inf
+        return SINGLE_GRADE
     return LINK_VALUES[choice.chosen.link], round(choice.chosen.bandwidth, _DIGITS)
 
 
@@ -81,8 +83,21 @@ def wanted_of(found: Grade, asked: CardsAsked) -> tuple[float, ...]:
 
 def harm(stock: Stock, gpus: tuple[int, ...]) -> float:
     """Returns the GB/s that pods which come later lose with these cards."""
-    build, free = stock
+    build, free = stock.build, stock.free
     return round(build.worth(free) - build.worth(free.difference(gpus)), _DIGITS)
+
+
+def _of_shared(stock: Stock, usable: frozenset[int], best: Choice, asked: CardsAsked) -> Choice | None:
+    """Returns a set of cards that other pods use already, if it is as good for the pod as the best one; else None.
+
+    It takes nothing from pods that ask for whole cards.
+    """
+    shared = usable - stock.free
+    if len(shared) < asked.count or asked.policy is not Policy.BEST_FIT:
+        return None
+    found = stock.build.choice(shared, asked.count, _constraints(asked), asked.policy)
+    is_worse = len(found.unmet) > len(best.unmet)
+    return None if is_worse or wanted_of(grade(found, asked), asked) < wanted_of(grade(best, asked), asked) else found
 
 
 def _least_harmful(stock: Stock, usable: frozenset[int], best: Choice, asked: CardsAsked) -> Choice:
@@ -96,7 +111,8 @@ def _least_harmful(stock: Stock, usable: frozenset[int], best: Choice, asked: Ca
     """
     if best.unmet or asked.policy is not Policy.BEST_FIT:
         return best
-    rated = {each.gpus: each for each in stock.build.rated(usable, asked.count)}
+    some_free = asked.part is not None and not usable <= stock.free
+    rated = {each.gpus: each for each in stock.build.rated(usable, asked.count, are_alike=not some_free)}
     if best.gpus not in rated:
         return best
     least = _aim(rated[best.gpus], asked)
@@ -147,10 +163,10 @@ def _constraints(asked: CardsAsked) -> Constraints:
 
 
 def _usable(stock: Stock, asked: CardsAsked) -> frozenset[int]:
-    """Returns the free cards whose names the request allows."""
+    """Returns the cards that can be had and whose names the request allows."""
     if not asked.types and not asked.not_types:
-        return stock.free
-    return stock.free & _named(stock.build, asked)
+        return stock.usable
+    return stock.usable & _named(stock.build, asked)
 
 
 @lru_cache(1024)

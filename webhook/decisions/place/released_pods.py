@@ -156,9 +156,9 @@ class FollowedPods:
             message = said.NOT_PLACEABLE.say(why="placement is off")
             yield released_write(pod, PlaceReason.SWITCHED_OFF, message, waited)
             return
-        taken = any(scene.world.is_held(uuid, placed.node, but=pod.key) for uuid in placed.cards)
-        refused = placed.refused if taken or lost or is_new else tuple(dict.fromkeys((*placed.refused, placed.node)))
         asked = self._asked(pod)
+        is_others = scene.is_taken(pod, placed, asked) or lost or is_new
+        refused = placed.refused if is_others else tuple(dict.fromkeys((*placed.refused, placed.node)))
         if asked and not scene.has_time_for(asked):
             _stays(found, this)
             return
@@ -210,7 +210,7 @@ class FollowedPods:
         node, asked = scene.world.node_with(pin.cards), self._asked(pod)
         if node is None or node.name != pin.node or asked is None or asked.cards.count != len(pin.cards):
             return None
-        if any(scene.world.is_held(uuid, node.name, but=pod.key) for uuid in pin.cards):
+        if scene.is_taken(pod, pin, asked):
             return None
         scene.intents.hold(pod, node, pin.cards)
         this.in_flight += 1

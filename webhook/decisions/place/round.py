@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.place import evidence
-from webhook.decisions.place.card_request import Asked, CardsAsked, read_asked
+from webhook.decisions.place.card_request import Asked, CardsAsked, read_asked, read_asked_as_it_is
 from webhook.decisions.place.choice import Chooser, Chosen, is_satisfying
 from webhook.decisions.place.group import MOST_PODS, pod_group_of
 from webhook.decisions.place.later_pods import HeldForLater
@@ -22,10 +22,11 @@ from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.scheduling import NodeNeeds
 from webhook.decisions.place.shares import BUDGET, Shares
 from webhook.decisions.place.world import PlaceNode, World
-from webhook.decisions.request.placement import PodToPlace, unplaced
+from webhook.decisions.request.placement import PodToPlace, has_parts_or_one_card, unplaced, unplaced_as_it_is
 from webhook.decisions.request.resources import read_requests
 from webhook.objects.pod import MalformedPod, Namespace
 from webhook.objects.workload import Workload, WorkloadRef
+from webhook.words import names
 from webhook.words.errors import FormatError
 from webhook.words.outcome import Refused
 from webhook.words.timestamp import format_timestamp
@@ -107,6 +108,8 @@ class Scene:
 
     def free_cards(self, pod: PodRecord, asked: CardsAsked) -> str:
         """Returns the free cards of the nodes on which a pod can run, those held for later pods, and cordoned nodes."""
+        if asked.part:
+            return evidence.cards_with_room(self.world, self.chooser, pod, asked.part)
         free, held = evidence.free_cards(self.world, self.chooser, pod), self.later.cards
         cordoned = evidence.cordoned_nodes(self.world, self.chooser, pod, asked)
         of_later = f"cards held for pods of groups that come later: {held}" if held else ""
@@ -149,7 +152,9 @@ class Scene:
         found, policy, namespace = pod.unbound.pod, self._policy, self._namespaces(pod.namespace)
         try:
             requests = read_requests(found, policy.resources, policy.default_count)
-            asked = read_asked(found, namespace, requests, policy)
+            is_injected = names.INJECTED in found.annotations or not has_parts_or_one_card(requests)
+            read, why_not = (read_asked, unplaced) if is_injected else (read_asked_as_it_is, unplaced_as_it_is)
+            asked = read(found, namespace, requests, policy)
             to_place = PodToPlace(
                 pod=found,
                 options=asked.options,
@@ -160,12 +165,13 @@ class Scene:
                 cluster=_NOTHING_DETECTED.overruled_by(policy.versions),
                 is_admitted=is_admitted,
             )
-            hindrance = None if written_pin(pod) or not pod.unbound.is_gated else unplaced(to_place)
+            hindrance = None if written_pin(pod) or not pod.unbound.is_gated else why_not(to_place)
         except (Refused, FormatError, MalformedPod) as problem:
             raise NotPlaceable(str(problem)) from None
         if hindrance:
             raise NotPlaceable(hindrance.message.text)
-        return replace(asked, group_size=self._told_size(pod)) if asked.group_size == 1 and pod.group else asked
+        is_told = is_injected and asked.group_size == 1 and pod.group
+        return replace(asked, group_size=self._told_size(pod)) if is_told else asked
 
     def pod_group(self, pod: PodRecord) -> Workload | None:
         """Returns what is known of the PodGroup that a waiting pod names; None: it names none, or it cannot be read.
@@ -173,7 +179,7 @@ class Scene:
         Raises:
             NotReadYet: nothing is known yet.
         """
-        if pod.unbound is None or not pod.unbound.is_gated:
+        if pod.unbound is None or not pod.unbound.is_gated or names.INJECTED not in pod.unbound.pod.annotations:
             return None
         try:
             ref = pod_group_of(pod.unbound.pod, pod.namespace)
@@ -188,6 +194,18 @@ class Scene:
         except NotReadYet:
             return 1
         return min(MOST_PODS, max(1, found.pods)) if found else 1
+
+    def has_opted_in(self, pod: PodRecord) -> bool:
+        """Returns whether the namespace of a pod has opted in."""
+        return self._namespaces(pod.namespace).injection_enabled
+
+    def is_taken(self, pod: PodRecord, pin: Placed, asked: Asked | None) -> bool:
+        """Returns whether other pods have taken one of the cards that a pod is pinned to, or the room on it."""
+        part = asked.cards.part if asked else None
+        if part is None:
+            return any(self.world.is_held(uuid, pin.node, but=pod.key) for uuid in pin.cards)
+        with self.world.without(pod):
+            return not self.world.has_room_for(part, pin.node, pin.cards)
 
     def has_time_for(self, asked: Asked) -> bool:
         """Returns whether cards for a pod are looked for in this round.

@@ -114,6 +114,8 @@ class Turns:
         The node is reserved in every second period of ``reserveSeconds`` only, because some nodes never become free.
         """
         waited = self._scene.memory.see(pod, this.now)
+        if asked.cards.part:
+            return  # no node is emptied for a part of a card
         if not this.closed and int(waited // self._scene.settings.reserve_seconds) % 2:
             world, count = self._scene.world, asked.cards.count
             nearest = this.once_for(world, "nearest", pod, asked.cards, lambda: evidence.nearest(world, pod, count))

@@ -12,16 +12,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from webhook.decisions.node_record import NodeRecord
+from webhook.decisions.place.card_parts import PartAsked, Use, has_room
 from webhook.decisions.place.pins import pin_of, pinned_cards
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.scheduling import NodeNeeds, shortage
 from webhook.hardware.topology.model import MigMode, NodeTopology
 from webhook.hardware.topology.planning.fleet import Build, Builds
+from webhook.hardware.topology.readers.hami_register import RegisteredGpu
 from webhook.objects.workload import Workload, WorkloadRef
 from webhook.words import names
 
 _ANSWERS_KEPT = 512
 """Answers kept for each node to the question whether pods of a template may run there."""
+_UNUSED = Use()
 _BOUND_KEPT = 4096
 """Newly bound pods that are kept. A planner that does not lead reads none of them."""
 
@@ -32,6 +35,13 @@ class Stock(NamedTuple):
     build: Build
     free: frozenset[int]
     """The indices of the free cards."""
+    with_room: frozenset[int] | None = None
+    """The indices of the cards of which a part can be had; None: the stock is for whole cards that are free."""
+
+    @property
+    def usable(self) -> frozenset[int]:
+        """The indices of the cards that a pod can get."""
+        return self.free if self.with_room is None else self.with_room
 
 
 @dataclass(slots=True)
@@ -67,6 +77,8 @@ class PlaceNode:
         self.build: Build | None = None
         self.uuids: dict[int, str] = {}
         """The UUIDs of the cards that HAMi may hand out whole, by index."""
+        self.cards: dict[str, RegisteredGpu] = {}
+        """The cards that HAMi registered, by UUID."""
         self.all = Level()
         """The pods of every priority, with those that are on their way."""
         self.levels: dict[int, Level] = {}
@@ -80,9 +92,11 @@ class PlaceNode:
         self.record = record
         if topology is not self.topology:
             self.topology, self.build = topology, builds.of(topology) if topology else None
-        whole = {gpu.uuid for gpu in record.registered} if record else set()
+        self.cards = {gpu.uuid: gpu for gpu in record.registered} if record else {}
         gpus = self.topology.gpus if self.topology else ()
-        self.uuids = {gpu.index: gpu.uuid for gpu in gpus if gpu.uuid in whole and gpu.mig_mode is not MigMode.ENABLED}
+        self.uuids = {
+            gpu.index: gpu.uuid for gpu in gpus if gpu.uuid in self.cards and gpu.mig_mode is not MigMode.ENABLED
+        }
 
     @property
     def host_name(self) -> str:
@@ -210,7 +224,7 @@ class World:
         self.holding: dict[str, PodRecord] = {}
         """The pods that name cards for later pods of their group, by their keys."""
         self.newly_bound: deque[tuple[PodRecord, PodRecord]] = deque(maxlen=_BOUND_KEPT)
-        """Pods of interest that got their node: before it and with it. The reader removes each entry that it reads."""
+        """Pods with GPUs that got their node: before it and with it. The reader removes each entry that it reads."""
         self.stocks: dict[Stock, list[str]] = {}
         """The names of the nodes with each stock, sorted."""
         self.workloads: dict[WorkloadRef, Workload | None] = {}
@@ -218,6 +232,10 @@ class World:
         self._builds = Builds()
         self._holders: dict[str, set[str]] = {}
         """The keys of the pods that hold each card, by UUID."""
+        self._uses: dict[tuple[str, str], Use] = {}
+        """The use of each card of which pods have parts, by its UUID and the node on which HAMi counts it."""
+        self._parted: Counter[str] = Counter()
+        """The number of pods that have parts of each card, by UUID. All other holders have it, or will, as a whole."""
         self._on: dict[str, set[str]] = {}
         """The names of the nodes that have each card, by UUID."""
         self._stock_of: dict[str, Stock] = {}
@@ -244,14 +262,14 @@ class World:
         self.changes += 1
         if before is not None:
             self._discount(key, before)
-            self._let_go(key, cards_of(before))
+            self._let_go(key, before)
             self._leave(key, before)
             self.pods.pop(key, None)
             self.holding.pop(key, None)
             self.unbound.pop(key, None)
         if after is not None:
             self._count(key, after)
-            self._hold(key, cards_of(after))
+            self._hold(key, after)
             self.pods[key] = after
             if after.group:
                 self.groups.setdefault((after.namespace, after.group), GroupOfPods()).count(key, after, 1)
@@ -259,7 +277,8 @@ class World:
                 self.unbound[key] = after
             if after.later is not None:
                 self.holding[key] = after
-        if before and after and before.unbound and after.is_bound and before.uid == after.uid:
+        is_new = before and after and after.is_bound and not before.is_bound and before.uid == after.uid
+        if before and after and is_new and (before.unbound or after.parts or len(after.held) == 1):
             self.newly_bound.append((before, after))
 
     @contextmanager
@@ -349,6 +368,41 @@ class World:
 
     def _holds(self, pod: PodRecord, uuid: str, node: str) -> bool:
         return pod.held_on in ("", node) or uuid in pinned_cards(pod)
+
+    def stocks_of_parts(self, asked: PartAsked, nodes: Collection[str] | None = None) -> dict[Stock, list[str]]:
+        """Returns the stocks of nodes for a pod that asks for parts of cards. The caller calls ``refresh`` first.
+
+        Args:
+            asked: The part of each card.
+            nodes: The names of the nodes; None: all.
+        """
+        found: dict[Stock, list[str]] = {}
+        for name in sorted(self._stock_of if nodes is None else nodes):
+            stock = self._stock_of.get(name)
+            if stock is not None:
+                found.setdefault(self._with_room(name, stock, asked), []).append(name)
+        return found
+
+    def has_room_for(self, asked: PartAsked, name: str, uuids: Collection[str]) -> bool:
+        """Returns whether this part of each of these cards of a node can be had."""
+        node = self.nodes.get(name)
+        return node is not None and all(self._has_room(node, uuid, asked) for uuid in uuids)
+
+    def _has_room(self, node: PlaceNode, uuid: str, asked: PartAsked) -> bool:
+        """Returns whether a part of a card can be had.
+
+        It cannot where a pod holds the card without parts: as a whole, or by a pin of which HAMi does not count yet
+        how much it takes.
+        """
+        card = node.cards.get(uuid)
+        if card is None or len(self._holders.get(uuid, ())) > self._parted[uuid]:
+            return False
+        return has_room(card, self._uses.get((uuid, node.name), _UNUSED), asked)
+
+    def _with_room(self, name: str, stock: Stock, asked: PartAsked) -> Stock:
+        node = self.nodes[name]
+        with_room = [index for index, uuid in node.uuids.items() if self._has_room(node, uuid, asked)]
+        return stock._replace(with_room=frozenset(with_room))
 
     def node_with(self, uuids: tuple[str, ...]) -> PlaceNode | None:
         """Returns the node that has all of these cards, free or not; None if there is none."""
@@ -453,13 +507,16 @@ class World:
             if not group:
                 del self.groups[pod.namespace, pod.group]
 
-    def _hold(self, key: str, uuids: frozenset[str]) -> None:
-        for uuid in uuids:
+    def _hold(self, key: str, pod: PodRecord) -> None:
+        self._use(pod, 1)
+        for uuid in cards_of(pod):
             holders = self._holders.setdefault(uuid, set())
             holders.add(key)
             self._stale |= self._on.get(uuid, set())
 
-    def _let_go(self, key: str, uuids: frozenset[str]) -> None:
+    def _let_go(self, key: str, pod: PodRecord) -> None:
+        self._use(pod, -1)
+        uuids = cards_of(pod)
         self.gains += bool(uuids)
         for uuid in uuids:
             holders = self._holders.get(uuid, set())
@@ -467,6 +524,18 @@ class World:
             if not holders:
                 self._holders.pop(uuid, None)
             self._stale |= self._on.get(uuid, set())
+
+    def _use(self, pod: PodRecord, sign: int) -> None:
+        """Counts the parts of cards that a pod has."""
+        keys = [(part.uuid, pod.held_on) for part in pod.parts]
+        for key, part in zip(keys, pod.parts, strict=True):
+            self._uses.setdefault(key, Use()).count(part, sign)
+        for uuid, node in set(keys):
+            self._parted[uuid] += sign
+            if not self._uses[uuid, node].containers:
+                del self._uses[uuid, node]
+            if not self._parted[uuid]:
+                del self._parted[uuid]
 
 
 def cards_of(pod: PodRecord) -> frozenset[str]:

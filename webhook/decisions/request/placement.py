@@ -7,7 +7,7 @@ which the API server refuses for an empty term (kubernetes pkg/apis/core/validat
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -23,11 +23,13 @@ from webhook.words import names
 from webhook.words.catalogue import placement as catalogue
 from webhook.words.catalogue.cards import NOT_TAKEN_BY_HAMI
 from webhook.words.catalogue.entry import Message
-from webhook.words.choices import Place, PlacementMode, Policy, Profile
+from webhook.words.choices import Place, PlacementMode, Policy, Profile, Slices
 from webhook.words.errors import shorten
 
 _FAMILY = "hami"
 _DAEMON_SET = "DaemonSet"
+_MUTEX = "mutex"
+"""HAMi's policy, since 2.10, by which a pod gets idle cards only (pkg/device/nvidia/device.go, Fit)."""
 
 
 class Hindrance(enum.StrEnum):
@@ -69,6 +71,9 @@ _MODES = {
     PlacementMode.OFF: Unplaced(Hindrance.OFF, catalogue.MODE_OFF.say()),
     PlacementMode.OBSERVE: Unplaced(Hindrance.OBSERVES, catalogue.MODE_OBSERVE.say()),
 }
+_SLICES_OFF = Unplaced(Hindrance.OFF, catalogue.SLICES_OFF.say())
+_SEVERAL = Unplaced(Hindrance.SLICES, catalogue.PARTS_FOR_SEVERAL.say())
+_IDLE_CARDS_ONLY = Unplaced(Hindrance.SLICES, catalogue.IDLE_CARDS_ONLY.say())
 _NOT_REQUESTED = Unplaced(Hindrance.NOT_REQUESTED, catalogue.NOTHING_ASKED.say())
 _NO_PLANNER = Unplaced(Hindrance.NO_PLANNER, catalogue.NO_PLANNER.say())
 _OBSERVED = Unplaced(Hindrance.OBSERVED, catalogue.ONLY_OBSERVED.say())
@@ -107,6 +112,12 @@ def asks_for_cards(options: Options) -> bool:
     )
 
 
+def has_parts_or_one_card(requests: PodRequests) -> bool:
+    """Returns whether a single container of the pod asks for GPUs, and for parts of them or for one."""
+    asking = [container.request for container in requests.containers if container.request]
+    return len(asking) == 1 and (asking[0].count == 1 or not asking[0].is_whole) and asking[0].count > 0
+
+
 class PodToPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A pod with all that decides whether the planner chooses its cards."""
 
@@ -138,10 +149,38 @@ def unplaced(pod: PodToPlace) -> Unplaced | None:
         return _OBSERVED
     if pod.policy.placement.mode is PlacementMode.ON_REQUEST and not asks_for_cards(pod.options):
         return _NOT_REQUESTED
-    return next(_hindrances(pod), None)
+    return next(_hindrances(pod, _inexact), None)
 
 
-def _hindrances(to_place: PodToPlace) -> Iterator[Unplaced]:
+def unplaced_as_it_is(pod: PodToPlace) -> Unplaced | None:
+    """Returns why the planner does not choose the cards of a pod that is not injected; ``None`` if it does.
+
+    HAMi follows the choice of parts of cards only for a single container: it may give two containers parts of one card
+    and leave another card of the list out (pkg/scheduler/score.go).
+
+    Raises:
+        MalformedPod: a field has another type than in a pod.
+    """
+    if pod.options.place is Place.OFF:
+        return _OFF
+    if pod.policy.placement.slices is not Slices.ON:
+        return _SLICES_OFF
+    return next(_hindrances(pod, _of_several), None)
+
+
+def _of_several(pod: PodToPlace) -> Iterator[Unplaced]:
+    """Yields a hindrance where it is not certain which cards HAMi takes of a list."""
+    asking = [container for container in pod.requests.containers if container.request]
+    for container in asking:
+        if isinstance(container.spec, InitContainer):
+            yield Unplaced(Hindrance.INIT_GPUS, catalogue.GPUS_OF_INIT_CONTAINER.say(container=shorten(container.name)))
+    if pod.requests.mig or not has_parts_or_one_card(pod.requests):
+        yield _SEVERAL
+    if _MUTEX in pod.pod.annotations.get(names.HAMI_SCHEDULER_POLICY, ""):
+        yield _IDLE_CARDS_ONLY
+
+
+def _hindrances(to_place: PodToPlace, inexact: Callable[[PodToPlace], Iterator[Unplaced]]) -> Iterator[Unplaced]:
     """Yields the hindrances of a pod, in an order in which the cheap conditions come first."""
     pod, annotations = to_place.pod, to_place.pod.annotations
     requests = [each.request for each in to_place.requests.containers if each.request]
@@ -160,7 +199,7 @@ def _hindrances(to_place: PodToPlace) -> Iterator[Unplaced]:
             yield Unplaced(Hindrance.OWN_LIST, catalogue.OWN_LIST.say(key=key))
     if pod.is_owned_by(_DAEMON_SET):
         yield _DAEMON
-    yield from _inexact(to_place)
+    yield from inexact(to_place)
     if any(to_place.cluster.is_claimed(request.resource) for request in requests):
         yield _CLAIMS
     if read_claims(pod, to_place.requests):

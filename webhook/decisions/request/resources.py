@@ -28,8 +28,8 @@ class GpuRequest(msgspec.Struct, frozen=True, gc=False):
     """Number of GPUs; the default count where only memory or cores are asked for. 0 where claims leave it open."""
     written_count: Quantity
     """The count as the user wrote it."""
-    has_memory: bool
-    """Whether it asks for a part of each GPU's memory in MiB."""
+    memory_mib: int
+    """The part of each GPU's memory that it asks for, in MiB; 0: it asks for none in MiB."""
     memory_percentage: int | None
     cores: int | None
     claimed: ClaimedGpus | None = None
@@ -60,7 +60,7 @@ class GpuRequest(msgspec.Struct, frozen=True, gc=False):
         """True if it asks for whole cards: no memory figure, percentages absent or 100, and no claim for parts."""
         return (
             self.why_part is None
-            and not self.has_memory
+            and not self.memory_mib
             and self.memory_percentage in (None, WHOLE)
             and self.cores in (None, WHOLE)
         )
@@ -184,7 +184,7 @@ def _read_request(
                 continue  # 0 of memory and cores is no request
             written = str(default_count)
         count = _whole_number(container, family.count, written)
-        return GpuRequest(family, count, written, bool(memory), percentage, cores)
+        return GpuRequest(family, count, written, memory or 0, percentage, cores)
     return None
 
 
@@ -196,7 +196,7 @@ def _with_claims(
     if claimed is not None and (request is None or claimed.is_extended):
         count = claimed.count or (request.count if request else 0)
         names_, written = (request.names, request.written_count) if request else (None, str(count))
-        return GpuRequest(names_, count, written, has_memory=False, memory_percentage=None, cores=None, claimed=claimed)
+        return GpuRequest(names_, count, written, memory_mib=0, memory_percentage=None, cores=None, claimed=claimed)
     if claimed is not None and claimed.is_known and request is not None:
         return msgspec.structs.replace(request, claimed=claimed)
     if request is not None:
@@ -207,9 +207,7 @@ def _with_claims(
             count = _whole_number(container, resource, value)
             claimed = claims.of_resource(resource, count)
             if claimed and count:
-                return GpuRequest(
-                    None, count, value, has_memory=False, memory_percentage=None, cores=None, claimed=claimed
-                )
+                return GpuRequest(None, count, value, memory_mib=0, memory_percentage=None, cores=None, claimed=claimed)
     return None
 
 

@@ -70,7 +70,7 @@ def _slice(container: str, request: GpuRequest) -> Message:
         return PART_OF_CLAIM.say(container=container, why=request.why_part.text)
     if names is None:
         raise TypeError(f"container {container} asks for no part of a GPU")
-    parts = [names.memory] if request.has_memory else []
+    parts = [names.memory] if request.memory_mib else []
     for resource, value in (
         (names.memory_percentage, request.memory_percentage),
         (names.cores, request.cores),

@@ -9,7 +9,13 @@ from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.decisions.allocation.reader import read_allocation
 from webhook.decisions.place.placed_annotation import Later, Placed, link_text, read_placed
 from webhook.decisions.place.reasons import PlaceReason
-from webhook.decisions.request.placement import PodToPlace, not_waiting, unplaced
+from webhook.decisions.request.placement import (
+    PodToPlace,
+    has_parts_or_one_card,
+    not_waiting,
+    unplaced,
+    unplaced_as_it_is,
+)
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.insight.explain.words import HAVE
@@ -94,7 +100,7 @@ def _without_a_planner(examined: ExaminedPod) -> str:
 
 
 def _denies(examined: ExaminedPod) -> bool:
-    return examined.options.on_violation is OnViolation.DENY
+    return examined.injected and examined.options.on_violation is OnViolation.DENY
 
 
 def _with_doubt(examined: ExaminedPod, message: Message) -> Message:
@@ -151,9 +157,10 @@ def _given(examined: ExaminedPod) -> set[str]:
 
 def _never_waited(examined: ExaminedPod) -> Finding:
     """Returns the finding about a pod that shows no trace of the planner."""
-    if not examined.injected:
+    as_it_is = not examined.injected and has_parts_or_one_card(examined.requests)
+    if not (examined.injected or as_it_is):
         return not_needed(PLACEMENT, "only pods that the webhook prepared wait for the planner")
-    why = unplaced(_to_place(examined))
+    why = (unplaced_as_it_is if as_it_is else unplaced)(_to_place(examined))
     if why:
         return not_needed(PLACEMENT, f"the planner does not choose the cards of this pod: {why.message.text}")
     policy, planner = examined.evidence.policy, examined.evidence.planner

@@ -11,7 +11,7 @@ CHOICE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 GBPS = (1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 """Upper bounds of buckets: here in GB/s, above in seconds."""
 CHOSEN = ("pinned", "repinned")
-OBSERVED = ("same", "better-possible")
+OBSERVED = ("same", "better-possible", "slices-same", "slices-better-possible")
 """Results of writes: with chosen cards, and with a comparison of the choice that was possible with what HAMi gave."""
 
 

@@ -39,6 +39,13 @@ GPUS_OF_INIT_CONTAINER = Entry(
 EMPTY_TERM = Entry(
     "GT614", "an empty term of its required node affinity can never be narrowed", "Remove the term", _WHO
 )
+SLICES_OFF = Entry(
+    "GT618", "placement.slices of the configuration leaves pods that are not injected to HAMi", page=_WHO
+)
+PARTS_FOR_SEVERAL = Entry(
+    "GT619", "several containers ask for GPUs, and HAMi may give them parts of one card", page=_WHO
+)
+IDLE_CARDS_ONLY = Entry("GT649", "HAMi's policy mutex gives the pod idle cards only", page=_WHO)
 LEFT_ALONE = Entry("GT615", "the webhook leaves the pod as it is", "Remove the gate", _WHO)
 GATE_OF_ITS_OWN = Entry(
     "GT616",

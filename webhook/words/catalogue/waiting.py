@@ -29,6 +29,18 @@ CARDS_CHOSEN_WITHOUT_ROOM = Entry(
     "placement.md#preemption",
 )
 NO_FREE_CARDS = Entry("GT621", "no node has {count} free cards for the pod: {evidence}", _FREE, _PAGE)
+NO_ROOM_FOR_PARTS = Entry(
+    "GT658",
+    "no node has room for the pod on {count} cards: {evidence}",
+    "Wait until other pods give memory, cores or cards back, or ask for less",
+    _PAGE,
+)
+RELEASED_WITHOUT_ROOM = Entry(
+    "GT659",
+    "no node had room for the pod on {count} cards for {seconds} s, so the scheduler chooses for itself: {evidence}",
+    "Add nodes, or wait: the planner still chooses cards that have room while the pod has no node",
+    _PAGE,
+)
 NO_SUCH_SET = Entry("GT622", "no {count} free cards {wanted}: {evidence}", _UNMET, _PAGE)
 NEVER_FITS = Entry(
     "GT623",
@@ -138,6 +150,13 @@ BETTER_CARDS_WERE_FREE = Entry(
     "GT637",
     "HAMi gave {given} of node {given_node} ({given_link}); {cards} of node {node} ({link}) were free",
     "Set placement.mode: on, and the planner chooses",
+    _PAGE,
+)
+BETTER_PARTS_HAD_ROOM = Entry(
+    "GT660",
+    "HAMi gave slices of {given} of node {node} ({given_link}, {harm:g} GB/s lost to other pods); {cards} had room "
+    "({link}, {least:g} GB/s lost)",
+    "Set placement.slices: on, and the planner chooses",
     _PAGE,
 )
 TAKEN_BACK = Entry(

@@ -111,12 +111,17 @@ class Build:
         """Returns the most disjoint sets of one size of these GPUs, in which every pair has direct NVLinks."""
         return self._packing.linked(self._selector.table.mask(free), size)
 
-    def rated(self, free: frozenset[int], count: int) -> list[Rated]:
+    def rated(self, free: frozenset[int], count: int, *, are_alike: bool = True) -> list[Rated]:
         """Returns all sets of ``count`` of these GPUs.
 
         It returns none where all sets leave equally much to other jobs, and none of more than ``packing.EXACT`` GPUs.
+
+        Args:
+            free: The indices of the GPUs.
+            count: The number of GPUs of each set.
+            are_alike: Whether all of them are free, so that each costs other jobs as much where all links are alike.
         """
-        if self._packing.is_uniform or len(free) > EXACT:
+        if (are_alike and self._packing.is_uniform) or len(free) > EXACT:
             return []
         return self._selector.rated(self._selector.table.mask(free), count)
 

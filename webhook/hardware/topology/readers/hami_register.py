@@ -40,6 +40,10 @@ class RegisteredGpu:
     healthy: bool
     mode: str
     """``hami-core``, ``mig`` or ``mps``; empty in the short form."""
+    most_pods: int
+    """The most containers that may share it: deviceSplitCount."""
+    cores: int
+    """Its cores in per cent: 100, multiplied with deviceCoreScaling."""
 
 
 def looks_like_register(text: str) -> bool:
@@ -87,8 +91,6 @@ def _read_fields(text: str, where: str) -> RegisteredGpu:
     fields = text.split(",")
     if len(fields) not in (_SHORT, _LONG) or not fields[0] or not text.isprintable():
         raise FormatError(where, expected=f"{_SHORT} or {_LONG} fields, the UUID first", found=text, fix=_TRUNCATED)
-    _number(fields, 1, "how many pods may share it", where)
-    _number(fields, 3, "cores in percent", where)
     numa = _number(fields, 5, "a NUMA node", where, sign="-?")
     if fields[6] not in ("true", "false"):
         raise FormatError(where, expected="true or false for its health", found=fields[6])
@@ -100,6 +102,8 @@ def _read_fields(text: str, where: str) -> RegisteredGpu:
         numa_node=numa if numa >= 0 else None,
         healthy=fields[6] == "true",
         mode=fields[8] if len(fields) == _LONG else "",
+        most_pods=_number(fields, 1, "how many pods may share it", where),
+        cores=_number(fields, 3, "cores in percent", where),
     )
 
 
@@ -123,8 +127,6 @@ def _read_object(value: object, path: str, source: str) -> RegisteredGpu:
     health = value.get("health", False) if isinstance(value, dict) else False
     if not isinstance(health, bool):
         gpu.fail("health", "true or false", health)
-    gpu.number("count", 0)
-    gpu.number("devcore", 0)
     return RegisteredGpu(
         uuid=gpu.text("id", None),
         index=gpu.number("index", 0),
@@ -133,4 +135,6 @@ def _read_object(value: object, path: str, source: str) -> RegisteredGpu:
         numa_node=gpu.number("numa", 0),
         healthy=health,
         mode=gpu.text("mode"),
+        most_pods=gpu.number("count", 0),
+        cores=gpu.number("devcore", 0),
     )
