@@ -16,7 +16,7 @@ QUICK := $(addprefix tests/,decisions/admit decisions/allocation decisions/bind 
 # has many, and rewriting the assertions of all tests takes longer than collecting them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test nightly quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew gpu gpu-kit lint lock clean messages reference compatibility
+.PHONY: demo test nightly quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew release-rehearsal gpu gpu-kit lint lock clean messages reference compatibility
 
 demo: .venv/program .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -111,6 +111,9 @@ image-test: .venv/installed ## builds both images without a registry, and runs t
 
 krew: .venv/installed       ## the plugin of kubectl for krew, in dist/krew/: make krew PLATFORMS='linux-amd64 linux-arm64'
 	$(BIN)/python -m tests.krew $(PLATFORMS)
+
+release-rehearsal: .venv/installed ## makes twice, in .release/, what a release has, and compares; prints what was not tried (STEPS='python chart')
+	$(BIN)/python -m tests.release.rehearsal .release $(STEPS)
 
 gpu: .venv/installed        ## tries on a machine with GPUs what the project claims; one archive (GPU='--python PROGRAM --namespace NAMESPACE --image IMAGE')
 	$(BIN)/python -m tests.gpu $(GPU)

@@ -11,6 +11,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -61,6 +62,38 @@ def missing() -> str:
     return "" if os.geteuid() == 0 else f"expected root, found uid {os.geteuid()}: sudo make image-test"
 
 
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a build is told of the release."""
+
+    version: str
+    revision: str
+
+
+_TRIED = Stamp("1.2.3", "abc")
+
+
+def save_layouts(directory: Path, source: Path, stamp: Stamp, *, anew: bool) -> None:
+    """Build both images, and write each as an OCI layout into a subdirectory of its name.
+
+    Args:
+        directory: Takes the layouts.
+        source: The checkout.
+        stamp: Version and revision of the labels.
+        anew: Whether each instruction runs, also one of which an earlier build kept the result.
+
+    Raises:
+        BuildError: the base or an image cannot be built.
+    """
+    with _storage() as (kept, buildah), tempfile.TemporaryDirectory() as settings:
+        _ensure_base(kept, buildah)
+        # One time for all files, in place of that of the build.
+        options = ["--timestamp", "0", *(["--no-cache"] if anew else [])]
+        _build_stages(Path(settings), buildah, source, stamp, options)
+        for name in ("webhook", "remap"):
+            _run(*buildah, "push", "--quiet", f"localhost/{name}", f"oci:{directory / name}:{stamp.version}")
+
+
 @contextmanager
 def built(directory: Path) -> Iterator[Images]:
     """Both images, for as long as the context lasts.
@@ -71,30 +104,39 @@ def built(directory: Path) -> Iterator[Images]:
     Raises:
         BuildError: the base or an image cannot be built.
     """
+    with _storage() as (kept, buildah):
+        _ensure_base(kept, buildah)
+        _build_stages(directory, buildah, ROOT, _TRIED)
+        yield Images(webhook=_mounted(buildah, "webhook"), remap=_mounted(buildah, "remap"))
+
+
+@contextmanager
+def _storage() -> Iterator[tuple[Path, Sequence[str]]]:
+    """Where results are kept, and buildah with its storage there; for one run at a time."""
     kept = _kept()
     kept.mkdir(parents=True, exist_ok=True)
-    with (kept / "lock").open("w") as lock:  # one run at a time
+    with (kept / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         buildah = ["buildah", "--root", f"{kept}/storage", "--runroot", f"{kept}/run"]
         try:
-            _ensure_base(kept, buildah)
-            _build_stages(directory, buildah)
-            yield Images(webhook=_mounted(buildah, "webhook"), remap=_mounted(buildah, "remap"))
+            yield kept, buildah
         finally:
             _run(*buildah, "rm", "--all")
 
 
-def _build_stages(directory: Path, buildah: Sequence[str]) -> None:
+def _build_stages(
+    directory: Path, buildah: Sequence[str], source: Path, stamp: Stamp, more: Sequence[str] = ()
+) -> None:
     pip_conf = directory / "pip.conf"
     pip_conf.write_text(_pip_conf(), encoding="utf-8")
     options = [f"--volume={pip_conf}:/etc/pip.conf:ro"]
     if TRUSTED.exists():  # also what a company's proxy signs with
         options.append(f"--volume={TRUSTED}:{_IN_BUILD}:ro")
-    arguments = ["--build-arg", "VERSION=1.2.3", "--build-arg", "REVISION=abc"]
+    arguments = ["--build-arg", f"VERSION={stamp.version}", "--build-arg", f"REVISION={stamp.revision}"]
     # HEALTHCHECK is a word of docker's format, not of OCI's.
-    form = ["--isolation", "chroot", "--format", "docker", "--pull-never", "--layers"]
+    form = ["--isolation", "chroot", "--format", "docker", "--pull-never", "--layers", *more]
     for stage in _STAGES:
-        _run(*buildah, "bud", *form, *options, *arguments, "--target", stage, "--tag", stage, str(ROOT))
+        _run(*buildah, "bud", *form, *options, *arguments, "--target", stage, "--tag", stage, str(source))
     _run(*buildah, "rmi", "--prune")  # what an earlier run built and this one does not need
 
 
