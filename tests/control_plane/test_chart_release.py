@@ -10,19 +10,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 from kubernetes.client import CoordinationV1Api, CoreV1Api, V1ObjectMeta
 
-from tests.chart.generated import CHART
+from tests.chart.generated import CHART, ROOT
 from tests.chart.helm import RELEASE, Helm, documents, pick
 from tests.chart.rendered import PLACES, PLANNER, RELEASE_JOB
 from tests.control_plane.accounts import namespace_for_pods, wait_until_granted
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.manifests import find, path_of, request
 from tests.programs.server.conftest import until
+from tests.release.steps import chart
 from webhook.cluster.api import permissions
 from webhook.decisions.place.placed_annotation import Placed, format_placed
 from webhook.hardware.topology.sets import LinkClass
@@ -207,6 +209,18 @@ def test_helm_may_be_asked_again_after_a_job_that_failed(releases: Releases) -> 
             uids.add(find(releases.control_plane, job)["metadata"]["uid"])
             end(releases, job, *conditions)
     assert said[0].returncode == 0, said[0].stderr
+
+
+def test_the_packaged_chart_is_installed_and_upgraded_by_the_folder_without_a_change(
+    releases: Releases, tmp_path: Path
+) -> None:
+    chart(ROOT, tmp_path)
+    (package,) = (tmp_path / "chart").glob("*.tgz")
+    releases.run("install", RELEASE, str(package))
+    installed = releases.objects("manifest")
+    assert all(find(releases.control_plane, one) for one in installed)
+    releases.run("upgrade", RELEASE, str(CHART))
+    assert releases.objects("manifest") == installed
 
 
 @pytest.mark.parametrize("mode", ["observe", "off"])

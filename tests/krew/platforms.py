@@ -28,6 +28,6 @@ def _linux(machine: str) -> tuple[str, ...]:
 PLATFORMS = (
     Platform("linux", "amd64", _linux("x86_64")),
     Platform("linux", "arm64", _linux("aarch64")),
-    Platform("darwin", "amd64", ("macosx_10_9_x86_64", "macosx_10_12_x86_64", "macosx_11_0_x86_64")),
     Platform("darwin", "arm64", ("macosx_11_0_arm64",)),
 )
+"""Without ``darwin-amd64``: cryptography has no wheels for it since version 49."""

@@ -17,7 +17,12 @@ from webhook.decisions.configuration import DEFAULT_REMAP_IMAGE
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 RELEASE = ROOT / ".github" / "workflows" / "release.yml"
-WRITES = {"image": {"packages", "id-token"}, "chart": {"packages", "id-token"}, "pypi": {"id-token"}}
+WRITES = {
+    "image": {"packages", "id-token"},
+    "chart": {"packages", "id-token"},
+    "pypi": {"id-token"},
+    "assets": {"contents"},
+}
 """What the jobs of a release may write, by their names; all others read the repository, no more."""
 
 
@@ -75,7 +80,7 @@ def test_a_workflow_that_takes_an_action_by_its_tag_is_found(tmp_path: Path) -> 
     [
         ("", "", ""),
         ("needs.version.outputs.version", "needs.version.outputs.versoin", 'property "versoin" is not defined'),
-        ("needs: [version, image]", "needs: [version, images]", 'job "chart" needs job "images" which does not exist'),
+        ("needs: [files, image]", "needs: [files, images]", 'job "pypi" needs job "images" which does not exist'),
         ("runs-on: ubuntu-24.04", "run-on: ubuntu-24.04", 'unexpected key "run-on"'),
     ],
     ids=["as it is", "output", "job", "key"],
@@ -132,7 +137,8 @@ def test_nothing_is_published_before_the_tests_and_no_chart_before_its_image() -
              for name, job in jobs(RELEASE).items()}  # fmt: skip
     assert needs["test"] == {"version"}
     assert {"version", "test"} <= needs["image"]
-    assert "image" in needs["chart"] & needs["pypi"]
+    assert "image" in needs["chart"] & needs["pypi"] & needs["assets"]
+    assert "test" in needs["files"]
     assert jobs(RELEASE)["version"]["if"] == "github.repository == 'gpu-topology-webhook/gpu-topology-webhook'"
 
 
