@@ -14,6 +14,7 @@ from tests.krew.platforms import PYTHONS, Platform
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PLUGIN = "kubectl-gpu_topology"
+_SOURCE = "direct_url.json"
 _SHARED = "lib"
 
 
@@ -52,6 +53,16 @@ def _install(platform: Platform, version: str, wheel: Path, tree: Path) -> None:
     command += ["--constraint", str(ROOT / "requirements.lock"), "--target", str(tree), str(wheel)]
     subprocess.run(command, check=True)
     shutil.rmtree(tree / "bin", ignore_errors=True)
+    forget_source(tree)
+
+
+def forget_source(tree: Path) -> None:
+    """Remove the path of our wheel on the machine that built it: packaging.python.org, "Direct URL Data Structure"."""
+    for written in tree.glob(f"*.dist-info/{_SOURCE}"):
+        record, name = written.with_name("RECORD"), written.relative_to(tree).as_posix()
+        lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
+        record.write_text("".join(line for line in lines if not line.startswith(f"{name},")), encoding="utf-8")
+        written.unlink()
 
 
 def share(trees: Sequence[Path], shared: Path) -> None:

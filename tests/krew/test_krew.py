@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.krew.archive import HERE, PLUGIN, pack, share
+from tests.krew.archive import HERE, PLUGIN, forget_source, pack, share
 from tests.krew.manifest import archive_name, manifest
 from tests.krew.platforms import PLATFORMS, PYTHONS
 from webhook import __version__
@@ -47,6 +47,17 @@ def test_the_same_files_give_the_same_archive(tmp_path: Path) -> None:
     assert archives[0].read_bytes() == archives[1].read_bytes()
     with tarfile.open(archives[0]) as archive:
         assert {member.name: member.mode for member in archive} == {PLUGIN: 0o755, "lib/a.py": 0o644}
+
+
+def test_an_archive_does_not_say_where_our_wheel_was_built(tmp_path: Path) -> None:
+    ours, other = tmp_path / "a-1.dist-info", tmp_path / "b-1.dist-info"
+    write(ours / "direct_url.json", '{"url": "file:///home/somebody/a-1.whl"}')
+    record = write(ours / "RECORD", "a-1.dist-info/METADATA,,\na-1.dist-info/direct_url.json,sha256=x,40\na.py,,\n")
+    kept = write(other / "RECORD", "b.py,,\n")
+    forget_source(tmp_path)
+    assert record.read_text() == "a-1.dist-info/METADATA,,\na.py,,\n"
+    assert kept.read_text() == "b.py,,\n"
+    assert not (ours / "direct_url.json").exists()
 
 
 def test_the_manifest_names_an_archive_for_each_platform_with_its_checksum(tmp_path: Path) -> None:
