@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.control_plane.hami.nodes import node_manifest
 from tests.decisions.place.cluster import named
 from tests.hardware.topology.machines import a100_pcie_bridged, h20, l40s
+from webhook.decisions.place.card_parts import PartAsked
 from webhook.decisions.place.pod import PodRecord, read_pod
 from webhook.decisions.place.world import World
 from webhook.hardware.topology.model import NodeTopology
@@ -48,6 +49,7 @@ def uuid(node: str, index: int) -> str:
 
 
 cards = st.lists(st.builds(uuid, st.sampled_from(NODES), st.integers(0, 8)), min_size=1, max_size=4, unique=True)
+of_card = st.sampled_from([0, 1, 60, 100, 40000])
 amounts = st.fixed_dictionaries(
     {}, optional={"cpu": st.sampled_from(["1", "500m", "0"]), "memory": st.just("1Gi"), "nvidia.com/gpu": st.just(1)}
 )
@@ -63,7 +65,9 @@ def pods(draw: st.DrawFn) -> Object:
     if draw(st.booleans()):
         annotations["hami.io/vgpu-node"] = draw(st.sampled_from(NODES))
         given_cards = draw(cards)
-        annotations["hami.io/vgpu-devices-allocated"] = "".join(f"{card},NVIDIA,1,1:" for card in given_cards) + ";"
+        annotations["hami.io/vgpu-devices-allocated"] = (
+            "".join(f"{card},NVIDIA,{draw(of_card)},{draw(of_card)}:" for card in given_cards) + ";"
+        )
     if draw(st.booleans()):
         chosen = draw(cards)
         annotations["nvidia.com/use-gpuuuid"] = ",".join(chosen)
@@ -114,6 +118,9 @@ def world_of(pods: Mapping[str, PodRecord], nodes: Mapping[str, tuple[Any, Any]]
     return world
 
 
+PARTS = (PartAsked(1, 0, 0), PartAsked(0, 50, 40), PartAsked(0, 100, 100))
+
+
 def described(world: World) -> dict[str, Any]:
     """All that the world says."""
     every = [uuid(node, index) for node in NODES for index in range(9)]
@@ -129,6 +136,10 @@ def described(world: World) -> dict[str, Any]:
         },
         "holders": {(card, node): world.holders(card, node) for card in every for node in NODES},
         "with": {card: getattr(world.node_with((card,)), "name", "") for card in every},
+        "room": {
+            part: sorted((sorted(stock.usable), on) for stock, on in world.stocks_of_parts(part).items())
+            for part in PARTS
+        },
         "unbound": sorted(world.unbound),
         "pods": sorted(world.pods),
     }

@@ -43,6 +43,8 @@ def test_a_world_kept_change_by_change_is_the_one_that_hears_of_all_at_once(
         assert world.nodes_of_mates(pod) == {mate.node for mate in mates if mate.node}
     for pod in list(present.values()):
         rest = {key: other for key, other in present.items() if other is not pod}
+        gains = world.gains
         with world.without(pod):
             assert described(world) == described(world_of(rest, known, nodes_first=nodes_first))
+        assert world.gains == gains
     assert described(world) == anew

@@ -283,12 +283,14 @@ class World:
 
     @contextmanager
     def without(self, pod: PodRecord) -> Iterator[None]:
-        """Leaves a pod out of the world while the context lasts."""
+        """Leaves a pod out of the world while the context lasts. Nothing becomes free by that."""
+        gains = self.gains
         self.pod_changed(pod.key, pod, None)
         try:
             yield
         finally:
             self.pod_changed(pod.key, None, pod)
+            self.gains = gains
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
         """Replaces the state of a node and its topology, as far as that is known."""

@@ -122,7 +122,7 @@ class PodToPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A pod with all that decides whether the planner chooses its cards."""
 
     pod: Pod
-    """A pod that is injected."""
+    """The pod."""
     options: Options
     """The options of the pod, its namespace and the configuration together."""
     profile: Profile
