@@ -308,3 +308,13 @@ def test_when_all_pods_are_gone_all_cards_have_room_again(changes: list[tuple[in
         cluster.delete(gone)
     whole = PartAsked(0, 100, 100)
     assert cluster.world.has_room_for(whole, "a", [f"GPU-a.{card}" for card in range(4)])
+
+
+def test_a_card_that_was_shared_once_and_is_a_pods_own_now_has_no_room() -> None:
+    cluster = machine("a")
+    for card in range(3):
+        runs(cluster, "gone", card)
+        cluster.delete("gone")
+        runs(cluster, f"whole-{card}", card, memory_mib=100, cores=100)
+    asks(cluster, "pod", cores=None, **part(10))
+    assert placed(cluster, "pod") == ["a:3"]
