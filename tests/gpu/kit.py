@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ KIT = ROOT / "gpu-kit"
 HAMI_CORE = "HAMI_CORE"
 """Environment variable: the built library of HAMi-core, or the directory of its source with a build in it."""
 _SECONDS = 900
+_OWN = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "PYTHON"))}
+"""The environment without the indexes and paths of this machine."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,10 @@ def pack(folder: Path) -> list[str]:
     folder.mkdir(parents=True)
     lacks = [
         problem
-        for problem in (_wheels(folder / "wheels"), _nccl(folder / "nccl"), _core(folder / "hami-core"))
+        for problem in (_wheels(folder / "wheels"), _nccl(folder / "nccl"), core(folder / "hami-core"))
         if problem
     ]
+    lacks += filter(None, [tried(folder / "wheels")])
     (folder / "LICENCES.txt").write_text("".join(f"{line}\n" for line in sorted(_licences(folder))), encoding="utf-8")
     lines = [
         f"For Python {platform.python_version()} on {platform.machine()}, on your own machine only.",
@@ -80,7 +84,35 @@ def _nccl(folder: Path) -> str:
     return ""
 
 
-def _core(folder: Path) -> str:
+def tried(wheels: Path) -> str:
+    """Install these wheels as the machine without a network will, ask for the plan of ``make gpu``, and return why not.
+
+    Empty: it works. The environment is a new one, and nothing but these wheels is looked at.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        python = Path(place, "venv", "bin", "python")
+        install: list[str | Path] = [
+            python,
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "install",
+            "--quiet",
+            "--no-index",
+        ]
+        install += ["--find-links", wheels, "--requirement", ROOT / "requirements.lock"]
+        plan: list[str | Path] = [python, "-m", "tests.gpu", "--dry-run", "--output", Path(place, "gpu.tar.gz")]
+        anew: list[str | Path] = [sys.executable, "-m", "venv", Path(place, "venv")]
+        for command in (anew, install, plan):
+            done = subprocess.run(command, cwd=ROOT, env=_OWN, capture_output=True, text=True, check=False)
+            if done.returncode:
+                said = (done.stderr or done.stdout).strip().splitlines()
+                return f"what an installation from these wheels needs: {said[-1] if said else 'no reason is given'}"
+    return ""
+
+
+def core(folder: Path) -> str:
+    """Copy the library of HAMi-core that the variable names, and return why not; empty: it is there."""
     named = os.environ.get(HAMI_CORE)
     if not named:
         return f"HAMi-core: {HAMI_CORE} names neither its library nor a directory with a build"
@@ -97,14 +129,15 @@ def _core(folder: Path) -> str:
 
 def _licences(folder: Path) -> Iterator[str]:
     for wheel in folder.glob("wheels/*.whl"):
-        yield f"{wheel.name}: {_licence(wheel)}"
+        yield f"{wheel.name}: {licence(wheel)}"
     if (folder / "nccl").is_dir():
         yield "nccl/libnccl.so.2: BSD-3-Clause and NVIDIA's additions, nccl/License.txt"
     if (folder / "hami-core").is_dir():
         yield "hami-core/libvgpu.so: Apache-2.0, https://github.com/Project-HAMi/HAMi-core"
 
 
-def _licence(wheel: Path) -> str:
+def licence(wheel: Path) -> str:
+    """The licence that a wheel names."""
     with zipfile.ZipFile(wheel) as archive:
         name = next((name for name in archive.namelist() if name.endswith(".dist-info/METADATA")), "")
         told = email.parser.Parser().parsestr(archive.read(name).decode(errors="replace") if name else "")
