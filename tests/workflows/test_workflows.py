@@ -157,6 +157,16 @@ def test_a_tag_of_another_version_is_no_release(tag: str) -> None:
     assert done.stderr == f"expected the tag v{__version__}, the version in webhook/__init__.py, found {tag}\n"
 
 
+def test_the_tests_of_ci_have_the_previous_commit() -> None:
+    """Without it ``.ci/run`` would leave out the tests of two versions beside each other, and pass."""
+    steps = [job["steps"] for path in WORKFLOWS for job in jobs(path).values() if "steps" in job]
+    running = [found for found in steps if any(step.get("run") == ".ci/run" for step in found)]
+    assert len(running) == 1
+    for found in running:
+        (checkout,) = (step for step in found if step.get("uses", "").startswith("actions/checkout@"))
+        assert checkout["with"]["fetch-depth"] >= 2
+
+
 def test_what_workflows_run_is_there() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
     scripts = set(re.findall(r"(?<![\w/])\.ci/\w+", text))

@@ -1,4 +1,7 @@
-"""Runs ``gpu-topology remap`` in processes of its own, on machines that the stub of NVML plays."""
+"""Runs ``gpu-topology remap`` in processes of its own, on machines that the stub of NVML plays.
+
+Of this checkout, or of another tree of the project.
+"""
 
 import os
 import signal
@@ -31,9 +34,27 @@ class Done:
 
 
 class Node:
-    """A machine, and the directory that the containers of one of its pods share."""
+    """A machine, and the directory that the containers of one of its pods share.
 
-    def __init__(self, library: Path, directory: Path, machine: Machine | None) -> None:
+    Args:
+        library: The directory of the stub.
+        directory: Where the files of the machine and of the pod are to be; it exists.
+        machine: None: one without a driver.
+        command: What calls the remap program.
+        tree: The directory in which the command runs, whose package it finds first.
+    """
+
+    def __init__(
+        self,
+        library: Path,
+        directory: Path,
+        machine: Machine | None,
+        *,
+        command: tuple[str, ...] = REMAP,
+        tree: Path = ROOT,
+    ) -> None:
+        self.command = command
+        self.tree = tree
         self.root = directory / "root"
         self.shared = directory / "shared"
         self.shared.mkdir()
@@ -44,7 +65,7 @@ class Node:
         else:
             (directory / "no-driver").mkdir()
             found = environment_of(without_library(directory / "no-driver"))
-        self.environment: dict[str, str] = {key: value for key, value in found.items() if _is_kept(key)}
+        self.environment: dict[str, str] = {key: value for key, value in found.items() if _is_kept(key, tree)}
 
     def options(self) -> list[str]:
         """Where this node has what elsewhere is in the root directory."""
@@ -62,9 +83,9 @@ class Node:
     def started(self, variables: Mapping[str, str], *arguments: str) -> Iterator["subprocess.Popen[str]"]:
         """A run that is killed if it has not ended by itself."""
         process = subprocess.Popen(
-            [*REMAP, *self.options(), *arguments],
+            [*self.command, *self.options(), *arguments],
             env={**self.environment, **variables},
-            cwd=ROOT,
+            cwd=self.tree,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -94,9 +115,11 @@ class Node:
             assert time.monotonic() < deadline
 
 
-def _is_kept(variable: str) -> bool:
-    """Nothing else of the test's environment reaches the program."""
-    return variable in ("LD_LIBRARY_PATH", "NVML_STUB_MACHINE", "PATH") or variable.startswith("COVERAGE_")
+def _is_kept(variable: str, tree: Path) -> bool:
+    """Nothing else of the test's environment reaches the program. Only this checkout is measured."""
+    if variable.startswith("COVERAGE_"):
+        return tree == ROOT
+    return variable in ("LD_LIBRARY_PATH", "NVML_STUB_MACHINE", "PATH")
 
 
 def terminated(process: "subprocess.Popen[str]") -> int:

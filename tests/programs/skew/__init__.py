@@ -1,0 +1,1 @@
+"""Programs of two versions beside each other."""
