@@ -93,8 +93,9 @@ compatibility: .venv/installed control-plane ## the matrix in docs/compatibility
 messages: .venv/installed   ## docs/messages.md from the catalogue of messages
 	$(BIN)/python -m tests.words.catalogue
 
-reference: messages         ## what pages take from the code: docs/messages.md, tables of the configuration and of metrics, output in docs/stories
+reference: messages         ## what pages take from the code: docs/messages.md, tables of the configuration and of metrics, output in docs/stories, promised names
 	$(BIN)/python -m tests.docs.reference
+	$(BIN)/python -m tests.promises
 	$(BIN)/python -m tests.docs.stories
 
 docs: .venv/docs            ## the documents as a site, in site/; fails for a link or heading that is not there
