@@ -230,9 +230,9 @@ def plain(name: str, node: str) -> Object:
     }
 
 
-def allocation(node: str, cards: list[str]) -> Mapping[str, str]:
+def allocation(node: str, cards: list[str], *, memory_mib: int = 81920, cores: int = 100) -> Mapping[str, str]:
     """Returns the annotations of an allocation, as HAMi writes them."""
-    devices = "".join(f"{card},NVIDIA,81920,100:" for card in cards)
+    devices = "".join(f"{card},NVIDIA,{memory_mib},{cores}:" for card in cards)
     return {"hami.io/vgpu-node": node, "hami.io/vgpu-devices-allocated": f"{devices};"}
 
 

@@ -2,16 +2,19 @@
 
 Pods come by chance to a simulated cluster, run and end. All contenders get the same pods at the same times:
 
-- `hami binpack`, `hami spread`, `hami topology-aware`: HAMi alone, by its policies.
+- `hami binpack`, `hami spread`, `hami topology-aware`: HAMi alone, by its policies. Slices then go to the least used
+  card of a node, or by links with `topology-aware`; with `hami binpack-cards` to the most used.
 - `oracle`: plain loops over all sets of all nodes, with what the planner knows. It gives cards at once.
-- `ours bandwidth`, `ours linked`: the planner, by `placement.objective`, before HAMi with its defaults.
+- `ours bandwidth`, `ours linked`: the planner, by `placement.objective`, before HAMi with its defaults. HAMi chooses
+  for slices, but with `ours bandwidth slices` and `ours linked slices` the planner does (`placement.slices: on`).
 
 For each cluster and mix of pods the table shows:
 
-- `linked`: of the pods of several cards, the share of which NVLink joins every two.
+- `linked`: of the pods of several whole cards, the share of which NVLink joins every two.
 - `weakest`: GB/s of their weakest pair, mean; `of best`: as a share of the best set of the machine.
 - `wait`: seconds from the creation of a pod until it has its cards, mean and 95th percentile; `of HAMi`: the mean, as a
   ratio to HAMi with `binpack`, its default. By size of pods: mean, and the longest.
+- `slices linked`, and the columns after it: the same of pods with slices, in the mix `slices`.
 - `pairs`, `quads`: of the cards that are free, the share that is in linked pairs and quads.
 - `never`: pods that never got cards, because jobs of several pods wait for each other.
 - `ms`: CPU of the planner for each pod.
@@ -24,6 +27,7 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
+from itertools import product
 
 from rich.console import Console
 
@@ -56,12 +60,13 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print JSON, one line for each cluster and mix")
     arguments = parser.parse_args()
     settings = Settings(violation=arguments.on_violation, wait=arguments.place_wait)
-    makers = contenders(settings, tuple(arguments.objective or Objective))
-    wanted = tuple(arguments.contender or ("",))
-    makers = {name: maker for name, maker in makers.items() if name.startswith(wanted)}
+    objectives, wanted = tuple(arguments.objective or Objective), tuple(arguments.contender or ("",))
     scale = Scale(pods=arguments.pods, nodes=arguments.nodes, seeds=arguments.seeds, load=arguments.load)
     console = Console()
-    for each in compare(arguments.fleet or [*FLEETS], arguments.mix or [*MIXES], makers, scale):
+    for fleet, mix in product(arguments.fleet or FLEETS, arguments.mix or MIXES):
+        makers = contenders(settings, objectives, has_slices=MIXES[mix].has_slices)
+        makers = {name: maker for name, maker in makers.items() if name.startswith(wanted)}
+        each = compare(fleet, mix, makers, scale)
         if arguments.json:
             print(json.dumps(asdict(each)), flush=True)
         else:

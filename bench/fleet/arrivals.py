@@ -1,10 +1,12 @@
-"""The pods that come: when, for how many cards, and how long they run. All follows from a seed."""
+"""The pods that come: when, for how many cards or slices, and how long they run. All follows from a seed."""
 
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
+
+from webhook.decisions.allocation.model import WHOLE
 
 LIFE = 900.0
 """Seconds that a job runs, on average."""
@@ -20,6 +22,8 @@ class Kind(NamedTuple):
     """Cards of each pod."""
     pods: int = 1
     """Pods that start together."""
+    memory: int = WHOLE
+    """Memory of each card in per cent; less than 100: each pod has slices."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +34,24 @@ class Mix:
     has_long_tail: bool = False
     """Whether few jobs run for very long."""
 
+    @property
+    def has_slices(self) -> bool:
+        """Whether some pods ask for slices."""
+        return any(kind.memory < WHOLE for kind in self.kinds)
+
 
 MIXES: Mapping[str, Mix] = {
     "singles": Mix((Kind(70, 1), Kind(15, 2), Kind(10, 4), Kind(5, 8))),
     "pairs-quads": Mix((Kind(20, 1), Kind(45, 2), Kind(30, 4), Kind(5, 8))),
     "gangs": Mix((Kind(50, 1), Kind(20, 2), Kind(15, 2, 3), Kind(10, 4, 2), Kind(5, 4, 4))),
     "skewed": Mix((Kind(60, 1), Kind(10, 2), Kind(10, 4), Kind(20, 8)), has_long_tail=True),
+    "slices": Mix(
+        (
+            *(Kind(10, 1), Kind(10, 2), Kind(7, 4), Kind(3, 8)),
+            *(Kind(25, 1, memory=10), Kind(20, 1, memory=25), Kind(10, 1, memory=45)),
+            *(Kind(9, 2, memory=25), Kind(6, 2, memory=45)),
+        )
+    ),
 }
 
 
@@ -49,6 +65,13 @@ class Job:
     life: float
     locks: tuple[float, ...]
     """For each pod the seconds from Bind to Allocate."""
+    memory: int = WHOLE
+    """Memory of each card in per cent; less than 100: each pod has slices."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its cards are whole ones."""
+        return self.memory == WHOLE
 
 
 def arrivals(mix: Mix, *, pods: int, cards: int, largest: int, load: float, seed: int) -> list[Job]:
@@ -59,12 +82,12 @@ def arrivals(mix: Mix, *, pods: int, cards: int, largest: int, load: float, seed
         pods: The number of pods, about: the last job is complete.
         cards: The cards of the cluster.
         largest: The most cards of one node. Pods that ask for more ask for so many instead.
-        load: The share of the cards that is in use if no pod waits.
+        load: The share of the cards, by their memory, that is in use if no pod waits.
         seed: The seed.
     """
     chance = random.Random(f"fleet {seed}")  # noqa: S311 - no secret
     kinds, weights = mix.kinds, [kind.weight for kind in mix.kinds]
-    sizes = [min(kind.cards, largest) * kind.pods for kind in kinds for _ in range(kind.weight)]
+    sizes = [min(kind.cards, largest) * kind.pods * kind.memory / WHOLE for kind in kinds for _ in range(kind.weight)]
     pause = fmean(sizes) * LIFE / (load * cards)
     jobs: list[Job] = []
     now, made = 0.0, 0
@@ -73,6 +96,6 @@ def arrivals(mix: Mix, *, pods: int, cards: int, largest: int, load: float, seed
         kind = chance.choices(kinds, weights)[0]
         life = LIFE * chance.lognormvariate(-1.125, 1.5) if mix.has_long_tail else chance.expovariate(1 / LIFE)
         locks = tuple(chance.uniform(*LOCK) for _ in range(kind.pods))
-        jobs.append(Job(len(jobs), now, min(kind.cards, largest), life, locks))
+        jobs.append(Job(len(jobs), now, min(kind.cards, largest), life, locks, kind.memory))
         made += kind.pods
     return jobs

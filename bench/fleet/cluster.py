@@ -1,17 +1,20 @@
 """The cluster of a simulation: its time, its cards, HAMi's lock of each node, and the pods on it."""
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from bench.fleet.arrivals import Job
 from bench.fleet.links import Cards, Links
+from tests.control_plane.hami.nodes import SLOTS
+from webhook.decisions.allocation.model import WHOLE
 from webhook.hardware.topology.model import NodeTopology
 
 
 class GivenTwiceError(Exception):
-    """A contender gave a card that another pod has."""
+    """A contender gave a card that another pod has, or a slice for which a card has no room."""
 
 
 @dataclass(eq=False)
@@ -21,6 +24,8 @@ class Node:
     topology: NodeTopology
     links: Links
     free: frozenset[int]
+    parts: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """For each card the memory, in per cent, that each of its pods has."""
     locked: bool = False
     """Whether a pod of the node is between Bind and Allocate."""
 
@@ -28,6 +33,13 @@ class Node:
     def name(self) -> str:
         """Its name."""
         return self.topology.node
+
+    def with_room(self, memory: int) -> frozenset[int]:
+        """Returns the cards of which so many per cent can be had; the whole of a card only if nobody uses it."""
+        if memory == WHOLE:
+            return self.free
+        cards = ((card, self.parts[card]) for card in range(self.links.count))
+        return frozenset(card for card, parts in cards if len(parts) < SLOTS and sum(parts) + memory <= WHOLE)
 
 
 @dataclass(eq=False)
@@ -101,21 +113,25 @@ class Cluster:
             yield self.now
 
     def take(self, pod: Pod, node: Node, cards: Cards) -> None:
-        """Gives free cards to a pod, as HAMi's filter does.
+        """Gives cards or slices to a pod, as HAMi's filter does.
 
         Raises:
-            GivenTwiceError: another pod has one of them.
+            GivenTwiceError: one of them has no room for the pod.
         """
-        if len(set(cards)) != pod.job.cards or not node.free.issuperset(cards):
+        if len(set(cards)) != pod.job.cards or not node.with_room(pod.job.memory).issuperset(cards):
             raise GivenTwiceError(f"{pod.name}: {node.name} {cards}, free: {sorted(node.free)}")
+        for card in cards:
+            node.parts[card].append(pod.job.memory)
         node.free -= set(cards)
         pod.node, pod.cards = node, cards
 
     def give_back(self, pods: Iterable[Pod]) -> None:
-        """Makes the cards of pods free."""
+        """Takes the cards and slices of pods back."""
         for pod in pods:
-            if pod.node:
-                pod.node.free |= set(pod.cards)
+            if node := pod.node:
+                for card in pod.cards:
+                    node.parts[card].remove(pod.job.memory)
+                node.free |= {card for card in pod.cards if not node.parts[card]}
             pod.node, pod.cards = None, ()
 
     def bind(self, pod: Pod, contender: Contender) -> None:

@@ -1,6 +1,6 @@
-"""The comparison: all contenders with the same jobs on the same machines, for each cluster, mix and seed."""
+"""The comparison: all contenders with the same jobs on the same machines, for each seed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from bench.fleet.arrivals import MIXES, arrivals
@@ -31,15 +31,10 @@ class Comparison:
     figures: Mapping[str, Figures]
 
 
-def compare(
-    fleets: Sequence[str], mixes: Sequence[str], makers: Mapping[str, Maker], scale: Scale
-) -> Iterator[Comparison]:
-    """Yields the comparison of each cluster and mix."""
-    for fleet in fleets:
-        for mix in mixes:
-            runs = {name: list(runs_of(fleet, mix, maker, scale)) for name, maker in makers.items()}
-            figures = {name: figures_of(each) for name, each in runs.items()}
-            yield Comparison(fleet=fleet, mix=mix, figures=figures)
+def compare(fleet: str, mix: str, makers: Mapping[str, Maker], scale: Scale) -> Comparison:
+    """Returns the comparison of contenders for one cluster and mix."""
+    runs = {name: list(runs_of(fleet, mix, maker, scale)) for name, maker in makers.items()}
+    return Comparison(fleet=fleet, mix=mix, figures={name: figures_of(each) for name, each in runs.items()})
 
 
 def runs_of(fleet: str, mix: str, maker: Maker, scale: Scale) -> Iterator[Run]:

@@ -1,10 +1,11 @@
 """HAMi's scheduler: how it chooses node and cards, and how kube-scheduler's queue treats pods that it refuses.
 
 HAMi 2.10 (pkg/scheduler/policy, pkg/device/nvidia/device.go, Fit): nodes are sorted by use, and the policy of nodes
-takes the last: the fullest with ``binpack``, its default, the emptiest with ``spread``. Whole cards that are free all
-have one score, so cards come by the highest NUMA node, then in the order of the register, which is by chance. With
-``topology-aware`` the set with the greatest sum of the scores of its pairs is taken, and of single cards that with the
-least sum.
+takes the last: the fullest with ``binpack``, its default, the emptiest with ``spread``. Use is that of slots, cores and
+memory. The policy of cards gives slices the least used card with ``spread``, its default, and the most used with
+``binpack``. Whole cards that are free all have one score, so cards come by the highest NUMA node, then in the order of
+the register, which is by chance. With ``topology-aware`` the set with the greatest sum of the scores of its pairs is
+taken, and of single cards that with the least sum, of all cards that have room.
 
 kube-scheduler 1.33 or later (pkg/scheduler/backend/queue): a pod that HAMi refuses is looked at again when cards became
 free, those whose back-off is over first, then the others, since an empty queue takes them from their back-off. A pod
@@ -18,10 +19,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
+from statistics import fmean
 from typing import Protocol
 
+from bench.fleet.arrivals import Job
 from bench.fleet.cluster import Cluster, Contender, Node, Pod
 from bench.fleet.links import Cards, total_score
+from tests.control_plane.hami.nodes import SLOTS
+from webhook.decisions.allocation.model import WHOLE
 
 Named = tuple[Node, Cards]
 """Cards of a node, such as ``nvidia.com/use-gpuuuid`` names them."""
@@ -32,8 +37,13 @@ class Policy(StrEnum):
     """HAMi's policies that are compared."""
 
     BINPACK = "binpack"
+    """Of nodes ``binpack``, of cards ``spread``: HAMi's defaults."""
     SPREAD = "spread"
+    """Of nodes and cards ``spread``."""
     TOPOLOGY_AWARE = "topology-aware"
+    """Of nodes ``binpack``, of cards ``topology-aware``."""
+    BINPACK_CARDS = "binpack-cards"
+    """Of nodes and cards ``binpack``. To whole cards it is what ``BINPACK`` is."""
 
 
 @dataclass
@@ -125,27 +135,28 @@ class Scheduler:
         self._asker.told(pod, Result.BOUND)
 
     def _filter(self, entry: Queued) -> Named | None:
-        count = entry.pod.job.cards
+        job = entry.pod.job
         if entry.only:
             node, cards = entry.only
-            return entry.only if node.free.issuperset(cards) and len(cards) == count else None
-        fitting = [node for node in self._cluster.nodes if len(node.free) >= count]
+            return entry.only if node.with_room(job.memory).issuperset(cards) and len(cards) == job.cards else None
+        fitting = [node for node in self._cluster.nodes if len(node.with_room(job.memory)) >= job.cards]
         if not fitting:
             return None
         sign = -1 if self._policy is Policy.SPREAD else 1
-        use = {node: sign * (1 - len(node.free) / node.links.count) for node in fitting}
+        use = {node: sign * fmean(use_of(node, card) for card in range(node.links.count)) for node in fitting}
         most = max(use.values())
         node = self._chance.choice([node for node in fitting if use[node] == most])
-        return node, self._cards(node, count)
+        return node, self._cards(node, job)
 
-    def _cards(self, node: Node, count: int) -> Cards:
-        free = [card for card in self._order[node] if card in node.free]
-        if self._policy is not Policy.TOPOLOGY_AWARE or len(free) == count:
-            return tuple(free[:count])
-        links = node.links
+    def _cards(self, node: Node, job: Job) -> Cards:
+        room, links, count = node.with_room(job.memory), node.links, job.cards
+        cards = [card for card in self._order[node] if card in room]
+        cards.sort(key=lambda card: use_of(node, card), reverse=self._policy is Policy.BINPACK_CARDS)
+        if self._policy is not Policy.TOPOLOGY_AWARE or len(cards) == count:
+            return tuple(cards[:count])
         if count == 1:
-            return (min(free, key=lambda card: sum(links.pair_scores[card, other] for other in free if other != card)),)
-        return max(combinations(free, count), key=lambda cards: total_score(links, cards))
+            return (min(cards, key=lambda card: sum(links.pair_scores[card, each] for each in cards if each != card)),)
+        return max(combinations(cards, count), key=lambda chosen: total_score(links, chosen))
 
     def _listed(self, node: Node) -> list[int]:
         """Returns the cards of a node in the order in which HAMi tries equally used ones."""
@@ -186,6 +197,15 @@ class HamiAlone:
     def act(self) -> None:
         """Has the scheduler run."""
         self._scheduler.run()
+
+
+def use_of(node: Node, card: int) -> int:
+    """Returns HAMi's score of a card: the sum of its slots, cores and memory in use, each in per cent.
+
+    Slices ask for no cores here. HAMi adds what the pod asks for, which is the same for all cards of a node.
+    """
+    parts = node.parts[card]
+    return len(parts) * WHOLE // SLOTS + (WHOLE if WHOLE in parts else 0) + sum(parts)
 
 
 def _back_off(times: int) -> float:

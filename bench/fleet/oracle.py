@@ -2,13 +2,17 @@
 
 It knows what the planner knows: the free cards and the pods that are there, and nothing of the future. The oldest pod
 comes first, a pod without enough cards does not stop those behind it, and all pods of a job get cards or none does.
-Cards are given at once; a pod binds when its node is not locked.
+Cards are given at once; a pod binds when its node is not locked. Of equally linked cards slices go to those whose loss
+does least damage, then to the fullest.
 """
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from itertools import combinations
 
+from bench.fleet.arrivals import Job
 from bench.fleet.cluster import Cluster, Node, Pod
+from bench.fleet.links import Cards
 
 
 class Oracle:
@@ -49,11 +53,11 @@ class Oracle:
 
     def _place(self, pods: Sequence[Pod]) -> bool:
         for pod in pods:
-            node = self._best(pod)
+            node = self._best(pod.job)
             if node is None:
                 self._cluster.give_back(pods)
                 return False
-            self._cluster.take(pod, node, node.links.choice(node.free, pod.job.cards)[1])
+            self._cluster.take(pod, node, _choice(node, pod.job)[1])
         for pod in pods:
             if pod.node and pod.node.locked:
                 self._to_bind[pod.node].append(pod)
@@ -61,6 +65,19 @@ class Oracle:
                 self._cluster.bind(pod, self)
         return True
 
-    def _best(self, pod: Pod) -> Node | None:
-        fitting = [node for node in self._cluster.nodes if len(node.free) >= pod.job.cards]
-        return max(fitting, key=lambda node: node.links.choice(node.free, pod.job.cards)[0], default=None)
+    def _best(self, job: Job) -> Node | None:
+        fitting = [node for node in self._cluster.nodes if len(node.with_room(job.memory)) >= job.cards]
+        return max(fitting, key=lambda node: _choice(node, job)[0], default=None)
+
+
+def _choice(node: Node, job: Job) -> tuple[tuple[float, ...], Cards]:
+    """Returns the best cards of a node and their rank; of slices: class, weakest pair, least damage, fullest cards."""
+    if job.is_whole:
+        return node.links.choice(node.free, job.cards)
+
+    def rank(cards: Cards) -> tuple[float, ...]:
+        damage = node.links.damage(node.free, tuple(card for card in cards if card in node.free))
+        used = sum(sum(node.parts[card]) for card in cards)
+        return (*node.links.grade(cards), -damage, used, -len(node.free))
+
+    return max((rank(cards), cards) for cards in combinations(sorted(node.with_room(job.memory)), job.cards))

@@ -18,11 +18,13 @@ from bench.fleet.hami import Named, Policy, Result, Scheduler
 from bench.placement import AT, GATE, allocation, applied, gated
 from bench.placement import Cluster as Told
 from tests.control_plane.hami.nodes import node_manifest
+from webhook.decisions.allocation.model import WHOLE
 from webhook.decisions.configuration import admit_policy, parse_config
 from webhook.decisions.node_record import read_node
 from webhook.decisions.place.planner import Planner
 from webhook.decisions.place.world import World
 from webhook.objects.pod import Namespace
+from webhook.words.choices import Slices
 
 EVERY_SECONDS = 10.0
 """Seconds between rounds in which nothing changes. The planner itself makes one each second; here pods wait a little
@@ -43,6 +45,7 @@ class Settings:
     objective: str = "bandwidth"
     violation: str = "warn"
     wait: str = "0s"
+    slices: str = "off"
 
 
 class Ours:
@@ -57,7 +60,8 @@ class Ours:
     def __init__(self, cluster: Cluster, settings: Settings, seed: int) -> None:
         self._cluster, self._settings = cluster, settings
         self._scheduler = Scheduler(cluster, Policy.BINPACK, seed, self)
-        config = parse_config({"placement": {"mode": "on", "objective": settings.objective}})
+        placement = {"mode": "on", "objective": settings.objective, "slices": settings.slices}
+        config = parse_config({"placement": placement})
         world = World()
         planner = Planner(world, admit_policy(config, version="1.0.0"), namespaces=lambda _: NAMESPACE)
         self._told = Told(planner=planner, world=world, random=random.Random(0))  # noqa: S311 - not used
@@ -74,12 +78,14 @@ class Ours:
             world.node_changed(node.name, read_node(document, node.name, None), node.topology)
 
     def came(self, pods: Sequence[Pod]) -> None:
-        """Creates the pods with the gate."""
+        """Creates the pods, with the gate if they wait for the planner."""
         for pod in pods:
             key, document = f"team/{pod.name}", self._document(pod)
             self._pods[key] = pod
             self._told.documents[key] = document
             self._tell(key)
+            if not _gates(document):
+                self._scheduler.add(pod)
 
     def ended(self, pods: Sequence[Pod]) -> None:
         """Deletes the pods."""
@@ -97,8 +103,10 @@ class Ours:
         """Writes the result of a scheduling cycle onto the pod, as HAMi and the scheduler do."""
         document = self._told.documents[f"team/{pod.name}"]
         if pod.node is not None:
-            uuids = [pod.node.topology.gpus[card].uuid for card in pod.cards]
-            document["metadata"]["annotations"] |= allocation(pod.node.name, uuids)
+            gpus = [pod.node.topology.gpus[card] for card in pod.cards]
+            memory, cores = gpus[0].memory_mib * pod.job.memory // WHOLE, WHOLE if pod.job.is_whole else 0
+            given = allocation(pod.node.name, [gpu.uuid for gpu in gpus], memory_mib=memory, cores=cores)
+            document["metadata"]["annotations"] |= given
         if result is Result.BOUND and pod.node is not None:
             document["spec"]["nodeName"] = pod.node.name
         else:
@@ -172,6 +180,22 @@ class Ours:
         document["status"]["conditions"] = [*others, {"status": "False", **condition}]
 
     def _document(self, pod: Pod) -> Object:
+        document = self._of_whole_cards(pod) if pod.job.is_whole else self._of_slices(pod)
+        created = AT + timedelta(seconds=int(pod.job.at))
+        document["metadata"]["creationTimestamp"] = created.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return document
+
+    def _of_slices(self, pod: Pod) -> Object:
+        """Returns a pod that is not injected; gate and label it has only if it waits for the planner."""
+        document = gated(pod.name, pod.job.cards, {})
+        limits, metadata = document["spec"]["containers"][0]["resources"]["limits"], document["metadata"]
+        del limits["nvidia.com/gpucores"], metadata["annotations"]["gpu.topology/injected"]
+        limits["nvidia.com/gpumem-percentage"] = pod.job.memory
+        if self._settings.slices != Slices.ON:
+            del document["spec"]["schedulingGates"], metadata["labels"]["gpu.topology/placement"]
+        return document
+
+    def _of_whole_cards(self, pod: Pod) -> Object:
         options = {"on-violation": self._settings.violation, "place-wait": self._settings.wait}
         together = len(pod.job.locks)
         if together > 1:
@@ -181,8 +205,6 @@ class Ours:
             group = f"job-{pod.job.number}"
             document["metadata"]["labels"]["gpu.topology/group"] = group
             document["metadata"]["annotations"]["gpu.topology/group"] = group
-        created = AT + timedelta(seconds=int(pod.job.at))
-        document["metadata"]["creationTimestamp"] = created.strftime("%Y-%m-%dT%H:%M:%SZ")
         return document
 
 
