@@ -10,6 +10,7 @@ from kubernetes.client import CoreV1Api, V1ObjectMeta
 
 from tests.control_plane.accounts import namespace_for_pods
 from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.hami.device_plugin import LOCK
 from tests.control_plane.registration import Answer, create_pod
 from tests.control_plane.scheduling import stored_pod
 from tests.programs.server.conftest import until
@@ -64,7 +65,15 @@ class Team:
 
     def bound(self, name: str) -> dict[str, Any]:
         """The pod once HAMi's device plugin has done its part on its node."""
-        until(lambda: annotations_of(self.pod(name)).get("hami.io/bind-phase") == "success", f"{name} bound")
+        try:
+            until(lambda: annotations_of(self.pod(name)).get("hami.io/bind-phase") == "success", f"{name} bound")
+        except AssertionError as error:
+            stored = self.pod(name)
+            nodes: list[Any] = self.admin.list_node().items
+            locks = {node.metadata.name: (node.metadata.annotations or {}).get(LOCK) for node in nodes}
+            error.add_note(f"conditions: {stored['status'].get('conditions')}")
+            error.add_note(f"annotations: {annotations_of(stored)}\nHAMi's locks of nodes: {locks}")
+            raise
         self.seen.append(self.pod(name))
         return self.seen[-1]
 
