@@ -10,6 +10,7 @@ from tests.control_plane.hami.nodes import SLOTS
 from tests.decisions.place.cluster import Object, PlacedCluster, named
 from tests.hardware.topology.machines import a100_pcie_bridged, hgx_h100
 from webhook.decisions.place.card_parts import PartAsked
+from webhook.decisions.place.pod import MOST_PARTS
 from webhook.decisions.place.writes import Write
 from webhook.objects.pod import Namespace
 
@@ -317,4 +318,35 @@ def test_a_card_that_was_shared_once_and_is_a_pods_own_now_has_no_room() -> None
         cluster.delete("gone")
         runs(cluster, f"whole-{card}", card, memory_mib=100, cores=100)
     asks(cluster, "pod", cores=None, **part(10))
+    assert placed(cluster, "pod") == ["a:3"]
+
+
+def test_a_list_of_devices_takes_no_room_on_cards_of_another_node() -> None:
+    cluster = machine("a", "b")
+    runs(cluster, "other", 2)
+    for cores in (30, 100):
+        forged = "".join(f"GPU-a.{card},NVIDIA,81920,{cores}:" for card in range(4))
+        cluster.create(f"forger-{cores}", 1, gated=False)
+        cluster.pods[f"forger-{cores}"]["metadata"]["annotations"] |= {
+            "hami.io/vgpu-node": "b",
+            "hami.io/vgpu-devices-allocated": f"{forged};",
+        }
+        cluster.tell(f"forger-{cores}")
+    asks(cluster, "pod", **part(8000))
+    assert placed(cluster, "pod") == ["a:2"]
+
+
+@pytest.mark.parametrize(("devices", "kept"), [(MOST_PARTS, True), (MOST_PARTS + 1, False)])
+def test_of_a_list_without_end_no_parts_are_kept_and_its_cards_have_no_room(devices: int, kept: bool) -> None:
+    cluster = machine("a")
+    cluster.create("forger", 1, gated=False)
+    cluster.pods["forger"]["metadata"]["annotations"] |= {
+        "hami.io/vgpu-node": "a",
+        "hami.io/vgpu-devices-allocated": "GPU-a.2,NVIDIA,0,0:" * devices + ";",
+    }
+    cluster.tell("forger")
+    assert bool(cluster.records["team/forger"].parts) is kept
+    assert cluster.records["team/forger"].held == ("GPU-a.2",)
+    runs(cluster, "other", 2)
+    asks(cluster, "pod", **part(8000))
     assert placed(cluster, "pod") == ["a:3"]

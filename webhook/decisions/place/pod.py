@@ -30,6 +30,8 @@ from webhook.words.shape import shape_problem
 
 MOST_ALLOCATION, LONGEST_VALUE = 16 * 1024, 128
 """The most characters of HAMi's list, in which a card has about 60, and of values that this project writes."""
+MOST_PARTS = 256
+"""The most parts of cards that are kept of a pod. HAMi's list is an annotation, which users can write."""
 _AMOUNTS_KEPT = 4096
 _NEVER = "Never"
 """The ``preemptionPolicy`` of pods for which no pod is evicted."""
@@ -182,7 +184,7 @@ def record_of(pod: Pod) -> PodRecord:
         unbound=_unbound(pod, metadata, spec) if not ended and _is_of_interest(pod, spec) else None,
         occupant=_occupant(pod, spec),
         priority=spec.priority or 0,
-        parts=() if any(part.cores >= WHOLE for part in counted) else _parts(counted),
+        parts=_parts(counted),
         is_leaving=not ended and bool(spec.node_name) and metadata.deletion_timestamp is not None,
         nominated="" if ended or spec.node_name else intern(_nominated(pod)),
     )
@@ -250,6 +252,12 @@ def _later(pod: Pod) -> Later | None:
 
 
 def _parts(counted: tuple[Counted, ...]) -> tuple[Counted, ...]:
+    """Returns the parts of cards that a pod has.
+
+    None is kept where one is a whole card, or where there are too many: the pod then holds its cards as a whole.
+    """
+    if len(counted) > MOST_PARTS or any(part.cores >= WHOLE for part in counted):
+        return ()
     return tuple([part._replace(uuid=intern(part.uuid)) for part in counted])
 
 

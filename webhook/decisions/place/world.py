@@ -24,7 +24,7 @@ from webhook.words import names
 
 _ANSWERS_KEPT = 512
 """Answers kept for each node to the question whether pods of a template may run there."""
-_UNUSED = Use()
+_UNUSED, _NONE = Use(), frozenset[int]()
 _BOUND_KEPT = 4096
 """Newly bound pods that are kept. A planner that does not lead reads none of them."""
 
@@ -234,8 +234,8 @@ class World:
         """The keys of the pods that hold each card, by UUID."""
         self._uses: dict[tuple[str, str], Use] = {}
         """The use of each card of which pods have parts, by its UUID and the node on which HAMi counts it."""
-        self._parted: Counter[str] = Counter()
-        """The number of pods that have parts of each card, by UUID. All other holders have it, or will, as a whole."""
+        self._shared: dict[str, frozenset[int]] = {}
+        """The indices of the cards of each node of which pods hold parts, and none holds the whole."""
         self._on: dict[str, set[str]] = {}
         """The names of the nodes that have each card, by UUID."""
         self._stock_of: dict[str, Stock] = {}
@@ -387,24 +387,44 @@ class World:
 
     def has_room_for(self, asked: PartAsked, name: str, uuids: Collection[str]) -> bool:
         """Returns whether this part of each of these cards of a node can be had."""
-        node = self.nodes.get(name)
-        return node is not None and all(self._has_room(node, uuid, asked) for uuid in uuids)
-
-    def _has_room(self, node: PlaceNode, uuid: str, asked: PartAsked) -> bool:
-        """Returns whether a part of a card can be had.
-
-        It cannot where a pod holds the card without parts: as a whole, or by a pin of which HAMi does not count yet
-        how much it takes.
-        """
-        card = node.cards.get(uuid)
-        if card is None or len(self._holders.get(uuid, ())) > self._parted[uuid]:
+        self.refresh()
+        stock = self._stock_of.get(name)
+        if stock is None:
             return False
-        return has_room(card, self._uses.get((uuid, node.name), _UNUSED), asked)
+        return set(uuids) <= {self.nodes[name].uuids[index] for index in self._with_room(name, stock, asked).usable}
 
     def _with_room(self, name: str, stock: Stock, asked: PartAsked) -> Stock:
         node = self.nodes[name]
-        with_room = [index for index, uuid in node.uuids.items() if self._has_room(node, uuid, asked)]
+        cards = ((index, node.uuids[index]) for index in stock.free | self._shared.get(name, _NONE))
+        with_room = [
+            index for index, uuid in cards if has_room(node.cards[uuid], self._uses.get((uuid, name), _UNUSED), asked)
+        ]
         return stock._replace(with_room=frozenset(with_room))
+
+    def _find_shared(self, name: str, stock: Stock | None) -> None:
+        """Notes the cards of a node that pods share.
+
+        A pod that is pinned holds its cards as a whole until HAMi counts how much of them it takes.
+        """
+        node = self.nodes.get(name)
+        held = {index: uuid for index, uuid in node.uuids.items() if index not in stock.free} if node and stock else {}
+        shared = frozenset(index for index, uuid in held.items() if self._is_shared(uuid, name))
+        if shared:
+            self._shared[name] = shared
+        else:
+            self._shared.pop(name, None)
+
+    def _is_shared(self, uuid: str, name: str) -> bool:
+        """Returns whether a pod holds a part of a card of a node, and none holds the whole.
+
+        Forged allocations may name one card for thousands of pods. No more are looked at than HAMi lets share it, and
+        none after the first that holds the whole.
+        """
+        use = self._uses.get((uuid, name))
+        if use is None or use.containers > self.nodes[name].cards[uuid].most_pods:
+            return False
+        holders = (self.pods[key] for key in self._holders.get(uuid, ()))
+        return all(_has_part(pod, uuid) for pod in holders if self._holds(pod, uuid, name))
 
     def node_with(self, uuids: tuple[str, ...]) -> PlaceNode | None:
         """Returns the node that has all of these cards, free or not; None if there is none."""
@@ -429,6 +449,7 @@ class World:
         """Brings the stocks up to date."""
         for name in self._stale:
             before, after = self._stock_of.get(name), self._stock(name)
+            self._find_shared(name, after)
             if before == after:
                 continue
             if before is not None:
@@ -532,12 +553,13 @@ class World:
         keys = [(part.uuid, pod.held_on) for part in pod.parts]
         for key, part in zip(keys, pod.parts, strict=True):
             self._uses.setdefault(key, Use()).count(part, sign)
-        for uuid, node in set(keys):
-            self._parted[uuid] += sign
-            if not self._uses[uuid, node].containers:
-                del self._uses[uuid, node]
-            if not self._parted[uuid]:
-                del self._parted[uuid]
+        for key in set(keys):
+            if not self._uses[key].containers:
+                del self._uses[key]
+
+
+def _has_part(pod: PodRecord, uuid: str) -> bool:
+    return any(part.uuid == uuid for part in pod.parts)
 
 
 def cards_of(pod: PodRecord) -> frozenset[str]:
