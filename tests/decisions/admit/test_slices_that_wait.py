@@ -107,3 +107,18 @@ def test_a_pod_that_hami_would_not_follow_or_that_said_no_goes_at_once(manifest:
 
 def test_several_whole_cards_that_the_namespace_does_not_inject_go_at_once() -> None:
     assert not waits(pod(asking(2)), namespace=team_a({"gpu.topology/inject": "false"}))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"manifest": pod(SLICE, annotations={"gpu.topology/place-wait": "soon"})},
+        {"manifest": pod(SLICE), "namespace": team_a({"gpu.topology/place-wait": "soon"})},
+    ],
+    ids=["pod", "namespace"],
+)
+def test_an_option_that_does_not_parse_refuses_no_pod_that_is_not_injected(how: dict[str, Any]) -> None:
+    without, _ = decided(**how, slices="off")
+    outcome, _ = decided(**how)
+    assert (outcome.kind, outcome.reason, outcome.warnings) == (without.kind, without.reason, without.warnings)
+    assert outcome.kind is Kind.SKIP

@@ -21,12 +21,7 @@ from webhook.decisions.request.claims import claim_view
 from webhook.decisions.request.exchange import signs
 from webhook.decisions.request.observe_profile import observed_profile
 from webhook.decisions.request.peer_advice import WITHOUT_PROFILE, exchange_warnings, tells_peers
-from webhook.decisions.request.placement import (
-    PodToPlace,
-    has_parts_or_one_card,
-    not_waiting,
-    unplaced_as_it_is,
-)
+from webhook.decisions.request.placement import PodToPlace, not_waiting, unplaced_as_it_is
 from webhook.decisions.request.resources import PodRequests, read_requests
 from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, plain_reason, skip_reason
 from webhook.decisions.request.unkept_options import unkept_by, unkept_options
@@ -43,6 +38,8 @@ from webhook.words.errors import FormatError, LimitError
 from webhook.words.mark import Mark
 from webhook.words.outcome import Kind, Outcome, Reason, Refused, fit, fit_all, refusal
 
+_AS_THEY_ARE = (Reason.VGPU_SLICE, Reason.NOT_REQUESTED)
+"""The reasons for which pods with slices or a single card are not injected."""
 _NO_SPECS: Mapping[str, ClaimSpec | None] = {}
 
 
@@ -118,17 +115,17 @@ def _waits_as_it_is(
 ) -> bool:
     """Returns whether the planner chooses the slices, or the one card, of a pod that is not injected.
 
-    Raises:
-        FormatError: an option does not parse.
+    An option that does not parse keeps no such pod from its scheduler.
     """
-    is_such = skip.reason is Reason.VGPU_SLICE or (
-        skip.reason is Reason.NOT_REQUESTED and has_parts_or_one_card(requests)
-    )
-    if policy.placement.slices is not Slices.ON or not is_such or not_waiting(policy, facts):
+    if policy.placement.slices is not Slices.ON or skip.reason not in _AS_THEY_ARE or not_waiting(policy, facts):
+        return False
+    try:
+        options = resolve_options(policy.defaults, pod, namespace)
+    except FormatError:
         return False
     to_place = PodToPlace(
         pod=pod,
-        options=resolve_options(policy.defaults, pod, namespace),
+        options=options,
         profile=Profile.OBSERVE,
         requests=requests,
         namespace=namespace,
