@@ -228,8 +228,8 @@ def test_observed_a_slice_that_broke_a_pair_is_counted_and_nothing_is_changed() 
     (write,) = bound(cluster, "pod", 2)
     assert (write.result, write.patch, write.event, write.given_up) == ("slices-better-possible", (), None, 0.0)
     assert write.log["text"] == (
-        "GT660: HAMi gave slices of GPU2 of node a (one card, 460 GB/s lost to other pods); GPU0 had room "
-        "(one card, 0 GB/s lost)"
+        "GT660: HAMi gave GPU2 of node a (one card), which takes 460 GB/s from other pods; GPU0 (one card) had room, "
+        "and would take 0 GB/s"
     )
 
 

@@ -78,8 +78,9 @@ def compare_parts(scene: Scene, pod: PodRecord) -> Iterator[Write]:
         scene: The world, the memory and the configuration; the pod is in the world with its cards.
         pod: A pod that has just got its node.
     """
-    given, asked = _given(scene, pod), asked_as_given(pod, scene.settings.objective)
-    if given is None or asked is None or not scene.has_opted_in(pod):
+    asked = asked_as_given(pod, scene.settings.objective) if scene.has_opted_in(pod) else None
+    given = _given(scene, pod) if asked else None
+    if asked is None or given is None:
         return
     node, gpu_set = given
     with scene.world.without(pod):

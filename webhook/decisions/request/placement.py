@@ -115,7 +115,12 @@ def asks_for_cards(options: Options) -> bool:
 def has_parts_or_one_card(requests: PodRequests) -> bool:
     """Returns whether a single container of the pod asks for GPUs, and for parts of them or for one."""
     asking = [container.request for container in requests.containers if container.request]
-    return len(asking) == 1 and (asking[0].count == 1 or not asking[0].is_whole) and asking[0].count > 0
+    return (
+        not requests.mig
+        and len(asking) == 1
+        and (asking[0].count == 1 or not asking[0].is_whole)
+        and asking[0].count > 0
+    )
 
 
 class PodToPlace(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -174,7 +179,7 @@ def _of_several(pod: PodToPlace) -> Iterator[Unplaced]:
     for container in asking:
         if isinstance(container.spec, InitContainer):
             yield Unplaced(Hindrance.INIT_GPUS, catalogue.GPUS_OF_INIT_CONTAINER.say(container=shorten(container.name)))
-    if pod.requests.mig or not has_parts_or_one_card(pod.requests):
+    if not has_parts_or_one_card(pod.requests):
         yield _SEVERAL
     if _MUTEX in pod.pod.annotations.get(names.HAMI_SCHEDULER_POLICY, ""):
         yield _IDLE_CARDS_ONLY

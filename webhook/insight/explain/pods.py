@@ -150,16 +150,16 @@ def _reviews(snapshot: Snapshot, pod: Pod, namespace: Namespace) -> BindingRevie
 
     For a pod with claims without another scheduler that is kube-scheduler; for others, HAMi's schedulers.
     """
-    registration = snapshot.registration_name(namespace)
+    name = snapshot.registration_name(namespace)
+    registration, found = fitted(name), snapshot.registration_named(name)
     accounts, problems = frozenset((_KUBE_SCHEDULER,)), [snapshot.problems.get("mutatingwebhookconfigurations", "")]
     if not _is_of_kube_scheduler(pod):
         problems.insert(0, snapshot.problems.get("deployments", ""))
         accounts = snapshot.accounts
     if any(problems):
         return BindingReviews(configuration=registration, problem="; ".join(filter(None, problems)))
-    found = snapshot.registration_named(registration)
     if found is None:
-        return BindingReviews(configuration=fitted(registration), is_registered=False)
+        return BindingReviews(configuration=registration, is_registered=False)
     try:
         about = asked_about(found, accounts)
     except FormatError:

@@ -154,8 +154,8 @@ BETTER_CARDS_WERE_FREE = Entry(
 )
 BETTER_PARTS_HAD_ROOM = Entry(
     "GT660",
-    "HAMi gave slices of {given} of node {node} ({given_link}, {harm:g} GB/s lost to other pods); {cards} had room "
-    "({link}, {least:g} GB/s lost)",
+    "HAMi gave {given} of node {node} ({given_link}), which takes {harm:g} GB/s from other pods; {cards} ({link}) had "
+    "room, and would take {least:g} GB/s",
     "Set placement.slices: on, and the planner chooses",
     _PAGE,
 )
