@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.decisions.place.cluster import BEGIN, Object, PlacedCluster, named
-from tests.hardware.topology.machines import a100_pcie_bridged, bent, h20, hgx_h100, l40s
+from tests.hardware.topology.machines import a100_pcie_bridged, bent, dgx1_v100, h20, hgx_h100, l40s
 from webhook.hardware.topology.model import NodeTopology
 
 
@@ -52,6 +52,25 @@ def test_of_two_nodes_the_one_is_taken_where_others_lose_least() -> None:
     cluster.round()
     assert cluster.cards("a-pair") == ["b-rest:6", "b-rest:7"]
     assert len(cluster.cards("eight")) == 8
+
+
+def test_a_whole_board_is_left_to_pods_that_need_it_though_its_links_are_slow() -> None:
+    cluster = PlacedCluster(named(dgx1_v100(), "board"), named(a100_pcie_bridged(), "pairs"))
+    cluster.create("single", 1)
+    cluster.round()
+    assert cluster.cards("single")[0].startswith("pairs:"), "a pair at 240 GB/s is lost, and no board"
+    cluster.schedule()
+    cluster.create("eight", 8)
+    cluster.round()
+    assert cluster.cards("eight") == [f"board:{card}" for card in range(8)]
+
+
+def test_a_board_that_is_broken_already_takes_the_next_single_card() -> None:
+    cluster = PlacedCluster(named(dgx1_v100(), "board"), named(a100_pcie_bridged(), "pairs"))
+    slice_on(cluster, "there", "board", 0)
+    cluster.create("single", 1)
+    cluster.round()
+    assert cluster.cards("single")[0].startswith("board:")
 
 
 def test_a_pod_that_denies_waits_without_cards_and_goes_on_when_a_pair_is_free() -> None:

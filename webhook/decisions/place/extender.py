@@ -196,7 +196,7 @@ class _Judging:
             return UNKNOWN
         if best.choice.unmet and self._question.denies:
             return self._no_such_set(lasts=True)
-        rank = best.rank if not used else _least(stock.build, cards, left - cards.count)
+        rank = best.rank if not used else _least(stock.build, cards, left)
         return Verdict(rank=_rounded(rank))
 
     def _too_few(self, most: int, free: int) -> Verdict | None:
@@ -251,13 +251,14 @@ def _cards(topology: NodeTopology) -> frozenset[int]:
     return frozenset(gpu.index for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED)
 
 
-def _least(build: Build, cards: CardsAsked, left: int) -> tuple[float, ...]:
+def _least(build: Build, cards: CardsAsked, free: int) -> tuple[float, ...]:
     """Returns the least rank that a set of cards of a node can have (:class:`webhook.decisions.place.ranking.Ranked`).
 
     The bandwidth that other pods lose is not known, and counts as 0.
     """
+    left = free - cards.count
     if not cards.linked:
-        return rank(True, (1.0, inf), cards, lost=0.0, left=left)
+        return rank(True, (1.0, inf), cards, lost=0.0, free=free, left=left)
     link, bandwidth = build.least_grade
     asked = cards.constraints
     met = {
@@ -267,7 +268,7 @@ def _least(build: Build, cards: CardsAsked, left: int) -> tuple[float, ...]:
         Constraint.SAME_NUMA: len({gpu.numa_node for gpu in build.topology.gpus}) == 1,
     }
     is_met = all(met[constraint] for constraint in asked.asked)
-    return rank(is_met, (link, bandwidth), cards, lost=0.0, left=left)
+    return rank(is_met, (link, bandwidth), cards, lost=0.0, free=free, left=left)
 
 
 def _rounded(rank: tuple[float, ...]) -> tuple[float, ...]:

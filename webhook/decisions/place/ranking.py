@@ -18,6 +18,8 @@ _DIGITS = 3
 """Digits of GB/s, so that sums of the same numbers in another order are equal."""
 _SAME_SCORE = 6
 """Digits of a score."""
+_BOARD = 8
+"""The cards of the largest job that most machines can take. Such a job needs all of them, whatever joins them."""
 _RINGS_COMPARED = 4
 """The most equally good sets whose rings are compared."""
 
@@ -42,10 +44,11 @@ def rank_of(stock: Stock, asked: CardsAsked) -> Ranked | None:
         return None
     choice = _of_shared(stock, usable, best, asked) or _least_harmful(stock, usable, best, asked)
     lost, left = harm(stock, choice.gpus), len(stock.free.difference(choice.gpus))
-    return Ranked(rank(not choice.unmet, grade(choice, asked), asked, lost=lost, left=left), stock, choice)
+    found = rank(not choice.unmet, grade(choice, asked), asked, lost=lost, free=len(stock.free), left=left)
+    return Ranked(found, stock, choice)
 
 
-def rank(is_met: bool, found: Grade, asked: CardsAsked, *, lost: float, left: int) -> tuple[float, ...]:
+def rank(is_met: bool, found: Grade, asked: CardsAsked, *, lost: float, free: int, left: int) -> tuple[float, ...]:
     """Returns the rank of a set; the greater, the better.
 
     Args:
@@ -53,16 +56,17 @@ def rank(is_met: bool, found: Grade, asked: CardsAsked, *, lost: float, left: in
         found: The grade of the set.
         asked: The request.
         lost: GB/s that other pods lose.
-        left: Cards that stay free on the node.
+        free: Cards of the node that are free without the set.
+        left: Cards that stay free.
     """
-    rest: tuple[float, float]
+    rest: tuple[float, ...]
     match asked.node_policy:
         case NodePolicy.PACK:
             rest = (-left, -lost)
         case NodePolicy.SPREAD:
             rest = (left, -lost)
         case _:
-            rest = (-lost, -left)
+            rest = (left // _BOARD - free // _BOARD, -lost, -left)
     link, bandwidth = found
     if asked.objective is Objective.LINKED:
         return (float(is_met), link, *rest, bandwidth)
