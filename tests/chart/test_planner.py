@@ -30,8 +30,14 @@ def of_the_planner(objects: list[dict[str, Any]]) -> set[tuple[str, str]]:
     }
 
 
-def test_the_planner_observes_unless_it_is_told_otherwise(helm: Helm) -> None:
+def test_pods_that_ask_for_something_wait_unless_it_is_told_otherwise(helm: Helm) -> None:
     objects = helm.objects()
+    assert config_of(objects).placement.mode is PlacementMode.ON_REQUEST
+    assert {PLANNER, RELEASE_JOB} <= of_the_planner(objects)
+
+
+def test_told_so_the_planner_only_observes(helm: Helm) -> None:
+    objects = helm.objects(options=[mode("observe")])
     assert config_of(objects).placement.mode is PlacementMode.OBSERVE
     assert PLANNER in of_the_planner(objects)
     assert RELEASE_JOB not in of_the_planner(objects)
@@ -65,7 +71,7 @@ def test_the_mode_has_one_place_and_the_numbers_another(helm: Helm) -> None:
     [
         (
             "placement.mode=always",
-            "at '/placement/mode': value must be one of 'off', 'observe', 'on-request', 'on', true, false",
+            "at '/placement/mode': value must be one of '', 'off', 'observe', 'on-request', 'on', true, false",
         ),
         ("placement.replica=3", "at '/placement': additional properties 'replica' not allowed"),
         ("placement.pinSeconds=3", "at '/placement': additional properties 'pinSeconds' not allowed"),
@@ -86,7 +92,9 @@ def test_before_1_30_it_only_observes_and_no_account_may_patch_pods(helm: Helm) 
     assert done.returncode == 1
     assert "placement.mode: expected off or observe, because the others need Kubernetes 1.30" in done.stderr
     assert "found Kubernetes v1.29.4" in done.stderr
+    assert "Upgrade the cluster, or leave the mode empty" in done.stderr
     objects = helm.objects(options=[old])
+    assert config_of(objects).placement.mode is PlacementMode.OBSERVE
     assert PLANNER in of_the_planner(objects)
     rules = {one["metadata"]["name"]: one["rules"] for one in objects if one["kind"] == "ClusterRole"}
     patched = {
@@ -241,11 +249,16 @@ def test_the_policies_name_what_the_code_names(helm: Helm) -> None:
 
 
 def test_the_notes_say_what_the_planner_does(helm: Helm) -> None:
-    assert "observes: no pod waits" in notes(helm)
-    assert "--reuse-values --set placement.mode=on" in notes(helm)
+    observes = notes(helm, mode("observe"))
+    assert "observes: no pod waits" in observes
+    assert "--reuse-values --set placement.mode=on-request" in observes
+    by_default = notes(helm)
+    assert "if they ask for something of their cards" in by_default
+    assert "with placement.mode=on they wait for it too" in by_default
     said = notes(helm, PLACES)
     assert "chooses the cards of pods before HAMi does" in said
     assert "helm uninstall --no-hooks" in said
+    assert "if they ask" not in said
     assert "lanner" not in notes(helm, mode("off"))
 
 

@@ -283,7 +283,11 @@ spec:
 {{- /* off, observe, on-request or on. YAML takes on and off for true and false. */ -}}
 {{- define "gpu-topology.placement" -}}
 {{- $mode := .Values.placement.mode -}}
-{{- if kindIs "bool" $mode }}{{ $mode | ternary "on" "off" }}{{ else }}{{ $mode }}{{ end -}}
+{{- if kindIs "bool" $mode }}{{ $mode | ternary "on" "off" }}
+{{- else if $mode }}{{ $mode }}
+{{- else if include "gpu-topology.has-policies" . }}on-request
+{{- else }}observe
+{{- end -}}
 {{- end }}
 
 {{- /* Whether pods wait for the planner: "true" or empty. */ -}}
@@ -293,7 +297,7 @@ spec:
 
 {{- define "gpu-topology.check-placement" -}}
 {{- if and (include "gpu-topology.holds-pods" .) (not (include "gpu-topology.has-policies" .)) }}
-{{- fail (printf "placement.mode: expected off or observe, because the others need Kubernetes 1.30, where an admission policy can limit what the planner changes on pods; found Kubernetes %s. Upgrade the cluster, or leave the mode at observe" .Capabilities.KubeVersion.Version) }}
+{{- fail (printf "placement.mode: expected off or observe, because the others need Kubernetes 1.30, where an admission policy can limit what the planner changes on pods; found Kubernetes %s. Upgrade the cluster, or leave the mode empty" .Capabilities.KubeVersion.Version) }}
 {{- end }}
 {{- if hasKey (dig "placement" dict .Values.config) "mode" }}
 {{- fail "config.placement.mode: placement.mode sets it. Leave it out" }}
