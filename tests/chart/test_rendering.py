@@ -420,7 +420,7 @@ def test_the_webhook_listens_on_its_nodes_if_the_control_plane_reaches_no_pods(h
     service = pick(objects, "Service")["spec"]
     assert [(port["port"], port["targetPort"]) for port in service["ports"]] == [(443, "https"), (8080, "ops")]
     limited = {one["metadata"]["name"] for one in objects if one["kind"] == "NetworkPolicy"}
-    assert limited == {"gpu-topology-agent", "gpu-topology-place"}
+    assert limited == {"gpu-topology-agent", "gpu-topology-place", "gpu-topology-place-release"}
     assert "hostNetwork" not in pod_template(objects, AGENT)["spec"]
 
 
@@ -614,6 +614,7 @@ def test_without_an_agent_nothing_of_it_is_left(helm: Helm) -> None:
     assert {one["metadata"]["labels"]["app.kubernetes.io/component"] for one in objects} == {
         "webhook",
         "planner",
+        "release",
         "readers",
     }
 
