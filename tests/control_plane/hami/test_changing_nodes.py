@@ -1,9 +1,7 @@
 """Cards and nodes that come and go while pods wait, with the real HAMi: the pods are on their way in seconds."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,43 +9,19 @@ import pytest
 from kubernetes.client import CoreV1Api
 
 from tests.control_plane.hami.cluster import BRIDGED, Cluster
-from tests.control_plane.hami.nodes import SLOTS
 from tests.control_plane.hami.placed import DENY, choice, given, is_refused, placed_as, train
 from tests.control_plane.hami.planning import Planner, placing
+from tests.control_plane.hami.registering import without_cards
 from tests.control_plane.hami.team import Team
 from tests.programs.server.conftest import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
-
-REGISTER, HANDSHAKE = "hami.io/node-nvidia-register", "hami.io/node-handshake"
 
 
 @pytest.fixture
 def planner(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[Planner]:  # noqa: ARG001 - comes first
     with placing(cluster.ours, tmp_path, settings={"pinSeconds": 600}) as planner:
         yield planner
-
-
-@contextmanager
-def without_cards(admin: CoreV1Api, *indices: int) -> Iterator[None]:
-    """HAMi's plugin registers fewer cards of the bridged node until the end of the block."""
-    stored: Any = admin.read_node(BRIDGED)
-    every = json.loads(stored.metadata.annotations[REGISTER])
-    registers(admin, [card for card in every if card.get("index", 0) not in indices])
-    try:
-        yield
-    finally:
-        registers(admin, every)
-
-
-def registers(admin: CoreV1Api, cards: list[dict[str, Any]]) -> None:
-    """What HAMi's plugin and the kubelet write of the cards of the bridged node (plugin/register.go)."""
-    reported = f"Reported_{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
-    said: Any = {"metadata": {"annotations": {REGISTER: json.dumps(cards), HANDSHAKE: reported}}}
-    admin.patch_node(BRIDGED, said)
-    amounts = {"nvidia.com/gpu": str(SLOTS * len(cards))}
-    body: Any = {"status": {"capacity": amounts, "allocatable": amounts}}
-    admin.patch_node_status(BRIDGED, body)
 
 
 @contextmanager

@@ -5,15 +5,18 @@ from typing import Any
 
 import pytest
 
-from tests.control_plane.hami.cluster import BRIDGED
+from tests.control_plane.hami.cluster import BRIDGED, topologies
 from tests.control_plane.hami.conftest import NewTeam
 from tests.control_plane.hami.placed import given, has_label, is_gated, label, own_list, pinned, placed_as, train
 from tests.control_plane.hami.planning import Planner
 from tests.control_plane.hami.pods import container, pod
+from tests.control_plane.hami.registering import each_card_with
 from tests.control_plane.hami.team import Team, annotations_of
 from tests.programs.server.conftest import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+
+MEMORY_MIB = topologies()[1].gpus[0].memory_mib
 
 
 def part_of(name: str, count: int = 1, *cards: int, **limits: int) -> dict[str, Any]:
@@ -67,6 +70,39 @@ def test_several_slices_get_the_pair_that_has_room(team: Team) -> None:
     has(team, "some", 2, gpumem_percentage=10)
     team.creates(part_of("slices", 2, gpumem_percentage=30))
     assert given(team.bound("slices")) == [2, 3]
+
+
+def test_a_card_takes_no_more_containers_than_hami_divides_it_into(team: Team) -> None:
+    with each_card_with(team.admin, count=2):
+        has(team, "one", 2, gpumem=1000)
+        has(team, "two", 2, gpumem=1000)
+        team.creates(part_of("slice", gpumem=1000))
+        assert given(team.bound("slice")) == [3]
+
+
+def test_memory_that_hami_lends_twice_is_counted_as_it_says(team: Team) -> None:
+    """With ``deviceMemoryScaling`` the plugin registers more memory than the card has."""
+    with each_card_with(team.admin, devmem=2 * MEMORY_MIB):
+        has(team, "seen", 0, gpumem=2 * MEMORY_MIB - 1000)  # HAMi has read the register
+        has(team, "other", 2, gpumem=MEMORY_MIB - 1000)
+        team.creates(part_of("slice", gpumem=MEMORY_MIB - 1000))
+        assert given(team.bound("slice")) == [2]
+
+
+def test_memory_that_no_plugin_lends_twice_sends_the_same_slice_to_the_partner(team: Team) -> None:
+    has(team, "other", 2, gpumem=MEMORY_MIB - 1000)
+    team.creates(part_of("slice", gpumem=MEMORY_MIB - 1000))
+    assert given(team.bound("slice")) == [3]
+
+
+@pytest.mark.parametrize("policy", ["topology-aware", "binpack"])
+def test_hamis_policy_of_cards_chooses_no_others(team: Team, policy: str) -> None:
+    has(team, "other", 0, gpumem=1000)
+    body = part_of("slices", 2, gpumem=1000)
+    body["metadata"]["annotations"]["hami.io/gpu-scheduler-policy"] = policy
+    assert is_gated(team.creates(body))
+    bound = team.bound("slices")
+    assert (given(bound), pinned(bound)) == ([0, 1], [0, 1])
 
 
 def test_slices_of_many_pods_leave_a_pair_for_whole_cards(team: Team) -> None:
