@@ -1,7 +1,8 @@
 """Events of reason ``FailedCreate``: a controller could not create a pod, because the API server refused it.
 
 The messages are those of kubernetes 1.28 to 1.37: a webhook that refuses (apiserver pkg/admission/plugin/webhook/errors
-statuserror.go), a webhook that gives no answer (mutating/dispatcher.go), and a quota (plugin resourcequota).
+statuserror.go), a webhook that gives no answer (apiserver pkg/util/webhook/error.go), and a quota (plugin
+resourcequota).
 """
 
 import enum
