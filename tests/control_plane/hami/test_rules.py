@@ -12,10 +12,16 @@ from tests.control_plane.hami.cluster import H20, topologies
 from tests.control_plane.hami.conftest import NewTeam
 from tests.control_plane.hami.device_plugin import PHASE
 from tests.control_plane.hami.pods import container, pod
-from tests.control_plane.hami.team import Team, cards_of
+from tests.control_plane.hami.team import Team, annotations_of, cards_of
 from tests.programs.server.conftest import until
 from webhook.objects.failed_creation import Cause, failed_creation
-from webhook.words.names import DEFAULT_SCHEDULER, HAMI_DEVICE_CORDON, HAMI_NODE_REGISTER
+from webhook.words.names import (
+    DEFAULT_SCHEDULER,
+    HAMI_DEVICE_CORDON,
+    HAMI_DEVICES_ALLOCATED,
+    HAMI_NODE_REGISTER,
+    HAMI_SCHEDULER_POLICY,
+)
 
 pytestmark = pytest.mark.cluster
 
@@ -112,6 +118,9 @@ def test_hami_2_10_gives_no_card_that_is_cordoned(team: Team) -> None:
         until(is_refused, "a refusal of the cordoned card")
         team.creates(train(len(others), {}))
         assert set(cards_of(team.bound("train"))[0]) == set(others)
+        team.deletes("train")
+        until(lambda: team.has_no_pods(""), "no pod")
+    until(lambda: not is_refused(), "the card is given again")
 
 
 def test_hami_names_its_scheduler_in_pods_with_gpus_and_leaves_those_of_others_alone(team: Team) -> None:
@@ -158,3 +167,42 @@ def test_a_quota_of_cards_is_told_as_such(new_team: NewTeam) -> None:
     assert said is not None
     assert said.cause is Cause.QUOTA
     assert said.said.startswith("cards, requested: requests.nvidia.com/gpu=2")
+
+
+def memory_of(team: Team, **resources: int) -> int:
+    """The MiB of the only card that HAMi writes down for a pod with these resources."""
+    limits = {f"nvidia.com/{name.replace('_', '-')}": str(amount) for name, amount in resources.items()}
+    team.creates(pod("train", container(resources={"limits": {"nvidia.com/gpu": "1"} | limits}), node=H20))
+    (device,) = annotations_of(team.bound("train"))[HAMI_DEVICES_ALLOCATED].rstrip(";:").split(":")
+    return int(device.split(",")[2])
+
+
+def test_memory_in_mib_wins_over_the_percentage(team: Team) -> None:
+    assert memory_of(team, gpumem=20000, gpumem_percentage=50) == 20000
+
+
+def test_without_it_the_percentage_counts(team: Team) -> None:
+    assert memory_of(team, gpumem_percentage=50) == CARDS[0].memory_mib // 2
+
+
+@pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
+@pytest.mark.parametrize("policy", ["mutex", "binpack"])
+def test_mutex_gives_idle_cards_only(team: Team, policy: str) -> None:
+    part = container(resources={"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2000"}})
+    on_first = {"nvidia.com/use-gpuuuid": CARDS[0].uuid}
+    team.creates(pod("there", part, node=H20, annotations=on_first))
+    team.bound("there")
+    team.creates(pod("train", part, node=H20, annotations=on_first | {HAMI_SCHEDULER_POLICY: policy}))
+    if policy == "mutex":
+        finds_no_node(team)
+    else:
+        assert cards_of(team.bound("train")) == [[CARDS[0].uuid]]
+
+
+def test_hami_2_9_adds_the_cards_of_init_containers_and_2_10_takes_the_greater_number(team: Team, release: str) -> None:
+    every = len(CARDS)
+    team.creates(pod("train", container(gpus=every), node=H20, initContainers=[container("setup", gpus=every)]))
+    if release == "2.9.0":
+        finds_no_node(team)
+    else:
+        assert [len(cards) for cards in cards_of(team.bound("train"))] == [every, every]
