@@ -15,10 +15,12 @@ from kubernetes.client import (
     AppsV1Api,
     CoordinationV1Api,
     CoreV1Api,
+    NodeV1Api,
     V1Lease,
     V1LeaseSpec,
     V1Node,
     V1ObjectMeta,
+    V1RuntimeClass,
 )
 
 from tests.cli.command import Done, gpu_topology
@@ -268,6 +270,7 @@ def test_what_was_taken_away_is_all_that_is_needed() -> None:
         ("leases", ("get",)),
         ("deployments", ("list",)),
         ("mutatingwebhookconfigurations", ("get",)),
+        ("runtimeclasses", ("get",)),
         ("deviceclasses", ("list",)),
         ("resourceclaims", ("get",)),
         ("resourceclaimtemplates", ("get",)),
@@ -343,3 +346,36 @@ def test_what_claims_serve_is_asked_of_a_pod_without_a_node_only(make_site: Make
     assert note.startswith("gpu-topology: left out: list DeviceClasses: deviceclasses.resource.k8s.io is forbidden")
     site.bind("slow", (2, 5))
     assert site.explain("slow").err == ""
+
+
+@contextmanager
+def runtime_class(site: Site) -> Iterator[str]:
+    api, name = NodeV1Api(site.admin.api_client), f"nvidia-{site.namespace}"
+    api.create_runtime_class(V1RuntimeClass(handler="nvidia", metadata=V1ObjectMeta(name=name)))
+    try:
+        yield name
+    finally:
+        api.delete_runtime_class(name)
+
+
+def test_a_runtime_class_that_is_gone_is_told_of_the_pod_that_names_it(site: Site) -> None:
+    pod = gpu_pod("train", {})
+    with runtime_class(site) as name:
+        pod["spec"]["runtimeClassName"] = name
+        created(site.control_plane, site.namespace, pod)
+        done = site.explain("train")
+        assert (done.err, "GT816" in done.out) == ("", False)
+    done = site.explain("train")
+    assert done.err == ""
+    assert f"start: RuntimeClass {name}, which the pod names, does not exist" in done.out
+
+
+def test_without_the_permission_nothing_is_said_of_the_runtime_class(make_site: MakeSite) -> None:
+    site = make_site(without(EXPLAIN, Scope.CLUSTER, "runtimeclasses", "get"))
+    pod = gpu_pod("train", {})
+    with runtime_class(site) as name:
+        pod["spec"]["runtimeClassName"] = name
+        created(site.control_plane, site.namespace, pod)
+    done = site.explain("train")
+    assert done.err.startswith(f"gpu-topology: left out: get RuntimeClass {name}: runtimeclasses.node.k8s.io ")
+    assert "GT816" not in done.out

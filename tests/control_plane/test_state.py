@@ -47,6 +47,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 DEADLINE_S = 90.0
 OPTED_IN = {"gpu.topology/injection": "enabled"}
 MERGE = "application/merge-patch+json"
+MISSING = "nvidia-of-no-cluster"
+"""A RuntimeClass that does not exist."""
 READ = [each for each in WEBHOOK if each.resource not in OTHERS and each.scope is not Scope.OWN_NAMESPACE]
 """Without the planner's Lease: here it is in the namespace of the agents' Leases, and nothing counts its failures."""
 GRANTED = [(each.scope, each.resource, verb) for each in READ for verb in each.verbs]
@@ -82,7 +84,7 @@ async def caches(kubeconfig: Path, namespace: str) -> AsyncIterator[ClusterCache
     """The state as ``serve`` keeps it, with the log thrown away."""
     descriptor = os.open(os.devnull, os.O_WRONLY)
     live = LiveCluster(kubeconfig, seconds=60.0)
-    found = live.caches(namespace, namespace, policy(), Log(descriptor))
+    found = live.caches(namespace, namespace, policy(remap={"runtimeClassName": MISSING}), Log(descriptor))
     await found.open()
     try:
         yield found
@@ -188,7 +190,8 @@ def test_no_permission_is_superfluous(
                 with pytest.raises(StateUnknown, match=r"get namespace there-is-none: .*forbidden"):
                     await namespace_of(found.state, "there-is-none")
             else:
-                denied = ("versions" if resource in ("deployments", "deviceclasses") else resource, "denied")
+                detected = resource in ("deployments", "deviceclasses", "runtimeclasses")
+                denied = ("versions" if detected else resource, "denied")
                 await until(lambda: found.errors[denied], lambda: found.errors)
                 assert set(found.errors) == {denied}
 

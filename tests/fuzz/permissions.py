@@ -12,6 +12,7 @@ _OUTPUT = re.compile(
     re.DOTALL,
 )
 _HOST = {"hostIPC": "allow-host-ipc", "hostPID": "allow-host-pid", "hostNetwork": "allow-host-network"}
+_NRI = re.compile(r"nvidia\.cdi\.k8s\.io(/pod|/container\..*)?", re.DOTALL)
 _NOTHING = (None, "", "none", "void")
 _OWN_CARDS = "metadata.annotations['gpu.topology/visible-uuids']"
 _KEPT = ("name", "image", "command", "args", "securityContext", "lifecycle", "ports")
@@ -161,5 +162,8 @@ def check_injected(after: Manifest, labels: Manifest) -> None:
     last = dict(_shown(after))  # of several entries the kubelet takes the last
     for container, entry in last.items():
         assert _is_own(entry), f"container {container} has an own list of GPUs: {entry}"
+    annotations = (after.get("metadata") or {}).get("annotations") or {}
+    asked = [key for key, devices in annotations.items() if _NRI.fullmatch(key) and "/gpu=" in devices]
+    assert asked == [], f"NVIDIA's NRI plugin is asked for GPUs: {asked}"
     shown = outputs(after).get("gpu.topology/visible-uuids", "none")
     assert shown == "none", f"GPUs by the word of an annotation: {shown}"

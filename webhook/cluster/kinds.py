@@ -122,6 +122,7 @@ COSCHEDULING_GROUPS, VOLCANO_GROUPS = (
 MUTATING_WEBHOOKS = Kind(
     "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "admissionregistration.k8s.io/v1"
 )
+RUNTIME_CLASS = Kind("RuntimeClass", "runtimeclasses", "node.k8s.io/v1")
 DEVICE_CLASS = Kind("DeviceClass", "deviceclasses", CLAIMS_API, is_optional=True)
 CLAIM = Kind("ResourceClaim", "resourceclaims", CLAIMS_API, has_namespaces=True, is_optional=True)
 CLAIM_TEMPLATE = Kind(

@@ -31,6 +31,8 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     lacks_hami: bool = False
     """It is known that HAMi serves no GPUs: there is no scheduler of its and no DeviceClass of its driver, and it has
     annotated no node, though nodes offer GPUs of a plain device plugin."""
+    missing_runtime_classes: frozenset[str] = frozenset()
+    """RuntimeClasses that the configuration or a pod names, and that are known not to exist."""
     has_planner: bool = False
     """A planner is alive that takes the scheduling gate off pods again: its Lease is fresh."""
 
@@ -44,6 +46,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
             claimed=self.claimed if configured.claimed is None else configured.claimed,
             has_hami_dra=configured.has_hami_dra or self.has_hami_dra,
             lacks_hami=self.lacks_hami and configured.hami is None and configured.claimed is None,
+            missing_runtime_classes=configured.missing_runtime_classes | self.missing_runtime_classes,
             has_planner=configured.has_planner or self.has_planner,
         )
 

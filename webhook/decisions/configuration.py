@@ -186,7 +186,7 @@ class RemapSettings(Section, frozen=True, kw_only=True):
     works from the published topology."""
     runtime_class_name: str = ""
     """Runtime class of injected pods that have none. Set it to ``nvidia`` where the NVIDIA runtime is not the
-    default."""
+    default. A class that does not exist is left out."""
     environment: Literal["annotations", "file"] = "annotations"
     """Where containers take the values from that follow from their GPUs: annotations that the binding webhook writes,
     or a file that the remap program writes. ``file`` needs Kubernetes 1.35 or later on all nodes."""

@@ -163,6 +163,10 @@ NO_USE_GPU_TYPE = "nvidia.com/nouse-gputype"
 NUMA_BIND = "nvidia.com/numa-bind"
 VGPU_MODE = "nvidia.com/vgpu-mode"
 MIG_RESOURCE_PREFIX = "nvidia.com/mig-"
+# The annotations of pods by which NVIDIA's NRI plugin gives containers devices: for one container (/container.NAME),
+# for all (/pod) or without either. Source: nvidia-container-toolkit
+# cmd/nvidia-ctk-installer/container/runtime/nri/plugin.go.
+NRI_DEVICES = "nvidia.cdi.k8s.io"
 POD_SECURITY_ENFORCE = "pod-security.kubernetes.io/enforce"
 # The users that a namespace of OpenShift gives to its pods: docs.redhat.com, OpenShift Container Platform, "Managing
 # security context constraints".

@@ -43,7 +43,8 @@ MISMATCH = (
 )
 NOT_HERE = (
     "0 libnvidia-ml.so.1 is not here: install the NVIDIA driver or, in a container, "
-    "use NVIDIA's runtime with the driver capability utility"
+    "use NVIDIA's runtime with the driver capability utility or, where the GPU Operator's NRI plugin stands in for "
+    "that runtime, ask it by an annotation of the pod (nvidia.cdi.k8s.io/container.NAME)"
 )
 
 # The driver

@@ -259,6 +259,7 @@ NO_ANSWER = (
     'Internal error occurred: failed calling webhook "pods.gpu.topology": failed to call webhook: Post '
     '"https://gpu-topology-webhook.gpu-topology.svc:443/mutate?timeout=10s": no endpoints available for service'
 )
+NO_RUNTIME_CLASS = 'pods "serve-0" is forbidden: pod rejected: RuntimeClass "nvidia" not found'
 QUOTA = (
     'pods "train-x" is forbidden: exceeded quota: gpus, requested: limits.nvidia.com/gpu=4, used: '
     "limits.nvidia.com/gpu=6, limited: limits.nvidia.com/gpu=8"
@@ -400,6 +401,11 @@ FAULTS = (
         "no answer",
         _adds(failed_create("Job", "train", f"Error creating: {NO_ANSWER}")),
         frozenset({("GT855", "Job team-a/train")}),
+    ),
+    Fault(
+        "runtime class",
+        _adds(failed_create("DaemonSet", "serve", f"Error creating: {NO_RUNTIME_CLASS}")),
+        frozenset({("GT862", "DaemonSet team-a/serve")}),
     ),
     Fault(
         "quota",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.insight.analyze.clusters import AT, Cluster, Object, endpoints, failed_create, planner_lease, program
-from tests.insight.analyze.faults import NO_ANSWER, QUOTA, REFUSED
+from tests.insight.analyze.faults import NO_ANSWER, NO_RUNTIME_CLASS, QUOTA, REFUSED
 from webhook.cluster.redaction.objects import kept
 from webhook.insight.analyze.analyzers import analyze
 from webhook.insight.analyze.diagnosis import Diagnosis
@@ -27,6 +27,7 @@ def test_the_cause_is_read_from_the_words_of_the_api_server() -> None:
     assert no_answer is not None
     assert (no_answer.cause, no_answer.webhook) == (Cause.NO_ANSWER, "pods.gpu.topology")
     assert no_answer.said.startswith("failed to call webhook: Post")
+    assert failed_creation(f"Error creating: {NO_RUNTIME_CLASS}") == FailedCreation(Cause.RUNTIME_CLASS, "", "nvidia")
     quota = failed_creation(QUOTA)
     assert quota is not None
     assert quota.cause is Cause.QUOTA
@@ -38,6 +39,7 @@ def test_the_cause_is_read_from_the_words_of_the_api_server() -> None:
     [
         "",
         'Error creating: admission webhook "validate.kyverno.svc" denied the request: no',
+        'Error creating: pods "serve-0" is forbidden: pod rejected: RuntimeClass "gvisor" not found',
         'failed calling webhook "istio.io": timeout',
         'pods "web" is forbidden: exceeded quota: cpu, requested: cpu=4, used: cpu=6, limited: cpu=8',
         'pods "x" is forbidden: violates PodSecurity "restricted:latest": hostIPC',

@@ -3,9 +3,11 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.insight.explain.situations import H20, finding, injected, on, told
+from tests.judge import HAMI_2_9
 from tests.pods import Manifest, container, pod
 from webhook.insight.explain.findings import Report
 from webhook.insight.explain.start import STARTS
@@ -127,4 +129,20 @@ def test_every_exit_code_of_the_program_has_a_remedy_of_its_own() -> None:
 
 
 def test_the_codes_of_the_start_are_those_of_its_findings() -> None:
-    assert {"GT365", "GT366", "GT367", "GT368", "GT369"} == STARTS
+    assert {"GT365", "GT366", "GT367", "GT368", "GT369", "GT816"} == STARTS
+
+
+@pytest.mark.parametrize("is_prepared", [True, False])
+@pytest.mark.parametrize("missing", [frozenset({"nvidia"}), frozenset({"other"}), frozenset[str]()])
+def test_a_runtime_class_that_is_known_not_to_exist_keeps_any_pod_from_its_start(
+    missing: frozenset[str], *, is_prepared: bool
+) -> None:
+    plain = pod(container(gpus=2), runtimeClassName="nvidia")
+    manifest = on(injected(plain) if is_prepared else plain, "h20-node-1", list(H20[:2]))
+    report = told(manifest, cluster=msgspec.structs.replace(HAMI_2_9, missing_runtime_classes=missing))
+    if "nvidia" in missing:
+        found = finding(report, "start")
+        assert (found.verdict, found.code, found.stops) == ("fails", "GT816", True)
+        assert found.evidence.startswith("RuntimeClass nvidia, which the pod names, does not exist: the kubelet starts")
+    else:
+        assert "start" not in conditions(report)

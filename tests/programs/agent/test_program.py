@@ -26,7 +26,8 @@ ROOT = Path(__file__).parents[3]
 VARIABLES = ("NODE_NAME", "POD_NAMESPACE", "KUBERNETES_SERVICE_HOST", "HTTPS_PROXY", "HTTP_PROXY")
 NO_DRIVER = (
     "libnvidia-ml.so.1 is not here: install the NVIDIA driver or, in a container, use NVIDIA's runtime with the "
-    "driver capability utility"
+    "driver capability utility or, where the GPU Operator's NRI plugin stands in for that runtime, ask it by an "
+    "annotation of the pod (nvidia.cdi.k8s.io/container.NAME)"
 )
 
 

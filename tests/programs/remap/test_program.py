@@ -287,6 +287,7 @@ def test_without_a_driver_the_published_topology_stands_in_for_all_files(on: OnN
     done = node.remap(NODE_PEERS)
     assert done.code == 0
     assert "  warning  the GPUs cannot be seen from here: libnvidia-ml.so.1 is not here: " in done.out
+    assert "where the GPU Operator's NRI plugin stands in for that runtime, ask it by an annotation" in done.out
     assert "CUDA_VISIBLE_DEVICES_1='4,6'\n" in node.read("env")
     assert '<gpu dev="4" sm="90">' in node.read("nccl-topo.xml")
 

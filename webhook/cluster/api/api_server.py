@@ -56,6 +56,10 @@ class ApiServer(Api):
         """Get the MutatingWebhookConfiguration, or None."""
         return _object(await self.find(kinds.MUTATING_WEBHOOKS, name))
 
+    async def runtime_class(self, name: str) -> Object | None:
+        """Get the RuntimeClass, or None."""
+        return _object(await self.find(kinds.RUNTIME_CLASS, name))
+
     async def version(self) -> str:
         """Get the version of Kubernetes, such as ``v1.33.2``; empty if the API server does not say it."""
         found = (await self.kubernetes()).object().get("gitVersion")

@@ -58,6 +58,7 @@ WEBHOOK = (
     Permission(Scope.CLUSTER, "", "nodes", ("list", "watch")),
     Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
+    Permission(Scope.CLUSTER, "node.k8s.io", "runtimeclasses", ("get",)),
     Permission(Scope.TOPOLOGIES, "", "configmaps", ("list", "watch")),
     Permission(Scope.TOPOLOGIES, "coordination.k8s.io", "leases", ("list", "watch")),
     # The name allows a list or watch with a field selector for it (kubernetes.io, "Referring to resources").
@@ -129,6 +130,7 @@ EXPLAIN = (
     Permission(Scope.CLUSTER, "coordination.k8s.io", "leases", ("get",)),
     Permission(Scope.CLUSTER, "apps", "deployments", ("list",)),
     Permission(Scope.CLUSTER, "admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("get",)),
+    Permission(Scope.CLUSTER, "node.k8s.io", "runtimeclasses", ("get",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "deviceclasses", ("list",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaims", ("get",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaimtemplates", ("get",)),

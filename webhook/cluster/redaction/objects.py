@@ -21,6 +21,7 @@ from webhook.words.printable import fitted
 
 Object = dict[str, Any]
 
+RUNTIME_CLASS = "RuntimeClass"
 CERTIFICATES, SNAPSHOT = "ClusterCertificates", "ClusterSnapshot"
 """The kinds of our own documents: the public facts of certificates; the time and completeness of a reading."""
 _OWN_VERSION = f"{names.PREFIX}v1"
@@ -209,6 +210,10 @@ def _webhook(webhook: Mapping[str, Any]) -> Object:
     return found | ({"matchConditions": conditions} if conditions and is_ours else {})
 
 
+def _runtime_class(document: Mapping[str, Any]) -> Object:
+    return {"metadata": _metadata(document)}
+
+
 def _device_class(document: Mapping[str, Any]) -> Object:
     served = part(document, "spec").get("extendedResourceName")
     return {
@@ -247,6 +252,7 @@ _READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Object | None]]] = Ma
         "EndpointSlice": _endpoints,
         "Event": _event,
         "MutatingWebhookConfiguration": _registration,
+        RUNTIME_CLASS: _runtime_class,
         "DeviceClass": _device_class,
         CLAIM: kept_claim,
         TEMPLATE: kept_template,

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.cluster.redaction.objects import CERTIFICATES, SNAPSHOT, Object, identity
+from webhook.cluster.redaction.objects import CERTIFICATES, RUNTIME_CLASS, SNAPSHOT, Object, identity
 from webhook.cluster.snapshot.certificates import Certificates, read_certificates
 from webhook.cluster.snapshot.claims import NO_CLAIMS, ClusterClaims, read_claims
 from webhook.cluster.snapshot.installation import (
@@ -215,6 +215,9 @@ def read_snapshot(documents: Iterable[Object], pods: Iterable[KnownPod], setting
         believes_unowned=setting.scope is Scope.POD,
     )
     facts = _facts(schedulers, by_kind.get("DeviceClass"), about.get("kubernetes"), planner, setting.facts, read)
+    missing = _missing_runtime_classes(by_kind.get(RUNTIME_CLASS, ()), read)
+    if missing:
+        facts = msgspec.structs.replace(facts, missing_runtime_classes=missing)
     if _lacks_hami(schedulers, nodes.values(), facts, read):
         facts = msgspec.structs.replace(facts, lacks_hami=True)
     return Snapshot(
@@ -339,6 +342,13 @@ def _facts(
         lacks_hami=otherwise.lacks_hami,
         has_planner=planner.is_alive is True or otherwise.has_planner,
     )
+
+
+def _missing_runtime_classes(found: Iterable[Object], read: frozenset[str]) -> frozenset[str]:
+    """Return the RuntimeClasses that were looked for by their names and are not there."""
+    there = {identity(each)[1] for each in found}
+    looked_for = (each.removeprefix(f"{RUNTIME_CLASS} ") for each in read if each.startswith(f"{RUNTIME_CLASS} "))
+    return frozenset(looked_for) - there
 
 
 def _lacks_hami(

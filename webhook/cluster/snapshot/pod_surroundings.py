@@ -16,7 +16,7 @@ from webhook.cluster.api.api_server import ApiServer, connect_objects
 from webhook.cluster.api.contexts import Where
 from webhook.cluster.api.errors import AnswerTooLong, ApiRefused, ApiServerAway, Denied, NotFound
 from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, VERSION
-from webhook.cluster.redaction.objects import Object, identity
+from webhook.cluster.redaction.objects import RUNTIME_CLASS, Object, identity
 from webhook.cluster.redaction.parts import part, texts
 from webhook.cluster.snapshot.lists import Found, about_cluster
 from webhook.cluster.snapshot.model import KnownPod, Scope, Setting, Snapshot, read_snapshot
@@ -100,6 +100,8 @@ class Around:
         self._look_at_schedulers()
         # A pod that has a node shows in its own status and annotations whether claims served it.
         self.look_at_versions(with_claims=not (pod.spec and pod.spec.node_name))
+        if pod.spec and pod.spec.runtime_class_name:
+            self._look_at_runtime_class(pod.spec.runtime_class_name)
         self._look_at_registration()
         self._look_at_revision(namespace)
         if _may_wait(pod):
@@ -144,6 +146,16 @@ class Around:
             self._kubernetes = said or ""
         if with_claims and self._is_new("DeviceClass"):
             self._many("deviceclasses", VERSION, "DeviceClass", self.api.device_classes)
+        if configured := self._setting.policy.remap.runtime_class_name:
+            self._look_at_runtime_class(configured)
+
+    def _look_at_runtime_class(self, name: str) -> None:
+        """Read a RuntimeClass. That a missing one was looked for is noted in what was read."""
+        if not self._is_new(RUNTIME_CLASS, name):
+            return
+        self._one("runtimeclasses", "node.k8s.io/v1", RUNTIME_CLASS, lambda: self.api.runtime_class(name), NO_ANSWER)
+        if not self._is_unread("runtimeclasses"):
+            self._found.read.append(f"{RUNTIME_CLASS} {name}")
 
     def _look_at_registration(self) -> None:
         """Read the registration of the webhook."""

@@ -1,11 +1,13 @@
 """The permissions of a namespace: labels, which only an administrator can set, for all that reaches beyond a pod."""
 
+import re
 from collections.abc import Iterator
 
 from webhook.decisions.admit.subject import Subject
 from webhook.words import names
 from webhook.words.catalogue.opting import NOT_ALLOWED
 from webhook.words.choices import Profile
+from webhook.words.errors import shorten
 from webhook.words.outcome import Reason, Refused
 
 HOST_NAMESPACE_LABELS = {
@@ -16,6 +18,10 @@ HOST_NAMESPACE_LABELS = {
 
 # Lists that show no GPU; HAMi's overwriteEnv also gives "none" to containers without a request.
 SHOWS_NOTHING = frozenset({"", "none", "void"})
+
+_NRI_DEVICES = re.compile(rf"{re.escape(names.NRI_DEVICES)}(/container\..*|/pod)?", re.DOTALL)
+_GPUS = "/gpu="
+"""A part of the names of CDI devices that are GPUs: nvidia.com/gpu=0, management.nvidia.com/gpu=all."""
 
 _INSTEAD = f" (to reach the GPUs of other pods, set {names.PROFILE}: {Profile.NODE_PEERS} instead)"
 
@@ -53,3 +59,7 @@ def _needs(subject: Subject) -> Iterator[tuple[str, str]]:
         if own.value_from is not None or (own.value or "") not in SHOWS_NOTHING:
             need = f"container {container.name} sets {names.ENV_NVIDIA_VISIBLE_DEVICES} itself"
             yield names.ALLOW_NODE_GPUS, need if subject.profile is Profile.NODE_PEERS else need + _INSTEAD
+    # NVIDIA's NRI plugin gives any container the GPUs that an annotation of the pod names.
+    for key, devices in subject.pod.annotations.items():
+        if _NRI_DEVICES.fullmatch(key) and _GPUS in devices:
+            yield names.ALLOW_NODE_GPUS, f"annotation {shorten(key)} asks NVIDIA's NRI plugin for GPUs"

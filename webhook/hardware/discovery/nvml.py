@@ -29,7 +29,8 @@ _NO_SUCH_FEATURE = (
 
 _NO_START = {
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: "libnvidia-ml.so.1 is not here: install the NVIDIA driver or, in a container, "
-    "use NVIDIA's runtime with the driver capability utility",
+    "use NVIDIA's runtime with the driver capability utility or, where the GPU Operator's NRI plugin stands in for "
+    f"that runtime, ask it by an annotation of the pod ({names.NRI_DEVICES}/container.NAME)",
     pynvml.NVML_ERROR_DRIVER_NOT_LOADED: "the NVIDIA driver is not loaded: see dmesg, and load it with modprobe nvidia",
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: "the kernel module of the NVIDIA driver and libnvidia-ml.so.1 are of "
     "different versions, as after an update: load the module anew or restart the node, then restart this program",

@@ -21,6 +21,7 @@ _CAUSES = {
     Cause.REFUSED: found.POD_REFUSED,
     Cause.NO_ANSWER: found.WEBHOOK_NO_ANSWER,
     Cause.QUOTA: found.QUOTA_EXCEEDED,
+    Cause.RUNTIME_CLASS: found.RUNTIME_CLASS_MISSING,
 }
 _TRIES_AGAIN = timedelta(minutes=20)
 """A controller tries again after a quarter of an hour at most, so an older failure is over.
@@ -75,7 +76,8 @@ def creations(snapshot: Snapshot) -> Iterator[Diagnosis]:
     for each in snapshot.failed_creations:
         if snapshot.at and each.last and snapshot.at - each.last > _TRIES_AGAIN:
             continue
-        said = _CAUSES[each.why.cause].say(webhook=each.why.webhook, said=fitted(each.why.said, _SAID_LIMIT))
+        words = fitted(each.why.said, _SAID_LIMIT)
+        said = _CAUSES[each.why.cause].say(webhook=each.why.webhook, said=words, name=words)
         yield error(Holder(each.kind, each.namespace, each.name), said)
 
 

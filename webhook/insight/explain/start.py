@@ -14,6 +14,7 @@ from webhook.insight.explain.findings import Finding, fails, holds, unknown
 from webhook.objects.pod import ContainerStatus, Pod, Terminated
 from webhook.words import names
 from webhook.words.catalogue import start as words
+from webhook.words.catalogue.installation import RUNTIME_CLASS_OF_POD_MISSING
 from webhook.words.printable import fitted
 from webhook.words.timestamp import parse_timestamp
 
@@ -24,7 +25,7 @@ STARTS = frozenset(
     entry.code
     for entry in (
         *(words.IMAGE_NOT_PULLED, words.NOT_CREATED, words.STOPPED),
-        *(words.STILL_VERIFYING, words.NO_REMAP_IN_POD),
+        *(words.STILL_VERIFYING, words.NO_REMAP_IN_POD, RUNTIME_CLASS_OF_POD_MISSING),
     )
 )
 """The codes of what keeps a pod from its start."""
@@ -61,7 +62,14 @@ def verified(pod: Pod) -> tuple[Verified, str]:
 
 
 def start(examined: ExaminedPod) -> Iterator[Finding]:
-    """Yields the condition ``start`` of a pod that the webhook prepared; nothing while the pod has not come so far."""
+    """Yields the condition ``start`` of a pod that the webhook prepared; nothing while the pod has not come so far.
+
+    A RuntimeClass that does not exist keeps any pod from its start, prepared or not.
+    """
+    named = examined.spec.runtime_class_name
+    if named and named in examined.cluster.missing_runtime_classes and not examined.evidence.pod.has_ended:
+        yield fails(START, RUNTIME_CLASS_OF_POD_MISSING.say(name=fitted(named)), stops=True)
+        return
     if not examined.injected:
         return
     found = list(_remap_containers(examined.evidence.pod))

@@ -44,6 +44,7 @@ class ClusterCaches:
         places: The namespaces of the agents' ConfigMaps and of the planner's Lease.
         configured: Versions that need not be looked for.
         schedulers: User names whose Bindings reach the webhook; empty if they are not known.
+        runtime_class: The RuntimeClass that the configuration names; empty: none.
         claims: The settings of claims. ResourceSlices are mirrored only if claims are enabled.
         max_age: ``binding.topologyMaxAgeSeconds``.
         log: Takes what happens.
@@ -56,6 +57,7 @@ class ClusterCaches:
         *,
         configured: ClusterFacts,
         schedulers: Collection[str],
+        runtime_class: str,
         claims: ClaimSettings,
         max_age: float,
         log: Log,
@@ -63,6 +65,7 @@ class ClusterCaches:
         self._log = log
         self._configured = configured
         self._schedulers = frozenset(schedulers)
+        self._runtime_class = runtime_class
         self._claims_enabled = claims.enabled
         self._unmatched: frozenset[str] | None = None
         """Accounts of HAMi's schedulers whose Bindings do not reach the webhook; ``None`` if that is not known."""
@@ -129,7 +132,27 @@ class ClusterCaches:
             claimed=claimed,
             has_hami_dra=has_hami_dra,
             lacks_hami=claimed is not None and not has_hami_dra and answer is not None and has_no_scheduler(answer),
+            missing_runtime_classes=await self._missing_runtime_classes(),
         )
+
+    async def _missing_runtime_classes(self) -> frozenset[str]:
+        """Return the RuntimeClass of the configuration if it does not exist. One that may not be read counts as there.
+
+        Raises:
+            ApiServerAway: the API server does not answer.
+        """
+        name, what = self._runtime_class, "RuntimeClass of remap.runtimeClassName"
+        if not name:
+            return frozenset()
+        try:
+            is_there = await self._api.find(kinds.RUNTIME_CLASS, name) is not None
+        except (ApiRefused, AnswerTooLong) as error:
+            self.errors[VERSIONS, error.kind] += 1
+            self._say(what, str(error))
+            return frozenset()
+        said = f"RuntimeClass {printable(name)} of remap.runtimeClassName does not exist: pods do not get it"
+        self._say(what, "" if is_there else said, otherwise="it exists")
+        return frozenset() if is_there else frozenset({name})
 
     async def _claimed(self) -> tuple[frozenset[str] | None, bool]:
         """Return the resources that DeviceClasses serve, and whether HAMi's DRA driver has a DeviceClass."""

@@ -65,6 +65,7 @@ class LiveCluster:
             Places(topologies=namespace, planner="" if is_off else own_namespace),
             configured=policy.versions,
             schedulers=policy.binding.schedulers,
+            runtime_class=policy.remap.runtime_class_name,
             claims=policy.claims,
             max_age=policy.binding.topology_max_age_seconds,
             log=log,

@@ -3,6 +3,7 @@
 from webhook.words.catalogue.entry import Entry
 
 _REMAP, _CONFIGURATION = "injection.md#3-the-remap-container", "configuration.md#remap"
+_NRI = "compatibility.md#the-gpu-operators-nri-plugin"
 _SCHEDULERS = "troubleshooting.md#bindings-of-a-scheduler-do-not-reach-the-webhook"
 
 NO_TOPOLOGY_FILE = Entry(
@@ -77,6 +78,21 @@ NCCL_FILE_WITHOUT_REMAP = Entry(
     "no remap container, so not set: {variables}",
     "Leave gpu.topology/remap at auto, or put the variables into all three tables of nccl in the configuration",
     "nccl.md#class-dependent-settings",
+)
+RUNTIME_CLASS_LEFT_OUT = Entry(
+    "GT815",
+    "RuntimeClass {name} (remap.runtimeClassName) does not exist, so the pod does not get it",
+    "Remove remap.runtimeClassName where the GPU Operator's NRI plugin serves the nodes; otherwise create the "
+    "RuntimeClass",
+    _NRI,
+)
+RUNTIME_CLASS_OF_POD_MISSING = Entry(
+    "GT816",
+    "RuntimeClass {name}, which the pod names, does not exist: the kubelet starts none of its containers, and the API "
+    "server refuses further pods that name it",
+    "Remove runtimeClassName from the template of the pod where the GPU Operator's NRI plugin serves the nodes; "
+    "otherwise create the RuntimeClass",
+    _NRI,
 )
 SCHEDULER_PASSES_BY = Entry(
     "GT820",

@@ -42,6 +42,13 @@ QUOTA_EXCEEDED = Entry(
     "all of their memory and cores",
     _PAGE,
 )
+RUNTIME_CLASS_MISSING = Entry(
+    "GT862",
+    "its pods cannot be created: RuntimeClass {name} does not exist, which they or a webhook's configuration name",
+    "Remove runtimeClassName from the template, and from the configuration of the webhook (remap.runtimeClassName) and "
+    "of HAMi, where the GPU Operator's NRI plugin serves the nodes; otherwise create the RuntimeClass",
+    "compatibility.md#the-gpu-operators-nri-plugin",
+)
 PLANNER_NOT_READY = Entry(
     "GT857",
     "no replica of the planner is ready ({ready} of {wanted}), so pods behind the scheduling gate gpu.topology/place "
