@@ -70,7 +70,7 @@ def installed(helm: Helm, control_plane: ControlPlane, namespace: str, *options:
     try:
         yield release
     finally:
-        release.run("uninstall", "--ignore-not-found")
+        release.run("uninstall", "--ignore-not-found", "--no-hooks")  # no controller runs its Job here
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -243,7 +243,7 @@ def test_a_renamed_release_is_installed_upgraded_and_removed(
         before = {path_of(one): find(control_plane, one)["metadata"]["uid"] for one in objects}
         release.run("upgrade", str(CHART), values, monitors, f"--set={option},webhook.replicas=3")
         assert {path_of(one): find(control_plane, one)["metadata"]["uid"] for one in release.manifest()} == before
-        release.run("uninstall")
+        release.run("uninstall", "--no-hooks")
         assert [path_of(one) for one in objects if not is_gone(control_plane, path_of(one))] == []
 
 
@@ -324,7 +324,7 @@ def test_uninstalling_leaves_only_what_the_programs_wrote_themselves(
         CoordinationV1Api(client).create_namespaced_lease(namespace, written)
         objects = release.manifest()
         assert all(find(control_plane, one) for one in objects)
-        release.run("uninstall")
+        release.run("uninstall", "--no-hooks")
         assert [path_of(one) for one in objects if not is_gone(control_plane, path_of(one))] == []
         left = CoordinationV1Api(client).list_namespaced_lease(namespace).items
         assert [one.metadata.name for one in left if one.metadata] == ["gpu-topology-webhook.pod"]
