@@ -25,6 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--python", default="", metavar="PROGRAM", help="the Python that has PyTorch")
     parser.add_argument("--hami-core", default="", metavar="FILE", help="HAMi-core's library, libvgpu.so")
     parser.add_argument("--idle-seconds", type=float, default=60.0, help="how long idle counters are watched")
+    parser.add_argument("--minutes", type=float, default=45.0, help="after which no step is begun or goes on")
     parser.add_argument("--namespace", default="", help="of a cluster, one that has opted in: pods are tried there")
     parser.add_argument("--image", default="", help="of the webhook, for these pods")
     parser.add_argument("--kubeconfig", type=Path, help="of the cluster; else as kubectl finds it")
@@ -55,6 +56,7 @@ def _wanted(given: argparse.Namespace, output: Path) -> Wanted:
         hami_core=given.hami_core or kit.hami_core,
         idle_seconds=given.idle_seconds,
         cluster=cluster,
+        minutes=given.minutes,
         host=socket.gethostname(),
     )
 

@@ -10,8 +10,12 @@ import msgspec
 from tests.gpu import steps
 from tests.gpu.model import Ran, Verdict, Word
 from tests.gpu.nccl_defaults import NcclDefaults
+from tests.gpu.nccl_dump import difference, read_cards
 from tests.gpu.nccl_log import Channel, NcclLog, read_nccl_log
 from tests.gpu.pods import CONTROL, EXCLUSIVE, NODE_PEERS, POD_PEERS, PodCase
+from tests.gpu.steps import NO_FILE
+from webhook.hardware.measurement.report import Warn
+from webhook.hardware.measurement.verdict import CARRIED
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.matrix import UNKNOWN, matrix
 from webhook.hardware.topology.model import NodeTopology
@@ -24,6 +28,9 @@ from webhook.words.printable import fitted
 _ANY = msgspec.json.Decoder()
 _GOOD = "as-expected"
 _NO_CLUSTER = "no namespace of a cluster was named: --namespace"
+MOST_COUNTED = 1.25
+"""Times the copied bytes: counters that rise by more count something else than data. It is our choice; other work of
+the cards counts too."""
 SLOWER, AS_FAST = 1.02, 1.05
 """A step takes so many times as long: it is slower beyond doubt; it is no slower."""
 
@@ -34,10 +41,13 @@ class Seen:
     Args:
         ran: The steps by their names.
         files: The files by their names below the folder.
+        hindered: Why steps were not run, by their names.
     """
 
-    def __init__(self, ran: Mapping[str, Ran], files: Mapping[str, bytes]) -> None:
-        self.ran, self.files = ran, files
+    def __init__(
+        self, ran: Mapping[str, Ran], files: Mapping[str, bytes], hindered: Mapping[str, str] | None = None
+    ) -> None:
+        self.ran, self.files, self.hindered = ran, files, hindered or {}
 
     def text(self, name: str) -> str:
         """A file as text; empty if it is not there."""
@@ -60,7 +70,7 @@ class Seen:
         for name in names:
             found = self.ran.get(name)
             if found is None:
-                return f"there was no step {name}"
+                return self.hindered.get(name) or f"there was no step {name}"
             if found.exit_code is None:
                 return f"step {name}: {found.problem}"
         return ""
@@ -130,6 +140,8 @@ def _words(topology: NodeTopology) -> dict[tuple[str, str], str]:
 
 def _file(seen: Seen) -> Found:
     log = seen.log(steps.NCCL_LOG)
+    if not seen.files.get(steps.NCCL_FILE):
+        return Word.NOT_TRIED, _alone(seen) or seen.hindrance("topology-file") or NO_FILE
     if not log.is_built:
         return Word.NOT_TRIED, _alone(seen) or seen.hindrance("verify") or "NCCL did not say what topology it has"
     if not log.topology_file.endswith(steps.NCCL_FILE) or not log.is_file_opened:
@@ -138,6 +150,57 @@ def _file(seen: Seen) -> Found:
         return Word.FAILS, next(warning for warning in log.warnings if "XML" in warning)
     bandwidth = f", and reckons with {log.max_bandwidth:g} GB/s" if log.max_bandwidth is not None else ""
     return Word.HOLDS, f"NCCL {log.version} read it{bandwidth}"
+
+
+def _dump(seen: Seen) -> Found:
+    """What NCCL found by itself, beside the file that we would give it."""
+    is_alone = bool(_alone(seen))
+    step, name = ("nccl-plain", steps.CARD_DUMP) if is_alone else ("nccl-cards-plain", steps.CARDS_DUMP)
+    ours, theirs = (read_cards(seen.text(each)) for each in (steps.NCCL_FILE, name))
+    if not ours or not theirs:
+        missing = "NCCL wrote no topology of its own" if ours else NO_FILE
+        return Word.NOT_TRIED, seen.hindrance(step) or missing
+    said = difference(ours, theirs)
+    counted = f"{len(theirs)} {'cards' if len(theirs) > 1 else 'card, whose links to other cards NCCL leaves out'}"
+    return (Word.FAILS, said) if said else (Word.HOLDS, f"NVLinks, C2C and NUMA node of {counted} are the same")
+
+
+def _effect(seen: Seen) -> Found:
+    """All-reduces of all cards with our file beside those without."""
+    told, plain = (_reduced(seen.document(name)) for name in (steps.CARDS_FILE, steps.CARDS_PLAIN))
+    if not (told and plain):
+        hindrance = _alone(seen) or seen.hindrance("nccl-cards-file", "nccl-cards-plain")
+        return Word.NOT_TRIED, hindrance or "NCCL of all cards did not reduce both with the file and without"
+    said = f"{told:.4g} ms for an all-reduce with the file, {plain:.4g} without"
+    return (Word.HOLDS if told <= AS_FAST * plain else Word.FAILS), said
+
+
+def _reduced(document: Mapping[str, Any]) -> float | None:
+    times = document.get("milliseconds")
+    numbers = [time for time in times if isinstance(time, float) and time > 0] if isinstance(times, list) else []
+    return median(numbers) if numbers else None
+
+
+def _counters(seen: Seen) -> Found:
+    """Bytes that the counters of both cards show, beside those that were copied over their NVLinks."""
+    found = _pair_documents(seen, steps.REPORT)
+    linked = [pair for pair in found if str(pair.get("link")).startswith("NV") and pair.get("peerAccess") is True]
+    shares = [share for pair in linked if (share := _moved_share(pair)) is not None]
+    if not shares:
+        hindrance = _alone(seen) or seen.hindrance("verify")
+        return Word.NOT_TRIED, hindrance or "no pair over NVLink was measured on cards that count bytes"
+    least, most = min(each for each, _ in shares), max(each for _, each in shares)
+    said = f"{least:.3g} to {most:.3g} of the bytes that were copied, in {len(shares)} of {len(linked)} directions"
+    return (Word.HOLDS if least >= CARRIED and most <= MOST_COUNTED else Word.FAILS), said
+
+
+def _moved_share(pair: Mapping[str, Any]) -> tuple[float, float] | None:
+    """The least and the greatest share of the copied bytes that a counter shows; None where one is missing."""
+    copied, counted = pair.get("copiedBytes"), [pair.get(name) for name in ("nvlinkSentBytes", "nvlinkReceivedBytes")]
+    numbers = [number for number in counted if isinstance(number, int)]
+    if len(numbers) < len(counted) or not isinstance(copied, int) or copied <= 0:
+        return None
+    return min(numbers) / copied, max(numbers) / copied
 
 
 def _mapping(seen: Seen) -> Found:
@@ -156,14 +219,25 @@ def _links(seen: Seen) -> Found:
         return Word.NOT_TRIED, _alone(seen) or seen.hindrance(
             "verify"
         ) or "no pair of cards could be measured and judged"
-    return (Word.HOLDS if set(known) == {_GOOD} else Word.FAILS), _counted(known)
+    others = len(_pair_documents(seen, steps.REPORT)) - len(known)
+    said = f"{_counted(known)}{f', {others} could not be judged' if others else ''}"
+    return (Word.HOLDS if set(known) == {_GOOD} else Word.FAILS), said
 
 
 def _pairs(seen: Seen, name: str) -> Sequence[str]:
-    """The verdicts of a report about the pairs of which anything is known."""
+    """The verdicts of a report about the pairs of which anything is known. Of wrong data it is that they are wrong."""
+    return [word for word in map(_word, _pair_documents(seen, name)) if word != "unknown"]
+
+
+def _word(pair: Mapping[str, Any]) -> str:
+    warnings = pair.get("warnings")
+    is_wrong = isinstance(warnings, list) and Warn.WRONG_DATA in warnings
+    return Warn.WRONG_DATA if is_wrong else str(pair.get("verdict"))
+
+
+def _pair_documents(seen: Seen, name: str) -> Sequence[Mapping[str, Any]]:
     pairs = seen.document(name).get("pairs")
-    words = [str(pair.get("verdict")) for pair in pairs if isinstance(pair, dict)] if isinstance(pairs, list) else []
-    return [word for word in words if word != "unknown"]
+    return [pair for pair in pairs if isinstance(pair, dict)] if isinstance(pairs, list) else []
 
 
 def _nccl(seen: Seen) -> Found:
@@ -269,6 +343,9 @@ CLAIMS: Sequence[tuple[str, str, Callable[[Seen], Found]]] = (
         "A pod with two cards has NVLink with injection; whether it has less without is not proven.",
         _exclusive,
     ),
+    ("topology-dump", "NCCL finds by itself the NVLinks and NUMA nodes that our topology file has.", _dump),
+    ("topology-effect", "NCCL reduces over all cards as fast with our topology file as without.", _effect),
+    ("counters", "The counters of NVLink rise by the bytes that copies move.", _counters),
     ("pod-peers", "Two containers of a pod exchange GPU memory with the profile pod-peers.", _peers(POD_PEERS)),
     ("node-peers", "Two pods of a node exchange GPU memory with the profile node-peers.", _peers(NODE_PEERS)),
 )

@@ -11,17 +11,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.programs.verify.wheels import NCCL, fetched
+from tests.programs.verify.wheels import NCCL_OF_KIT, fetched
 
 ROOT = Path(__file__).parents[2]
 KIT = ROOT / "gpu-kit"
 HAMI_CORE = "HAMI_CORE"
 """Environment variable: the built library of HAMi-core, or the directory of its source with a build in it."""
+REQUIREMENTS = "requirements.txt"
+_INSTALLED = "--no-index --find-links gpu-kit/wheels -r gpu-kit/requirements.txt"
 _SECONDS = 900
 _OWN = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "PYTHON"))}
 """The environment without the indexes and paths of this machine."""
@@ -48,6 +51,7 @@ def pack(folder: Path) -> list[str]:
     """Make the kit anew, and return what it lacks, in sentences."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    (folder / REQUIREMENTS).write_text("".join(f"{line}\n" for line in needed()), encoding="utf-8")
     lacks = [
         problem
         for problem in (_wheels(folder / "wheels"), _nccl(folder / "nccl"), core(folder / "hami-core"))
@@ -57,7 +61,7 @@ def pack(folder: Path) -> list[str]:
     (folder / "LICENCES.txt").write_text("".join(f"{line}\n" for line in sorted(_licences(folder))), encoding="utf-8")
     lines = [
         f"For Python {platform.python_version()} on {platform.machine()}, on your own machine only.",
-        "python3 -m venv .venv && .venv/bin/pip install --no-index --find-links gpu-kit/wheels -r requirements.lock",
+        f"python3 -m venv .venv && .venv/bin/pip install {_INSTALLED}",
         ".venv/bin/python -m tests.gpu",
         *(f"LACKS: {problem}" for problem in lacks),
     ]
@@ -67,7 +71,8 @@ def pack(folder: Path) -> list[str]:
 
 def _wheels(folder: Path) -> str:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--dest", str(folder)]
-    command += ["--only-binary", ":all:", "--requirement", str(ROOT / "requirements.lock")]
+    command += ["--only-binary", ":all:", "--requirement", str(folder.parent / REQUIREMENTS)]
+    command += ["--constraint", str(ROOT / "requirements.lock")]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)
     except subprocess.TimeoutExpired:
@@ -76,9 +81,15 @@ def _wheels(folder: Path) -> str:
     return f"wheels: {said[-1] if said else 'pip failed'}" if done.returncode else ""
 
 
+def needed() -> list[str]:
+    """What the program itself needs, without the tools of its tests."""
+    found: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    return found
+
+
 def _nccl(folder: Path) -> str:
     try:
-        shutil.copytree(fetched(NCCL), folder)
+        shutil.copytree(fetched(NCCL_OF_KIT), folder)
     except LookupError as error:
         return f"NCCL: {error}"
     return ""
@@ -100,7 +111,7 @@ def tried(wheels: Path) -> str:
             "--quiet",
             "--no-index",
         ]
-        install += ["--find-links", wheels, "--requirement", ROOT / "requirements.lock"]
+        install += ["--find-links", wheels, "--requirement", wheels.parent / REQUIREMENTS]
         plan: list[str | Path] = [python, "-m", "tests.gpu", "--dry-run", "--output", Path(place, "gpu.tar.gz")]
         anew: list[str | Path] = [sys.executable, "-m", "venv", Path(place, "venv")]
         for command in (anew, install, plan):

@@ -12,6 +12,7 @@ from tests.gpu.redact import Redactor
 from webhook.words.printable import fitted
 
 RESULT = "RESULT.json"
+NO_GPU = "no GPU of this machine can be seen"
 
 
 def redacted(files: Mapping[str, bytes], redactor: Redactor) -> dict[str, bytes]:
@@ -70,7 +71,7 @@ def step_result(step: Step, ran: Ran | None, *, has_gpu: bool) -> StepResult:
 
 def _judged(step: Step, ran: Ran | None, *, has_gpu: bool) -> tuple[Word, str]:
     if step.needs_gpu and not has_gpu:
-        return Word.NOT_TRIED, "no GPU of this machine can be seen"
+        return Word.NOT_TRIED, NO_GPU
     if step.hindrance:
         return Word.NOT_TRIED, step.hindrance
     if ran is None:
@@ -81,4 +82,5 @@ def _judged(step: Step, ran: Ran | None, *, has_gpu: bool) -> tuple[Word, str]:
         return Word.HOLDS, ran.said
     if ran.exit_code == NOT_TRIED_CODE:
         return Word.NOT_TRIED, ran.said or "it could not be tried"
-    return Word.FAILS, f"exit code {ran.exit_code}: {ran.said}"
+    end = f"exit code {ran.exit_code}" if ran.exit_code >= 0 else f"it was ended by signal {-ran.exit_code}"
+    return Word.FAILS, f"{end}: {ran.said or f'see {ran.files[0]} in the archive'}"

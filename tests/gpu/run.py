@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -21,6 +21,14 @@ _LATE = "it was not done after"
 ROOT = Path(__file__).parents[2]
 """Of the checkout."""
 _GRACE_SECONDS = 5.0
+_OF_NCCL = "NCCL_"
+_KEPT = ("NCCL_SOCKET_IFNAME", "NCCL_SOCKET_FAMILY")
+"""How the ranks of one machine find each other; they change no way between cards."""
+
+
+def settings(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The settings of NCCL in this environment that no step gets: with them a step would show what a person set."""
+    return tuple(sorted(name for name in environment if name.startswith(_OF_NCCL) and name not in _KEPT))
 
 
 def run_step(step: Step, folder: Path) -> Ran:
@@ -58,7 +66,10 @@ def _last_line(path: Path) -> str:
 
 
 def _run(step: Step, folder: Path, output: Path, errors: Path) -> tuple[int | None, str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **step.environment}
+    left_out = settings(os.environ)
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    # With a file of its own NCCL reads no ~/.nccl.conf: src/misc/param.cc.
+    environment |= {"PYTHONPATH": str(ROOT), "NCCL_CONF_FILE": os.devnull, **step.environment}
     try:
         process = subprocess.Popen(
             _command(step.argv),

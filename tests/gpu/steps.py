@@ -12,8 +12,12 @@ from webhook.words import names
 TOPOLOGY, TOPOLOGY_TEXT, NCCL_FILE = "topology/topology.json", "topology/nvidia-smi-topo.txt", "topology/nccl-topo.xml"
 NCCL_LOG, NCCL_LOG_WITHOUT = "verify/nccl.log", "verify/nccl-without-p2p.log"
 REPORT, REPORT_WITHOUT = "verify/report.json", "verify/report-without-p2p.json"
+CARD_DUMP, CARDS_DUMP = "card/nccl-plain/dump.xml", "card/nccl-cards-plain/dump.xml"
+"""The topology that NCCL has by itself, without our file: of the first card, of all cards."""
+CARDS_PLAIN, CARDS_FILE = "card/nccl-cards-plain.txt", "card/nccl-cards-file.txt"
 TRAINING, TRAINING_WITHOUT, TRAINING_PLAIN = "training/as-told.json", "training/without-p2p.json", "training/plain.json"
 SCRIPT = "training/fsdp_step.py"
+NO_FILE = "no topology file was written"
 RIGHT, WRONG = "remap-right", "remap-wrong"
 _NOWHERE = "GPU-ffffffff-ffff-ffff-ffff-ffffffffffff"
 _SUBSYSTEMS = "INIT,ENV,GRAPH,P2P,SHM,NET"
@@ -62,7 +66,15 @@ def first_steps() -> tuple[Step, ...]:
 
 
 def steps_for(
-    node: NodeTopology, folder: str, python: str, libraries: str = "", preload: str = "", seconds: float = 60.0
+    node: NodeTopology,
+    folder: str,
+    python: str,
+    libraries: str = "",
+    preload: str = "",
+    seconds: float = 60.0,
+    *,
+    settings: Sequence[str] = (),
+    has_file: bool = True,
 ) -> tuple[Step, ...]:
     """What is tried on a machine with these cards. What it lacks cards or programs for is listed with that reason.
 
@@ -73,14 +85,26 @@ def steps_for(
         libraries: Where the dynamic linker looks for its NCCL, as LD_LIBRARY_PATH; empty: as this program does.
         preload: HAMi-core's library; empty: there is none.
         seconds: How long the counters of cards without work are watched.
+        settings: Of NCCL in the environment, which no step gets.
+        has_file: Whether a topology file was written. NCCL gets none otherwise: an empty one would look read.
     """
     alone = "" if len(node.gpus) > 1 else "there is one card here, and this is about several"
-    found = [*_of_one_card(node.gpus[0], folder, libraries, preload, python, seconds)]
+    found = [
+        _probe("nccl-settings", "no file tells NCCL what the steps do not", "nccl_settings", *settings, seconds=60.0)
+    ]
+    found += _of_one_card(node.gpus[0], folder, libraries, preload, python, seconds)
+    found += [_without(step, alone) for step in _of_cards(node, folder, libraries)]
     found += _remapped(linked_pair(node) or node.gpus[:1], folder)
-    found += [_without(step, alone) for step in (_links_at_rest("links-before"), *_measured(folder, libraries))]
+    found += [
+        _without(step, alone)
+        for step in (_links_at_rest("links-before"), *_measured(folder, libraries, has_file=has_file))
+    ]
     found.append(_without(_links_at_rest("links-after"), alone))
     no_torch = alone or ("" if python else "no Python with PyTorch was named: --python")
-    found += [_without(step, no_torch) for step in _trained(len(node.gpus), folder, python or "python3")]
+    found += [
+        _without(step, no_torch or step.hindrance)
+        for step in _trained(len(node.gpus), folder, python or "python3", has_file=has_file)
+    ]
     return tuple(found)
 
 
@@ -95,7 +119,7 @@ def _of_one_card(gpu: Gpu, folder: str, libraries: str, preload: str, python: st
     no_core = "" if preload else "no library of HAMi-core was named: --hami-core"
     no_torch = "" if python else "no Python with PyTorch was named: --python"
     torch = (python or "python3", "-c", _TORCH)
-    quiet = gpu.uuid
+    quiet, card = gpu.uuid, str(gpu.index)
     return (
         _probe("agent-dry-run", "the agent calls the node of a healthy card not degraded", "agent", seconds=60.0),
         _probe("nvml-table", "what NVML says of each link and field", "nvml_table", seconds=60.0),
@@ -107,7 +131,7 @@ def _of_one_card(gpu: Gpu, folder: str, libraries: str, preload: str, python: st
             seconds=90.0,
         ),
         *(
-            _probe(f"ipc-{way}", f"CUDA IPC between two processes, {says}", "ipc", way, seconds=180.0)
+            _probe(f"ipc-{way}", f"CUDA IPC between two processes, {says}", "ipc", way, card, card, seconds=180.0)
             for way, says in _IPC_WAYS.items()
         ),
         _probe(
@@ -117,6 +141,17 @@ def _of_one_card(gpu: Gpu, folder: str, libraries: str, preload: str, python: st
             quiet,
             f"{folder}/{NCCL_FILE}",
             f"{folder}/card/nccl-file",
+            seconds=90.0,
+            environment=linker,
+        ),
+        _probe(
+            "nccl-conf",
+            "and the file of NCCL_CONF_FILE, which names it",
+            "nccl_start",
+            quiet,
+            f"{folder}/{NCCL_FILE}",
+            f"{folder}/card/nccl-conf",
+            "conf",
             seconds=90.0,
             environment=linker,
         ),
@@ -183,6 +218,31 @@ def _of_one_card(gpu: Gpu, folder: str, libraries: str, preload: str, python: st
     )
 
 
+def _of_cards(node: NodeTopology, folder: str, libraries: str) -> Sequence[Step]:
+    """What NCCL makes of all cards without our file, then with it, and two processes with a card each."""
+    linker = {"LD_LIBRARY_PATH": libraries} if libraries else {}
+    uuids = ",".join(gpu.uuid for gpu in node.gpus)
+    files = {"nccl-cards-plain": "none", "nccl-cards-file": f"{folder}/{NCCL_FILE}"}
+    one, other = linked_pair(node) or (node.gpus[0], node.gpus[0])
+    cards = (str(one.index), str(other.index))
+    return (
+        *(
+            _probe(
+                name,
+                f"NCCL of all cards starts and reduces, {'without' if file == 'none' else 'with'} our topology file",
+                "nccl_start",
+                uuids,
+                file,
+                f"{folder}/card/{name}",
+                seconds=120.0,
+                environment=linker,
+            )
+            for name, file in files.items()
+        ),
+        _probe("ipc-cards", "CUDA IPC between two processes with a card each", "ipc", "plain", *cards, seconds=180.0),
+    )
+
+
 _IPC_WAYS = {
     "plain": "in the same namespaces",
     "pids": "each in a PID namespace of its own, with different and with equal PID values",
@@ -238,14 +298,16 @@ def _links_at_rest(name: str) -> Step:
     )
 
 
-def _measured(folder: str, libraries: str) -> Sequence[Step]:
-    told = {"NCCL_TOPO_FILE": f"{folder}/{NCCL_FILE}", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": _SUBSYSTEMS}
+def _measured(folder: str, libraries: str, *, has_file: bool) -> Sequence[Step]:
+    told = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": _SUBSYSTEMS}
+    told |= {"NCCL_TOPO_FILE": f"{folder}/{NCCL_FILE}"} if has_file else {}
+    way = "with" if has_file else "without"
     told |= _ALL_CONNECTED | ({"LD_LIBRARY_PATH": libraries} if libraries else {})
     argv = ("gpu-topology", "verify", "--output", "json")
     return (
         Step(
             name="verify",
-            says="the bandwidth of every pair and of all cards together, with the topology file",
+            says=f"the bandwidth of every pair and of all cards together, {way} the topology file",
             argv=argv,
             seconds=300.0,
             environment={**told, "NCCL_DEBUG_FILE": f"{folder}/{NCCL_LOG}"},
@@ -301,11 +363,16 @@ def _remap(name: str, says: str, uuids: Sequence[str], folder: str, code: ExitCo
     )
 
 
-def _trained(count: int, folder: str, python: str) -> Sequence[Step]:
+def _trained(count: int, folder: str, python: str, *, has_file: bool) -> Sequence[Step]:
     argv = (python, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}", f"{folder}/{SCRIPT}")
     told = {"NCCL_TOPO_FILE": f"{folder}/{NCCL_FILE}"}
     return (
-        _training("training", "training steps of PyTorch FSDP with the topology file", argv, TRAINING, told, folder),
+        _without(
+            _training(
+                "training", "training steps of PyTorch FSDP with the topology file", argv, TRAINING, told, folder
+            ),
+            "" if has_file else NO_FILE,
+        ),
         _training("training-plain", "the same without anything of ours", argv, TRAINING_PLAIN, {}, folder),
         _training(
             "training-without-p2p",

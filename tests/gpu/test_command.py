@@ -8,28 +8,39 @@ import signal
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cuda.machines import Bench
+from tests.cuda.machines import Bench, Way
 from tests.cuda.stub import PlayBench
-from tests.gpu.archive import MOST_FILES
-from tests.gpu.model import StepResult
+from tests.gpu.archive import MOST_FILES, collected
+from tests.gpu.judge import Seen, verdicts
+from tests.gpu.model import Step, StepResult, Verdict
 from tests.gpu.result import step_result
 from tests.gpu.run import run_step
-from tests.gpu.steps import steps_for
+from tests.gpu.steps import TOPOLOGY, first_steps, steps_for
 from tests.nvml.machines import h20, hgx_h100, write_machine
 from tests.nvml.stub import environment_of
 from tests.programs.verify.test_run import BenchOf
+from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import Gpu, NodeTopology
 
 ROOT = Path(__file__).parents[2]
 MATRIX = ROOT / "tests/hardware/topology/texts/h20.txt"
-BETWEEN_CARDS = {"verify", "verify-without-p2p", "links-before", "links-after", "training"}
+BETWEEN_CARDS = {
+    "nccl-cards-plain",
+    "nccl-cards-file",
+    "ipc-cards",
+    "verify",
+    "verify-without-p2p",
+    "links-before",
+    "links-after",
+    "training",
+}
 
 
 class Person:
@@ -90,7 +101,8 @@ def test_with_one_card_all_that_one_card_can_prove_is_tried(
     assert code == 0, out + err
     words = person.words()
     holds = {
-        *("agent-dry-run", "nvml-table", "local-copy", "ipc-plain", "nccl-file", "nccl-broken-file", "nccl-plain"),
+        *("agent-dry-run", "nvml-table", "local-copy", "ipc-plain", "nccl-file", "nccl-conf", "nccl-plain"),
+        *("nccl-broken-file", "nccl-settings"),
         *("multicast", "idle-counters", "remap-right", "remap-wrong", "topology", "topology-file"),
     }
     assert {step for step in holds if words[step] != "holds"} == set()
@@ -135,6 +147,132 @@ def test_a_driver_without_multicast_is_not_tried(one_card: Bench, play_bench: Pl
     play_bench(replace(one_card, lines=()))
     found = step_alone("multicast", one_card, tmp_path)
     assert (found.verdict, found.why) == ("not tried", "the driver says that this card has no multicast")
+
+
+def finds(monkeypatch: pytest.MonkeyPatch, folder: Path, here: str = "", there: str = "") -> None:
+    """Have the stub of NCCL find the topology that our file has, with a change."""
+    command = [sys.executable, "-m", "webhook", "topology", "xml"]
+    text = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+    (folder / "finds.xml").write_text(text.replace(here, there) if here else text)
+    monkeypatch.setenv("STUB_NCCL_FINDS", str(folder / "finds.xml"))
+
+
+def test_with_eight_cards_all_that_stand_ins_can_play_is_tried(
+    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play_bench(bench_of(hgx_h100()).with_lines("pair 0 0 1500 pcie 1", "multicast"))
+    finds(monkeypatch, tmp_path)
+    monkeypatch.setenv("NCCL_P2P_DISABLE", "1")
+    (tmp_path / "shell").mkdir()
+    person = Person(tmp_path / "shell")
+    code, out, err = person.tries()
+    assert code == 0, out + err
+    words = person.words()
+    lacks = {"nccl-hami-core", "torch-plain", "torch-hami-core", "training", "training-plain", "training-without-p2p"}
+    lacks |= {"cards", "nvidia-smi-links", "nvidia-smi-capabilities", "nvidia-smi-p2p", "container-toolkit"}
+    lacks |= {"nvidia-smi-topo", "links-before", "links-after"}
+    assert {step for step, word in words.items() if word != "holds"} == lacks
+    claims = {each["claim"]: each["verdict"] for each in person.result()["verdicts"]}
+    assert {claim for claim, word in claims.items() if word == "holds"} == {
+        *("topology-file", "mapping", "links", "topology-dump", "topology-effect", "counters"),
+    }
+    assert set(claims.values()) == {"holds", "not tried"}
+    assert "left out of the environment: NCCL_P2P_DISABLE" in out
+
+
+SLOW = Way(gbps=9.0, over="pcie")
+"""A pair whose NVLinks carry nothing."""
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        pytest.param(lambda b: b, ("holds", "holds"), id="sound"),
+        pytest.param(lambda b: b.with_ways(0, 1, SLOW), ("fails", "fails"), id="a pair over PCIe"),
+        pytest.param(
+            lambda b: b.with_ways(0, 1, Way(gbps=370.0, over="half")), ("holds", "fails"), id="half of the bytes"
+        ),
+        pytest.param(lambda b: b.with_ways(0, 1, replace(SLOW, access=False)), ("fails", "holds"), id="no peer access"),
+        pytest.param(lambda b: b.without_counters(), ("holds", "not tried"), id="a driver without counters"),
+        pytest.param(lambda b: b.with_lines("corrupt 0 1"), ("fails", "holds"), id="wrong data"),
+        pytest.param(
+            lambda b: b.with_lines("error cuMemcpyPeerAsync 719 0"), ("not tried", "not tried"), id="no copy at all"
+        ),
+        pytest.param(lambda b: b.with_lines("error cuInit 802 0"), ("not tried", "not tried"), id="no fabric manager"),
+    ],
+)
+def test_eight_cards_broken_as_the_stand_ins_know(
+    bench_of: BenchOf,
+    play_bench: PlayBench,
+    tmp_path: Path,
+    changed: Callable[[Bench], Bench],
+    expected: tuple[str, str],
+) -> None:
+    play_bench(changed(bench_of(hgx_h100())))
+    found = claims_after(("verify",), tmp_path)
+    assert (found["links"].verdict, found["counters"].verdict) == expected, found
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "line", "expected"),
+    [
+        ("", "", "", ("holds", "holds")),
+        ('count="18"', 'count="12"', "", ("fails", "holds")),
+        ("", "", "error ncclCommInitAll 2 0", ("not tried", "not tried")),
+        ("<gpu", "<other", "", ("not tried", "holds")),
+    ],
+)
+def test_the_topology_of_nccl_itself_decides(  # noqa: PLR0917 - the columns of the table
+    bench_of: BenchOf,
+    play_bench: PlayBench,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    here: str,
+    there: str,
+    line: str,
+    expected: tuple[str, str],
+) -> None:
+    play_bench(bench_of(hgx_h100()).with_lines(*filter(None, [line])))
+    finds(monkeypatch, tmp_path, here, there)
+    found = claims_after(("topology-file", "nccl-cards-plain", "nccl-cards-file"), tmp_path)
+    assert (found["topology-dump"].verdict, found["topology-effect"].verdict) == expected, found
+
+
+def test_two_processes_with_a_card_each_say_when_nothing_arrives(
+    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+) -> None:
+    play_bench(bench_of(hgx_h100()).with_lines("corrupt 0 1", "corrupt 1 0"))
+    step = next(step for step in planned(tmp_path) if step.name == "ipc-cards")
+    found = step_result(step, run_step(step, tmp_path), has_gpu=True)
+    assert (found.verdict, "wrong-data" in found.why) == ("fails", True), found.why
+
+
+def planned(folder: Path) -> Sequence[Step]:
+    """All steps for the machine that is played now."""
+    first = {step.name: step for step in first_steps()}
+    assert run_step(first["topology"], folder).is_done
+    node = parse_topology((folder / TOPOLOGY).read_text(), source=TOPOLOGY)
+    return [*first.values(), *steps_for(node, str(folder), "", seconds=0.0)]
+
+
+def claims_after(names: Sequence[str], folder: Path) -> Mapping[str, Verdict]:
+    """The verdicts after these steps alone, on the machine that is played now."""
+    ran = {step.name: run_step(step, folder) for step in planned(folder) if step.name in names}
+    return {each.claim: each for each in verdicts(Seen(ran, collected(folder)))}
+
+
+def test_what_the_time_does_not_suffice_for_is_not_tried(
+    one_card: Bench, play_bench: PlayBench, tmp_path: Path
+) -> None:
+    play_bench(one_card.with_lines("hang cuInit 0"))
+    (tmp_path / "shell").mkdir()
+    person = Person(tmp_path / "shell")
+    code, out, err = person.tries("--minutes", "0.06")
+    assert (code, "1 minutes" in err, "0.06 minutes of the run were over: --minutes" in out) == (0, False, True)
+    words = person.words()
+    assert words["topology"] == "holds"
+    assert {words[step] for step in ("multicast", "ipc-isolated", "remap-wrong")} == {"not tried"}
+    assert not person.result()["isWhole"]
 
 
 def step_alone(name: str, bench: Bench, folder: Path) -> StepResult:

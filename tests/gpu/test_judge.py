@@ -31,6 +31,7 @@ from tests.hardware.topology.machines import a100_pcie_bridged, bent, dgx1_v100,
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.matrix import format_matrix, matrix
 from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.nccl_file import format_nccl_topology
 
 TOPOLOGY = format_topology(a100_pcie_bridged())
 TEXT = format_matrix(matrix(a100_pcie_bridged()))
@@ -122,7 +123,19 @@ def test_a_machine_without_cards() -> None:
     ],
 )
 def test_the_file_for_nccl(log: str, word: Word) -> None:
-    assert judged("topology-file", {steps.NCCL_LOG: log}).verdict is word
+    assert judged("topology-file", {steps.NCCL_FILE: ALL, steps.NCCL_LOG: log}).verdict is word
+
+
+def test_a_file_that_was_not_written_was_read_by_no_one() -> None:
+    found = judged("topology-file", {steps.NCCL_FILE: "", steps.NCCL_LOG: WITH_LINKS}, ended(topology_file=1))
+    assert (found.verdict, found.why) == (Word.NOT_TRIED, "no topology file was written")
+    planned = {step.name: step for step in steps.steps_for(a100_pcie_bridged(), "/work", "python3", has_file=False)}
+    assert not any("NCCL_TOPO_FILE" in step.environment for name, step in planned.items() if name.startswith("verify"))
+    assert planned["training"].hindrance == "no topology file was written"
+    assert planned["training-plain"].hindrance == ""
+    with_file = {step.name: step for step in steps.steps_for(a100_pcie_bridged(), "/work", "python3")}
+    assert with_file["training"].hindrance == ""
+    assert with_file["verify"].environment["NCCL_TOPO_FILE"] == f"/work/{steps.NCCL_FILE}"
 
 
 @pytest.mark.parametrize(
@@ -193,7 +206,8 @@ def test_the_nccl_of_the_python_with_torch_is_measured(tmp_path: Path) -> None:
     folder = nccl_folder(with_nccl(tmp_path, "libnccl.so.2"))
     assert folder == f"{tmp_path}/packages/nvidia/nccl/lib"
     found = {step.name: step.environment for step in steps.steps_for(a100_pcie_bridged(), "/work", "python3", folder)}
-    start = {"nccl-file", "nccl-broken-file", "nccl-plain", "nccl-hami-core"}
+    start = {"nccl-file", "nccl-conf", "nccl-broken-file", "nccl-plain", "nccl-hami-core"}
+    start |= {"nccl-cards-plain", "nccl-cards-file"}
     asked = {name for name, each in found.items() if "LD_LIBRARY_PATH" in each}
     assert asked == {"verify", "verify-without-p2p"} | start
 
@@ -243,6 +257,15 @@ def test_a_mapping_that_took_too_long_tells_nothing() -> None:
 )
 def test_the_links(words: tuple[str, ...], word: Word) -> None:
     assert judged("links", report(*words)).verdict is word
+
+
+def test_wrong_data_refutes_a_link_and_what_is_not_known_is_counted() -> None:
+    good, unknown = {"verdict": "as-expected", "warnings": []}, {"verdict": "unknown", "warnings": ["no-expectation"]}
+    found = judged("links", {steps.REPORT: json.dumps({"pairs": [good, unknown]})})
+    assert (found.verdict, found.why) == (Word.HOLDS, "1 of 1 pairs as expected, 1 could not be judged")
+    wrong = {"verdict": "unknown", "warnings": ["wrong-data"]}
+    found = judged("links", {steps.REPORT: json.dumps({"pairs": [good, wrong]})})
+    assert (found.verdict, found.why) == (Word.FAILS, "1 of 2 pairs as expected")
 
 
 @pytest.mark.parametrize(
@@ -336,3 +359,81 @@ def test_pods_that_exchange_memory(case: PodCase, text: str, word: Word) -> None
 
 def test_without_a_cluster_no_pod_is_tried() -> None:
     assert judged("exclusive", {}).why == "no namespace of a cluster was named: --namespace"
+
+
+BRIDGED_CARDS = a100_pcie_bridged()
+ALL = format_nccl_topology(BRIDGED_CARDS)
+
+
+def dumped(theirs: str, topology: NodeTopology = BRIDGED_CARDS, name: str = steps.CARDS_DUMP) -> Verdict:
+    return judged(
+        "topology-dump",
+        {steps.TOPOLOGY: format_topology(topology), steps.NCCL_FILE: ALL, name: theirs},
+        ended(nccl_cards_plain=0),
+    )
+
+
+def test_the_file_is_held_against_what_nccl_finds_by_itself() -> None:
+    found = dumped(ALL)
+    assert (found.verdict, found.why) == (Word.HOLDS, "NVLinks, C2C and NUMA node of 4 cards are the same")
+    found = dumped(ALL.replace('count="12"', 'count="8"'))
+    assert found.verdict is Word.FAILS
+    assert "has 12 NVLinks to" in found.why
+    assert "and 8 as NCCL finds" in found.why
+    assert (dumped("").verdict, dumped("").why) == (Word.NOT_TRIED, "NCCL wrote no topology of its own")
+
+
+def test_of_one_card_the_topology_of_its_own_rank_is_compared() -> None:
+    one = replace(a100_pcie_bridged(), gpus=(replace(a100_pcie_bridged().gpus[0], nvlinks=()),))
+    only = format_nccl_topology(one)
+    assert dumped(only, one, steps.CARD_DUMP).why.startswith("NVLinks, C2C and NUMA node of 1 card, whose links")
+    assert dumped(only.replace("numaid=", 'numaid="7" was='), one, steps.CARD_DUMP).verdict is Word.FAILS
+    assert dumped(only, one).verdict is Word.NOT_TRIED
+
+
+def milliseconds(*times: float) -> str:
+    return json.dumps({"milliseconds": times})
+
+
+@pytest.mark.parametrize(
+    ("told", "plain", "word"),
+    [
+        (milliseconds(1.0, 9.0, 1.04), milliseconds(1.0), Word.HOLDS),
+        (milliseconds(1.06), milliseconds(1.0), Word.FAILS),
+        (milliseconds(0.5), milliseconds(1.0), Word.HOLDS),
+        (milliseconds(), milliseconds(1.0), Word.NOT_TRIED),
+        (milliseconds(1.0), "", Word.NOT_TRIED),
+        (milliseconds(1.0), '{"milliseconds": ["a", true, -1.0]}', Word.NOT_TRIED),
+    ],
+)
+def test_an_all_reduce_with_the_file_beside_one_without(told: str, plain: str, word: Word) -> None:
+    assert judged("topology-effect", {steps.CARDS_FILE: told, steps.CARDS_PLAIN: plain}).verdict is word
+
+
+def pair(sent: int | None, received: int | None, link: str = "NV18", *, access: bool = True) -> dict[str, object]:
+    counted = {"nvlinkSentBytes": sent, "nvlinkReceivedBytes": received}
+    return {"link": link, "peerAccess": access, "copiedBytes": 1000, **counted}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "word", "why"),
+    [
+        ([pair(1000, 1010)], Word.HOLDS, "1 to 1.01 of the bytes that were copied, in 1 of 1 directions"),
+        ([pair(1000, 1000), pair(500, 1000)], Word.FAILS, "0.5 to 1 of the bytes"),
+        ([pair(1000, 1000), pair(1000, 1300)], Word.FAILS, "1 to 1.3 of the bytes"),
+        ([pair(0, 0)], Word.FAILS, "0 to 0 of the bytes"),
+        ([pair(1000, 1000), pair(None, 1000)], Word.HOLDS, "in 1 of 2 directions"),
+        ([pair(None, None)], Word.NOT_TRIED, "no pair over NVLink was measured"),
+        ([pair(0, 0, "PIX"), pair(0, 0, access=False)], Word.NOT_TRIED, "no pair over NVLink was measured"),
+        ([], Word.NOT_TRIED, "no pair over NVLink was measured"),
+    ],
+)
+def test_counters_beside_the_bytes_that_were_sent(pairs: list[object], word: Word, why: str) -> None:
+    found = judged("counters", {steps.REPORT: json.dumps({"pairs": pairs})})
+    assert (found.verdict, why in found.why) == (word, True), found.why
+
+
+def test_a_step_that_was_not_run_says_why() -> None:
+    seen = Seen({}, {}, {"training": "no Python with PyTorch was named: --python"})
+    found = next(each for each in verdicts(seen) if each.claim == "training")
+    assert (found.verdict, found.why) == (Word.NOT_TRIED, "no Python with PyTorch was named: --python")

@@ -1,15 +1,20 @@
 """The kit for a machine without a network: what it has, what it lacks, and whether it can be installed."""
 
+import re
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.gpu.kit import HAMI_CORE, Kit, core, found_in_kit, licence, tried
+from tests.gpu.kit import HAMI_CORE, Kit, core, found_in_kit, licence, needed, tried
 
 
 def test_without_wheels_the_kit_lacks_what_an_installation_needs(tmp_path: Path) -> None:
-    assert tried(tmp_path).startswith("what an installation from these wheels needs: ERROR: No matching distribution")
+    (tmp_path / "requirements.txt").write_text("msgspec\n")
+    (tmp_path / "wheels").mkdir()
+    assert tried(tmp_path / "wheels").startswith(
+        "what an installation from these wheels needs: ERROR: No matching distribution"
+    )
 
 
 def test_the_library_that_the_variable_names_is_found_in_the_kit(
@@ -27,6 +32,12 @@ def test_the_library_that_the_variable_names_is_found_in_the_kit(
     assert found_in_kit(kit) == Kit(hami_core=str(kit / "hami-core" / "libvgpu.so"))
     (kit / "nccl" / "libnccl.so.2").write_text("a library")
     assert found_in_kit(kit).nccl == str(kit / "nccl")
+
+
+def test_the_kit_has_what_the_program_needs_and_no_tools_of_its_tests() -> None:
+    found = {re.split(r"[^A-Za-z0-9.-]", line)[0] for line in needed()}
+    assert {"msgspec", "nvidia-ml-py"} <= found
+    assert not {"pytest", "mypy", "ruff"} & found
 
 
 @pytest.mark.parametrize(("named", "said"), [("", "names neither"), ("source", "there is no libvgpu.so below")])

@@ -36,7 +36,7 @@ def test_a_result_is_a_row_and_machines_without_one_have_empty_rows(tmp_path: Pa
     assert len(rows) == len(MACHINES)
     assert rows[MACHINES.index("H20")] == (
         "| H20 | 8 x NVIDIA H20 | 570.133.20 | 12.8 | 2.27.3 |  | 2026-11-23"
-        " | holds |  |  |  | **fails** | not tried |  |  |  |"
+        " | holds |  |  |  | **fails** | not tried |  |  |  |  |  |  |"
     )
     assert rows[0] == "| V100 |" + "  |" * (6 + len(CLAIMS))
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.gpu.model import Ran, Step
-from tests.gpu.run import MOST_BYTES, run_step
+from tests.gpu.probes.nccl_settings import read_settings
+from tests.gpu.result import step_result
+from tests.gpu.run import MOST_BYTES, run_step, settings
 
 
 def run(folder: Path, code: str, seconds: float = 20.0, **environment: str) -> Ran:
@@ -21,6 +23,26 @@ def test_what_a_step_says_goes_to_files(tmp_path: Path) -> None:
     assert (found.exit_code, found.problem) == (1, "")
     assert (tmp_path / "step.txt").read_text() == "yes\n"
     assert (tmp_path / "step.txt.stderr").read_text() == "no\n"
+
+
+def test_a_step_gets_none_of_the_settings_of_nccl_that_a_person_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NCCL_P2P_DISABLE", "NCCL_CONF_FILE", "NCCL_SOCKET_IFNAME"):
+        monkeypatch.setenv(name, "of the person")
+    assert settings(os.environ) == ("NCCL_CONF_FILE", "NCCL_P2P_DISABLE")
+    code = "import os; print({name: value for name, value in sorted(os.environ.items()) if name.startswith('NCCL')})"
+    run(tmp_path, code, NCCL_ALGO="of the step")
+    told = "{'NCCL_ALGO': 'of the step', 'NCCL_CONF_FILE': '/dev/null', 'NCCL_SOCKET_IFNAME': 'of the person'}"
+    assert (tmp_path / "step.txt").read_text() == f"{told}\n"
+    run(tmp_path, code, NCCL_CONF_FILE="of the step")
+    assert "'NCCL_CONF_FILE': 'of the step'" in (tmp_path / "step.txt").read_text()
+
+
+def test_the_lines_of_a_configuration_file_are_its_settings(tmp_path: Path) -> None:
+    (tmp_path / "nccl.conf").write_text("# NCCL_ALGO=Ring\n\n NCCL_P2P_DISABLE=1\nno setting\n")
+    assert read_settings(tmp_path / "nccl.conf") == ["NCCL_P2P_DISABLE=1"]
+    assert read_settings(tmp_path / "absent") == []
 
 
 def test_a_step_runs_where_its_files_go(tmp_path: Path) -> None:
@@ -50,6 +72,19 @@ def test_a_step_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path
             return
         time.sleep(0.05)
     pytest.fail("the program that it started still runs")
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("import sys; sys.exit('no')", "exit code 1: no"),
+        ("import sys; sys.exit(3)", "exit code 3: see step.txt in the archive"),
+        ("import os; os.kill(os.getpid(), 9)", "it was ended by signal 9: see step.txt in the archive"),
+    ],
+)
+def test_a_step_that_fails_says_how_it_ended(tmp_path: Path, code: str, why: str) -> None:
+    found = step_result(Step(name="step", says="", argv=(), seconds=1.0), run(tmp_path, code), has_gpu=True)
+    assert (found.verdict, found.why) == ("fails", why)
 
 
 def test_a_step_that_talks_without_end_ends_and_fills_no_disk(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """One trial of a machine: step by step, with the archive written anew after each of them."""
 
 import json
+import os
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,8 +19,8 @@ from tests.gpu.model import Ran, Step, StepResult, Verdict, Word
 from tests.gpu.nccl_of_python import nccl_folder
 from tests.gpu.pods import CASES, Cluster, cluster_steps, manifest_of, pod_steps
 from tests.gpu.redact import Redactor
-from tests.gpu.result import RESULT, redacted, result, step_result
-from tests.gpu.run import run_step
+from tests.gpu.result import NO_GPU, RESULT, redacted, result, step_result
+from tests.gpu.run import run_step, settings
 from webhook import __version__
 from webhook.hardware.topology.model import Gpu, NodeTopology
 
@@ -41,6 +43,8 @@ class Wanted:
     idle_seconds: float = 60.0
     cluster: Cluster | None = None
     host: str = ""
+    minutes: float = 45.0
+    """How long all steps together may take."""
 
 
 @dataclass
@@ -58,6 +62,8 @@ class Trial:
     tell: Callable[[str], None]
     _planned: list[Step] = field(default_factory=list)
     _ran: dict[str, Ran] = field(default_factory=dict)
+    _late: dict[str, str] = field(default_factory=dict)
+    _begun: float = field(default_factory=time.monotonic)
 
     def look(self) -> None:
         """Run the steps that look at the machine, and plan the others by what they saw."""
@@ -79,12 +85,22 @@ class Trial:
         try:
             for number, step in enumerate(left, 1):
                 self.tell(f"{number} of {len(left)}: {step.says} (at most {step.seconds:g} s)")
-                self._run(step)
+                self._run_in_time(step)
                 self.write(is_whole=False)
-            is_whole = True
+            is_whole = not self._late
         except KeyboardInterrupt:
             self.tell("ended before all was tried")
         self.write(is_whole=is_whole)
+
+    def _run_in_time(self, step: Step) -> None:
+        """Run a step with what is left of the time. One that is cut short by that proves nothing."""
+        left = self.wanted.minutes * 60 - (time.monotonic() - self._begun)
+        why = f"the {self.wanted.minutes:g} minutes of the run were over: --minutes"
+        if left > 0:
+            self._run(msgspec.structs.replace(step, seconds=min(step.seconds, left)))
+        if left <= 0 or (left < step.seconds and self._ran[step.name].timed_out):
+            self._late[step.name] = why
+            self.tell(f"{step.name}: {why}")
 
     def _can_run(self, step: Step) -> bool:
         is_left = step.name not in self._ran and not step.hindrance
@@ -92,7 +108,11 @@ class Trial:
 
     def results(self) -> list[StepResult]:
         """What became of each step."""
-        return [step_result(step, self._ran.get(step.name), has_gpu=self._has_gpu) for step in self._planned]
+        has_gpu = self._has_gpu
+        planned = (
+            msgspec.structs.replace(step, hindrance=self._late.get(step.name, step.hindrance)) for step in self._planned
+        )
+        return [step_result(step, self._ran.get(step.name), has_gpu=has_gpu) for step in planned]
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """What the files say of each claim."""
@@ -130,12 +150,16 @@ class Trial:
 
     @property
     def _seen(self) -> Seen:
-        return Seen(self._ran, collected(self.folder))
+        files = collected(self.folder)
+        is_blind = not _gpus(Seen(self._ran, files))
+        return Seen(self._ran, files, {step.name: self._why_not(step, is_blind=is_blind) for step in self._planned})
+
+    def _why_not(self, step: Step, *, is_blind: bool) -> str:
+        return NO_GPU if is_blind and step.needs_gpu else self._late.get(step.name, step.hindrance)
 
     @property
     def _has_gpu(self) -> bool:
-        topology = self._seen.topology
-        return topology is not None and bool(topology.gpus)
+        return bool(_gpus(self._seen))
 
     def _run(self, step: Step) -> None:
         ran = self._ran[step.name] = run_step(step, self.folder)
@@ -148,7 +172,16 @@ class Trial:
             topology = _UNKNOWN
         libraries = ":".join(filter(None, (wanted.python and nccl_folder(wanted.python), wanted.libraries)))
         found = list(
-            steps.steps_for(topology, str(self.folder), wanted.python, libraries, wanted.hami_core, wanted.idle_seconds)
+            steps.steps_for(
+                topology,
+                str(self.folder),
+                wanted.python,
+                libraries,
+                wanted.hami_core,
+                wanted.idle_seconds,
+                settings=settings(os.environ),
+                has_file=bool(self._seen.files.get(steps.NCCL_FILE)),
+            )
         )
         script = self.folder / steps.SCRIPT
         script.parent.mkdir(parents=True, exist_ok=True)
@@ -164,6 +197,10 @@ class Trial:
             path.write_text(json.dumps(manifest_of(case, cluster), indent=2), encoding="utf-8")
         pods = (step for case in CASES for step in pod_steps(case, cluster, str(self.folder)))
         return [msgspec.structs.replace(step, needs_gpu=False) for step in (*cluster_steps(cluster), *pods)]
+
+
+def _gpus(seen: Seen) -> Sequence[Gpu]:
+    return seen.topology.gpus if seen.topology else ()
 
 
 def table(results: Sequence[StepResult], judged: Sequence[Verdict]) -> str:

@@ -59,6 +59,37 @@ API const char *ncclGetLastError(uintptr_t communicator)
     return said ? said : "";
 }
 
+/* As NCCL does: a line of its configuration file is a variable that is not set otherwise. */
+static void read_settings(void)
+{
+    const char *path = getenv("NCCL_CONF_FILE");
+    FILE *file = path ? fopen(path, "r") : NULL;
+    char line[4096];
+    while (file && fgets(line, sizeof line, file)) {
+        char *value = strchr(line, '=');
+        line[strcspn(line, "\n")] = 0;
+        if (!value || line[0] == '#')
+            continue;
+        *value = 0;
+        setenv(line, value + 1, 0);
+    }
+    if (file)
+        fclose(file);
+}
+
+/* What NCCL finds by itself: STUB_NCCL_FINDS has the topology of the machine. */
+static void dump_topology(void)
+{
+    const char *from = getenv("STUB_NCCL_FINDS"), *to = getenv("NCCL_TOPO_DUMP_FILE");
+    FILE *read = from ? fopen(from, "r") : NULL, *written = read && to ? fopen(to, "w") : NULL;
+    for (int byte = 0; written && (byte = fgetc(read)) != EOF;)
+        fputc(byte, written);
+    if (read)
+        fclose(read);
+    if (written)
+        fclose(written);
+}
+
 /* As NCCL does: it says which file it was given, and starts with none that has a tab. */
 static int takes_topology_file(void)
 {
@@ -85,8 +116,10 @@ API result ncclCommInitAll(uintptr_t *communicators, int number, const int *ordi
     ALLOWED();
     if (number < 1 || number > MAX_RANKS)
         return INVALID_ARGUMENT;
+    read_settings();
     if (!takes_topology_file())
         return INTERNAL_ERROR;
+    dump_topology();
     for (int rank = 0; rank < number; rank++) {
         devices[rank] = ordinals[rank];
         communicators[rank] = (uintptr_t)(rank + 1);

@@ -1,4 +1,6 @@
-"""``ipc WAY``: two processes exchange memory of the first card, in namespaces that they share or not.
+"""``ipc WAY CARD CARD``: two processes exchange memory of their cards, in namespaces that they share or not.
+
+The cards are NVML indices: of the process that offers memory, and of the one that takes it.
 
 It decides whether peers need the namespaces of the host. The report has CUDA's own error for each kind of handle, with
 equal and with different PID values.
@@ -23,12 +25,15 @@ _STEP_SECONDS, _SECONDS = 10.0, 150.0
 
 def main() -> None:
     """Start both, and print the report of the peer."""
-    wrapped = WAYS[sys.argv[1]]
+    wrapped, offering, taking = WAYS[sys.argv[1]], sys.argv[2], sys.argv[3]
     if wrapped and (refused := _refused(wrapped)):
         not_tried(f"no such namespaces here: {refused}")
     with tempfile.TemporaryDirectory() as folder:
         address = str(Path(folder) / "verify.sock")
-        with _started(wrapped, "--listen", address) as listener, _started(wrapped, "--peer", address) as peer:
+        with (
+            _started(wrapped, offering, "--listen", address) as listener,
+            _started(wrapped, taking, "--peer", address) as peer,
+        ):
             try:
                 out, problem = peer.communicate(timeout=_SECONDS)
             except subprocess.TimeoutExpired:
@@ -39,8 +44,8 @@ def main() -> None:
     _judge(out, problem)
 
 
-def _started(wrapped: tuple[str, ...], *arguments: str) -> "subprocess.Popen[str]":
-    command = [*wrapped, sys.executable, "-m", "webhook", "verify", *arguments, "--gpus", "0", "--force"]
+def _started(wrapped: tuple[str, ...], card: str, *arguments: str) -> "subprocess.Popen[str]":
+    command = [*wrapped, sys.executable, "-m", "webhook", "verify", *arguments, "--gpus", card, "--force"]
     command += ["--step-seconds", f"{_STEP_SECONDS:g}", "-o", "json"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
