@@ -8,24 +8,31 @@ from typing import Any
 import httpx
 
 from tests.control_plane.control_plane import REQUEST_TIMEOUT_S, ControlPlane
+from tests.programs.server.conftest import until
 
 CUSTOM = ("cert-manager.io/v1", "monitoring.coreos.com/v1")
 """API versions that a bare API server does not know."""
 WITHOUT_NAMESPACE = frozenset(
     {
+        "ClusterQueue",
         "ClusterRole",
         "ClusterRoleBinding",
         "CustomResourceDefinition",
         "DeviceClass",
         "DeviceTaintRule",
+        "KWOKNodeClass",
         "MutatingAdmissionPolicy",
         "MutatingAdmissionPolicyBinding",
         "MutatingWebhookConfiguration",
         "Namespace",
         "Node",
+        "NodePool",
+        "ResourceFlavor",
         "ResourceSlice",
+        "Topology",
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
+        "ValidatingWebhookConfiguration",
     }
 )
 
@@ -57,6 +64,21 @@ def apply(control_plane: ControlPlane, manifest: dict[str, Any], *, dry_run: boo
         headers={"Content-Type": "application/apply-patch+yaml"},
         content=json.dumps(manifest),
     )
+
+
+def applied(control_plane: ControlPlane, manifest: dict[str, Any]) -> None:
+    """The object is there; a webhook that does not answer yet is asked again."""
+    answers = list[httpx.Response]()
+
+    def is_taken() -> bool:
+        answers[:] = [apply(control_plane, manifest)]
+        return answers[0].status_code in {httpx.codes.OK, httpx.codes.CREATED}
+
+    try:
+        until(is_taken, f"{manifest['kind']} {manifest['metadata']['name']}")
+    except AssertionError as error:
+        error.add_note(answers[0].text)
+        raise
 
 
 def find(control_plane: ControlPlane, manifest: dict[str, Any]) -> Any:

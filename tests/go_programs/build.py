@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -31,6 +32,8 @@ class GoProgram:
         assets: An environment variable that may name a directory with the executable.
         assets_are_whole: Whether a directory that is named there must have the executable. If not, a missing executable
             is built.
+        on_demand: Whether only ``python -m tests.go_programs NAME`` builds it, because that takes minutes which
+            ``make test`` does not have. Tests use what is there.
     """
 
     name: str
@@ -41,19 +44,21 @@ class GoProgram:
     stamps: Mapping[str, str] = field(default_factory=dict)
     assets: str = ""
     assets_are_whole: bool = True
+    on_demand: bool = False
 
     @property
     def remedy(self) -> str:
         """The advice for a machine without Go, or on which Go fails."""
-        return f"Install Go 1.26 or later{' and a C compiler' if self.cgo else ''}" + self._or_assets
+        return f"Install Go 1.26 or later{' and a C compiler' if self.cgo else ''}" + self.or_assets
 
     @property
     def remedy_of_failure(self) -> str:
         """The advice where Go is there and its build failed, such as for want of a module at the proxy."""
-        return "Look at the lines above: Go needs its module proxy (GOPROXY) and a C compiler" + self._or_assets
+        return "Look at the lines above: Go needs its module proxy (GOPROXY) and a C compiler" + self.or_assets
 
     @property
-    def _or_assets(self) -> str:
+    def or_assets(self) -> str:
+        """The other way to have the program, as the end of an advice."""
         return f", or set {self.assets} to a directory with {self.name}" if self.assets else ""
 
 
@@ -65,7 +70,7 @@ class Missing:
 
 
 def find_or_build(
-    program: GoProgram, environment: Mapping[str, str], *, say: Callable[[str], None] = print
+    program: GoProgram, environment: Mapping[str, str], *, say: Callable[[str], None] = print, build: bool = True
 ) -> Path | Missing:
     """Returns the executable that the environment names, that of an earlier build, or that of a new build.
 
@@ -76,6 +81,7 @@ def find_or_build(
         program: The program.
         environment: Variables of the process: ``program.assets``, ``PATH``, ``XDG_CACHE_HOME`` and Go's own.
         say: Takes a line for the person who waits.
+        build: Whether it may be built.
     """
     if assets := environment.get(program.assets):
         ready = Path(assets).absolute() / program.name
@@ -90,7 +96,12 @@ def find_or_build(
     if go is None:
         return Missing(f"no Go compiler is on the PATH. {program.remedy}")
     try:
-        return _cached(_Build(go, environment, program), say)
+        task = _Build(go, environment, program)
+        if not build and not _is_executable(task.finished / program.name):
+            return Missing(
+                f"it is not built yet. Build it with `python -m tests.go_programs {program.name}`{program.or_assets}"
+            )
+        return _cached(task, say)
     except OSError as error:
         return Missing(f"{program.name} cannot be kept: {error}. Set XDG_CACHE_HOME to a directory that can be written")
     except BuildError as error:
@@ -109,6 +120,23 @@ def required(program: GoProgram) -> Path:
     return found
 
 
+def sources(program: GoProgram, environment: Mapping[str, str]) -> Path:
+    """Returns the directory with the module of a program, as Go keeps it: for the manifests that belong to the program.
+
+    Raises:
+        LookupError: Go is missing, or the module cannot be had.
+    """
+    go = shutil.which("go", path=environment.get("PATH"))
+    if go is None:
+        raise LookupError(f"no Go compiler is on the PATH. {program.remedy}")
+    task = _Build(go, environment, program)
+    try:
+        module = task.run("list", "-f", "{{.Module.Path}}", program.package).strip()
+        return Path(json.loads(task.run("mod", "download", "-json", module))["Dir"])
+    except BuildError as error:
+        raise LookupError(str(error)) from error
+
+
 class BuildError(Exception):
     """A failure of Go. The text ends with the last lines of its output."""
 
@@ -120,6 +148,13 @@ class _Build:
     go: str
     environment: Mapping[str, str]
     program: GoProgram
+
+    @property
+    def finished(self) -> Path:
+        """The directory in which the executable is kept."""
+        # XDG base directory specification: an empty variable counts as not set.
+        caches = Path(self.environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        return caches / "gpu-topology-webhook" / "programs" / f"{self.program.name}-{self.digest()}"
 
     def digest(self) -> str:
         """Returns a digest that changes with the modules, the compiler and the build flags."""
@@ -177,10 +212,7 @@ class _Build:
 
 
 def _cached(build: _Build, say: Callable[[str], None]) -> Path:
-    # XDG base directory specification: an empty variable counts as not set.
-    caches = Path(build.environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    name = build.program.name
-    finished = caches / "gpu-topology-webhook" / "programs" / f"{name}-{build.digest()}"
+    name, finished = build.program.name, build.finished
     if _is_executable(finished / name):
         return finished / name
     finished.parent.mkdir(parents=True, exist_ok=True)

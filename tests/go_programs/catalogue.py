@@ -139,6 +139,14 @@ POD_IDENTITY_WEBHOOK = GoProgram(
     assets="POD_IDENTITY_WEBHOOK_ASSETS",
 )
 
+KUEUE = GoProgram("kueue", "sigs.k8s.io/kueue/cmd/kueue", MODULES / "kueue", assets="KUEUE_ASSETS", on_demand=True)
+
+# Karpenter with a provider whose machines are Node objects: its decisions are real, and no cloud is asked.
+KARPENTER = GoProgram(
+    "kwok", "sigs.k8s.io/karpenter/kwok", MODULES / "karpenter", assets="KARPENTER_ASSETS", on_demand=True
+)
+
+ON_DEMAND = (KUEUE, KARPENTER)
 KUBERNETES = (ETCD, KUBE_APISERVER, KUBE_SCHEDULER, KUBE_CONTROLLER_MANAGER, KUBECTL)
 ALL = (
     *KUBERNETES,

@@ -54,7 +54,7 @@ def go_program(request: pytest.FixtureRequest, leave_out: LeaveOut) -> GetProgra
     def get(program: GoProgram) -> Path:
         if program.name in missing:
             leave_out(program.name, missing[program.name])
-        found = find_or_build(program, os.environ, say=say)
+        found = find_or_build(program, os.environ, say=say, build=not program.on_demand)
         if isinstance(found, Missing):
             leave_out(program.name, found.reason)
         return found

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.go_programs.build import GoProgram, Missing, find_or_build
-from tests.go_programs.catalogue import ALL, HAMI_SCHEDULERS, MODULES, POD_IDENTITY_WEBHOOK
+from tests.go_programs.build import GoProgram, Missing, find_or_build, sources
+from tests.go_programs.catalogue import ALL, HAMI_SCHEDULERS, KUEUE, MODULES, ON_DEMAND, POD_IDENTITY_WEBHOOK
 
 PROGRAM = 'package main\n\nvar version = "unknown"\n\nfunc main() { print(version) }\n'
 GO_MOD = """module example.com/tools
@@ -204,3 +204,26 @@ def test_a_build_that_fails_gives_the_last_lines_of_go_and_leaves_nothing_to_be_
     assert "main.go:3:15: undefined: broken" in found.reason
     source.write_text(PROGRAM)
     assert isinstance(find_or_build(greet, go_environment), Path)
+
+
+def test_a_program_on_demand_is_used_once_it_is_built_and_not_built_for_a_test(
+    greet: GoProgram, go_environment: dict[str, str]
+) -> None:
+    missing = find_or_build(greet, go_environment, build=False)
+    assert missing == Missing(
+        "it is not built yet. Build it with `python -m tests.go_programs greet`, or set GREET_ASSETS to a directory "
+        "with greet"
+    )
+    built = find_or_build(greet, go_environment)
+    assert find_or_build(greet, go_environment, build=False) == built
+    assert output_of(built) == "unknown"
+
+
+def test_sources_cannot_be_had_without_go(go_environment: dict[str, str]) -> None:
+    with pytest.raises(LookupError, match=r"^no Go compiler is on the PATH\. Install Go"):
+        sources(KUEUE, go_environment | {"PATH": "/nonexistent"})
+
+
+def test_programs_on_demand_are_apart_from_those_that_every_run_builds() -> None:
+    assert all(program.on_demand for program in ON_DEMAND)
+    assert not any(program.on_demand for program in ALL)

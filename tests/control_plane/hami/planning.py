@@ -77,7 +77,7 @@ def running_planner(
         command += ["--pod-name", name, "--host", "127.0.0.1", "--port", str(port), *options]
         program = stack.enter_context(running(name, command, directory / f"{name}.log", environment))
         planner = Planner(program, port)
-        program.wait_until(lambda: _is_ready(port))
+        program.wait_until(lambda: is_ready(port))
         yield planner
         if program.process.poll() is None:
             planner.stop()
@@ -117,7 +117,8 @@ def _hopes(ours: Installation) -> list[bool]:
     return [f"{ALIVE} 1.0" in lines for lines in ours.metrics()]
 
 
-def _is_ready(port: int) -> bool:
+def is_ready(port: int) -> bool:
+    """Whether the program at this port says so at ``/readyz``."""
     try:
         url = f"http://127.0.0.1:{port}/readyz"
         return httpx.get(url, timeout=REQUEST_TIMEOUT_S, trust_env=False).status_code == httpx.codes.OK
