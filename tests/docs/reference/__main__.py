@@ -1,4 +1,4 @@
-"""Writes the tables of the configuration and of the metrics into their pages."""
+"""Writes the tables of the configuration, of the metrics and of the promises into their pages."""
 
 from tests.docs.reference.pages import PAGES, written
 
