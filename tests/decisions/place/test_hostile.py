@@ -148,7 +148,7 @@ def test_pods_without_labels_annotations_and_times_are_placed() -> None:
 def test_thousands_of_terms_match_no_node() -> None:
     found = cluster()
     term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["a"]}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term] * 5000}}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term] * 1000}}
     found.create("odd", 1, affinity={"nodeAffinity": required})
     found.create("next", 1)
     found.round()

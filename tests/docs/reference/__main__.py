@@ -1,4 +1,4 @@
-"""Writes the tables of the configuration, of the metrics and of facts into their pages."""
+"""Writes the tables of the configuration, of the metrics, of facts and of promises into their pages."""
 
 from tests.docs.reference.pages import PAGES, written
 

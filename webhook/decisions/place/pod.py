@@ -1,6 +1,7 @@
 """The pods in the planner's memory: the resources that each takes, and the requests of those without a node."""
 
 from functools import lru_cache
+from itertools import islice
 from sys import intern
 
 import msgspec
@@ -8,8 +9,9 @@ import msgspec
 from webhook.decisions.allocation.hami import Counted, counted_parts
 from webhook.decisions.allocation.model import WHOLE
 from webhook.decisions.place.group import group_of
+from webhook.decisions.place.kept_pod import kept_pod
 from webhook.decisions.place.placed_annotation import Later, read_placed
-from webhook.decisions.place.scheduling import NodeNeeds, node_needs
+from webhook.decisions.place.scheduling import ANY_NODE, NodeNeeds, node_needs
 from webhook.objects.amounts import Amounts, greatest, read_amounts, total
 from webhook.objects.pod import (
     NO_CONDITION,
@@ -31,7 +33,8 @@ from webhook.words.shape import shape_problem
 MOST_ALLOCATION, LONGEST_VALUE = 16 * 1024, 128
 """The most characters of HAMi's list, in which a card has about 60, and of values that this project writes."""
 MOST_PARTS = 256
-"""The most parts of cards that are kept of a pod. HAMi's list is an annotation, which users can write."""
+"""The most parts of cards, and the most cards, that are kept of a pod: as many as a pod may be given. HAMi's list is an
+annotation, which users can write, and may name tens of thousands of cards that no node has."""
 _AMOUNTS_KEPT = 4096
 _NEVER = "Never"
 """The ``preemptionPolicy`` of pods for which no pod is evicted."""
@@ -44,7 +47,7 @@ class UnboundPod(msgspec.Struct, frozen=True):
     """A pod without a node that carries the mark of injection, the planner's gate or its label."""
 
     pod: Pod
-    """The pod as admission reads it."""
+    """What is kept of the pod, as admission reads it."""
     version: str
     """The resourceVersion of the pod."""
     gates: tuple[str, ...]
@@ -61,6 +64,10 @@ class UnboundPod(msgspec.Struct, frozen=True):
     """Whether the pod is being deleted."""
     may_preempt: bool = True
     """Whether kube-scheduler may evict pods of lower priority for the pod (``preemptionPolicy``)."""
+    size: int = 0
+    """About the bytes of ``pod``."""
+    is_too_long: bool = False
+    """Whether the pod is too long to be kept. Of ``pod`` only what opens its gate is kept then."""
 
     @property
     def is_gated(self) -> bool:
@@ -178,7 +185,7 @@ def record_of(pod: Pod) -> PodRecord:
         is_bound=bool(spec.node_name),
         amounts={} if ended else _amounts(spec),
         held_on=intern(chosen),
-        held=tuple(dict.fromkeys(intern(part.uuid) for part in counted)),
+        held=_held(counted),
         group=intern(group),
         later=None if ended or not group else _later(pod),
         unbound=_unbound(pod, metadata, spec) if not ended and _is_of_interest(pod, spec) else None,
@@ -226,17 +233,22 @@ def _is_of_interest(pod: Pod, spec: PodSpec) -> bool:
 
 
 def _unbound(pod: Pod, metadata: Metadata, spec: PodSpec) -> UnboundPod:
+    kept, needs = kept_pod(pod), ANY_NODE
+    if not kept.is_too_long:
+        needs = node_needs(spec.node_selector_json, spec.affinity_json, spec.tolerations_json)
     return UnboundPod(
-        pod=pod,
+        pod=kept.pod,
+        size=kept.size,
         version=metadata.resource_version or "0",
         gates=tuple(spec.scheduling_gates),
         priority=spec.priority or 0,
         created=metadata.creation_timestamp or "",
-        needs=node_needs(spec.node_selector_json, spec.affinity_json, spec.tolerations_json),
+        needs=needs,
         scheduled=pod.scheduled or NO_CONDITION,
         placed=pod.placed or NO_CONDITION,
         is_ending=metadata.deletion_timestamp is not None,
         may_preempt=spec.preemption_policy != _NEVER,
+        is_too_long=kept.is_too_long,
     )
 
 
@@ -249,6 +261,11 @@ def _later(pod: Pod) -> Later | None:
         return None
     placed = read_placed(pod.annotations)
     return placed.later if placed else None
+
+
+def _held(counted: tuple[Counted, ...]) -> tuple[str, ...]:
+    """Returns the cards of a pod, the first ``MOST_PARTS`` of them."""
+    return tuple([intern(uuid) for uuid in islice(dict.fromkeys(part.uuid for part in counted), MOST_PARTS)])
 
 
 def _parts(counted: tuple[Counted, ...]) -> tuple[Counted, ...]:

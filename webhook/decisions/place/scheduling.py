@@ -18,9 +18,12 @@ from webhook.objects.pod import is_present
 from webhook.words.nesting import decode
 
 _T = TypeVar("_T")
-_SHAPES_KEPT = 4096
+_SHARED_KEPT, _LONGEST_SHARED = 1024, 4096
+"""The most requirements that are kept after their pods are gone, and the most bytes of one."""
+MOST_OF_NEEDS = 32 * 1024
+"""The most bytes of the requirements of a pod, of which a user may write a megabyte. No node meets longer ones."""
 MOST_EXPRESSIONS = 512
-"""The most terms and expressions of the node affinity of a pod; an affinity with more matches no node."""
+"""The most terms and expressions of the node affinity of a pod, and the most tolerations; no node meets more."""
 _INTEGER = re.compile(r"[+-]?[0-9]{1,64}")
 _SCHEDULED_OFF = ("NoSchedule", "NoExecute")
 
@@ -105,26 +108,32 @@ class NodeNeeds:
 
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 ANY_NODE = NodeNeeds({}, None, ())
+_NO_NODE = NodeNeeds({}, (), ())
 
 
 def node_needs(selector: msgspec.Raw, affinity: msgspec.Raw, tolerations: msgspec.Raw) -> NodeNeeds:
-    """Reads the requirements of a pod with these JSON fields; if one cannot be read, no node meets them."""
-    return _node_needs(bytes(selector), bytes(affinity), bytes(tolerations))
+    """Reads the requirements of a pod with these JSON fields; no node meets what cannot be read or is too long."""
+    texts = bytes(selector), bytes(affinity), bytes(tolerations)
+    length = sum(map(len, texts))
+    if length > MOST_OF_NEEDS:
+        return _NO_NODE
+    return _shared_needs(*texts) if length <= _LONGEST_SHARED else _node_needs(*texts)
 
 
-@lru_cache(_SHAPES_KEPT)
 def _node_needs(selector: bytes, affinity: bytes, tolerations: bytes) -> NodeNeeds:
     try:
         labels = _decode(_SELECTOR, selector)
         asked = _decode(_AFFINITY, affinity) or _Affinity()
         required = asked.node_affinity.required if asked.node_affinity else None
-        return NodeNeeds(
-            labels or {},
-            None if required is None else _bounded(required.terms or ()),
-            _decode(_TOLERATIONS, tolerations) or (),
-        )
+        tolerated = _decode(_TOLERATIONS, tolerations) or ()
     except msgspec.DecodeError:
-        return NodeNeeds({}, (), ())
+        return _NO_NODE
+    if len(tolerated) > MOST_EXPRESSIONS:
+        return _NO_NODE
+    return NodeNeeds(labels or {}, None if required is None else _bounded(required.terms or ()), tolerated)
+
+
+_shared_needs = lru_cache(_SHARED_KEPT)(_node_needs)
 
 
 def _decode(decoder: msgspec.json.Decoder[_T], text: bytes) -> _T | None:

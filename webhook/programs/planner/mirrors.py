@@ -289,4 +289,5 @@ def _weigh_node(kept: KeptNode) -> int:
 
 
 def _weigh_pod(pod: PodRecord) -> int:
-    return POD_WEIGHT + HELD_WEIGHT * len(pod.held) + (UNBOUND_WEIGHT if pod.unbound else 0)
+    unbound = UNBOUND_WEIGHT + pod.unbound.size if pod.unbound else 0
+    return POD_WEIGHT + HELD_WEIGHT * len(pod.held) + unbound
