@@ -90,7 +90,7 @@ compatibility: .venv/installed control-plane ## the matrix in docs/compatibility
 	$(BIN)/python -m pytest -n $(PROCESSES) -m cluster --compatibility=.venv/compatibility.json; \
 		code=$$?; $(BIN)/python -m tests.compatibility .venv/compatibility.json && exit $$code
 
-conformance: .venv/installed control-plane ## judges a checkout of HAMi: what holds, what changed, what broke; as root (HAMI=DIRECTORY CONFORMANCE='--name NAME --record')
+conformance: .venv/installed ## judges a checkout of HAMi: what holds, what changed, what broke; as root (HAMI=DIRECTORY CONFORMANCE='--name NAME --record')
 	@test -n "$(HAMI)" || { echo 'HAMI: expected the directory of a checkout of HAMi: make conformance HAMI=DIRECTORY' >&2; exit 2; }
 	@$(BIN)/python -m tests.compatibility.conform "$(HAMI)" $(CONFORMANCE)
 

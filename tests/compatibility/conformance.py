@@ -1,9 +1,11 @@
 """What a HAMi was found to be: from the results of tests to a verdict on each rule, and to the table."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace
 
 from tests.compatibility.rules import HAMI_TESTS, RULES, Judge, Rule
 from tests.docs.parts import row
@@ -129,8 +131,16 @@ def _page(rule: Rule) -> str:
 
 def merged(known: Iterable[Checked], new: Checked) -> tuple[Checked, ...]:
     """What is known after a run: it replaces what was found of a HAMi of the same name."""
-    by_name = {each.name: each for each in (*known, new)}
-    return tuple(by_name.values())
+    # What a test said may name places on the machine of the run.
+    kept = replace(new, found=tuple(replace(each, said=()) for each in new.found))
+    by_name = {each.name: each for each in (*known, kept)}
+    return tuple(sorted(by_name.values(), key=_order))
+
+
+def _order(each: Checked) -> tuple[object, ...]:
+    """Versions by their numbers, then branches and pull requests by their names."""
+    version = re.match(r"(\d+)\.(\d+)\.(\d+)", each.name)
+    return (not version, tuple(map(int, version.groups())) if version else (), each.name)
 
 
 def table(known: Sequence[Checked]) -> list[str]:

@@ -152,10 +152,19 @@ def test_a_rule_that_is_newer_than_the_run_was_not_judged() -> None:
     assert line.endswith("| not judged |")
 
 
-def test_a_run_replaces_that_of_the_same_name_in_its_place() -> None:
-    one, other = judged(), judged(Result(test=UPGRADE, outcome="failed"))
-    second = Checked(name="second", release="2.9.0", date="", found=())
-    assert merged((one, second), other) == (other, second)
+def test_a_run_replaces_that_of_the_same_name() -> None:
+    one, other = judged(), judged(Result(test=f"{QUOTA}auto]", outcome="failed", said="in a directory of this machine"))
+    (kept,) = merged((one,), other)
+    assert not_held(kept) == {"quota": Verdict.BROKE}
+    assert of(kept, "quota").failed == of(other, "quota").failed
+    assert {each.said for each in kept.found} == {()}
+
+
+def test_releases_stand_first_in_the_order_of_their_numbers() -> None:
+    known: tuple[Checked, ...] = ()
+    for name in ("pull request 2", "2.10.0", "2.11.0 at 1a2b3c4", "2.9.0"):
+        known = merged(known, Checked(name=name, release="2.9.0", date="", found=()))
+    assert [each.name for each in known] == ["2.9.0", "2.10.0", "2.11.0 at 1a2b3c4", "pull request 2"]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
