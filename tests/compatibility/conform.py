@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from tests.compatibility.checkout import RELEASES, NotUsableError, build, called, examined, stands_for
-from tests.compatibility.conformance import Result, checked, exit_code, report, second_try, table
+from tests.compatibility.conformance import Result, checked, doubtful, exit_code, report, second_try, table
 from tests.compatibility.page import after_conformance, read_known, write
 from tests.compatibility.rules import HAMI_TESTS, RULES
 from tests.go_programs.run_apart import ROOT
@@ -66,14 +66,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _twice(programs: Path, release: str) -> Sequence[Result]:
-    """The results; tests that failed run once more, so that a busy machine is not taken for HAMi."""
+    """The results; what seems broken is run once more, so that a busy machine is not taken for HAMi."""
     files = sorted({judge.tests.partition("::")[0] for rule in RULES for judge in rule.judges})
     first = _run(programs, release, [f"{HAMI_TESTS}{file}" for file in files])
-    failed = sorted({each.test for each in first if each.outcome == "failed"})
-    if not failed:
+    doubted = doubtful(first)
+    if not doubted:
         return first
-    print(f"{len(failed)} of the tests failed; they run once more ...", flush=True)
-    return second_try(first, _run(programs, release, failed))
+    print(f"Tests of what we need failed ({len(doubted)}); they run once more ...", flush=True)
+    return second_try(first, _run(programs, release, doubted))
 
 
 def _run(programs: Path, release: str, tests: Sequence[str]) -> Sequence[Result]:

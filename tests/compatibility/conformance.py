@@ -100,6 +100,12 @@ def _named(result: Result) -> str:
     return f"{test}: {result.about}" if result.about else test
 
 
+def doubtful(results: Iterable[Result]) -> list[str]:
+    """The tests that failed and of which something of ours needs that they pass."""
+    failed = (each for each in results if each.outcome == "failed")
+    return sorted({each.test for each in failed if any(rule.is_needed for rule, _ in judges(each.test, each.part))})
+
+
 def second_try(first: Sequence[Result], again: Sequence[Result]) -> tuple[Result, ...]:
     """The results after tests that failed have run once more: only what fails twice has failed."""
     tests = {result.test for result in again}

@@ -11,6 +11,7 @@ from tests.compatibility.conformance import (
     Result,
     Verdict,
     checked,
+    doubtful,
     exit_code,
     judges,
     merged,
@@ -107,6 +108,17 @@ def test_what_broke_counts_more_than_what_was_left_out() -> None:
     )
     assert not_held(found) == {"quota": Verdict.BROKE, "peers": Verdict.NOT_JUDGED}
     assert exit_code(found) == 1
+
+
+def test_only_what_would_break_something_is_run_once_more() -> None:
+    failed = [
+        Result(test=f"{QUOTA}auto]", outcome="failed"),
+        Result(test=f"{QUOTA}init]", outcome="failed"),
+        Result(test=f"{QUOTA}sidecar]", outcome="passed"),
+        Result(test=UPGRADE, part="updated", outcome="failed"),
+    ]
+    assert doubtful(failed) == [f"{QUOTA}auto]"]
+    assert doubtful([Result(test=UPGRADE, part="keeps", outcome="failed"), *failed]) == [f"{QUOTA}auto]", UPGRADE]
 
 
 def test_only_what_fails_twice_has_failed() -> None:
