@@ -16,7 +16,7 @@ QUICK := $(addprefix tests/,decisions/admit decisions/allocation decisions/bind 
 # has many, and rewriting the assertions of all tests takes longer than collecting them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test nightly quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew release-rehearsal gpu gpu-kit lint lock clean messages reference compatibility
+.PHONY: demo test nightly quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew release-rehearsal gpu gpu-kit lint lock clean messages reference compatibility conformance
 
 demo: .venv/program .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -89,6 +89,10 @@ compatibility: .venv/installed control-plane ## the matrix in docs/compatibility
 	rm -f .venv/compatibility.json
 	$(BIN)/python -m pytest -n $(PROCESSES) -m cluster --compatibility=.venv/compatibility.json; \
 		code=$$?; $(BIN)/python -m tests.compatibility .venv/compatibility.json && exit $$code
+
+conformance: .venv/installed ## judges a checkout of HAMi: what holds, what changed, what broke; as root (HAMI=DIRECTORY CONFORMANCE='--name NAME --record')
+	@test -n "$(HAMI)" || { echo 'HAMI: expected the directory of a checkout of HAMi: make conformance HAMI=DIRECTORY' >&2; exit 2; }
+	@$(BIN)/python -m tests.compatibility.conform "$(HAMI)" $(CONFORMANCE)
 
 messages: .venv/installed   ## docs/messages.md from the catalogue of messages
 	$(BIN)/python -m tests.words.catalogue

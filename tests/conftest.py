@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.marked",
     "tests.workers",
     "tests.compatibility.noting",
+    "tests.compatibility.results",
 ]
 
 SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)

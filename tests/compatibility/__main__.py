@@ -6,10 +6,9 @@ from pathlib import Path
 import msgspec
 
 from tests.compatibility.cells import Run
-from tests.compatibility.page import KNOWN, PAGE, after, page, read_known, written
+from tests.compatibility.page import after, read_known, write
 
 known = read_known()
 for name in sys.argv[1:]:
     known = after(known, msgspec.json.decode(Path(name).read_bytes(), type=Run))
-KNOWN.write_bytes(written(known))
-PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), known), encoding="utf-8")
+write(known)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compatibility.cells import Cell, Run, Seen, cell_of, merged, table
-from tests.compatibility.page import PAGE, PART, Known, after, page, read_known
+from tests.compatibility.page import CONFORMANCE, PAGE, PART, Known, after, page, read_known
 
 WHERE = {"hami": "2.10.0", "kubernetes": "1.36.3", "strategy": "envvar"}
 
@@ -53,7 +53,7 @@ def test_a_run_without_a_judge_leaves_its_cells_as_they_were() -> None:
     known = Known(cells=(seen(hami="2.9.0", date="2026-01-01"),), date="2026-01-01")
     found = after(known, Run(date="2026-11-23", cells=(), left_out={"hami-scheduler-2.9.0": 90}))
     assert found.cells == known.cells
-    text = page(PART.begin + PART.end, found)
+    text = page(PART.begin + PART.end + CONFORMANCE.begin + CONFORMANCE.end, found)
     assert "90 tests without `hami-scheduler-2.9.0`" in text
     assert "| 3 passed | 2026-01-01 |" in text
 

@@ -108,6 +108,24 @@ def find_or_build(
         return Missing(str(error))
 
 
+def built(program: GoProgram, environment: Mapping[str, str], executable: Path) -> Path | Missing:
+    """Builds a program anew, from modules that may change; Go keeps what it has compiled.
+
+    Args:
+        program: The program.
+        environment: Variables of the process: ``PATH`` and Go's own.
+        executable: Where it goes.
+    """
+    go = shutil.which("go", path=environment.get("PATH"))
+    if go is None:
+        return Missing(f"no Go compiler is on the PATH. {program.remedy}")
+    try:
+        _Build(go, environment, program).compile(executable)
+    except BuildError as error:
+        return Missing(str(error))
+    return executable
+
+
 def required(program: GoProgram) -> Path:
     """Returns the executable of a program, found or built with the environment of this process.
 

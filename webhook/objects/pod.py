@@ -698,12 +698,12 @@ def may_contain(raw: msgspec.Raw, needles: tuple[bytes, ...]) -> bool:
     return False
 
 
-def may_spell(fields: tuple[msgspec.Raw, ...], needle: bytes) -> bool:
-    """Returns whether a word may occur in fields that stayed JSON; false positives are possible.
+def may_spell(fields: tuple[msgspec.Raw, ...], *needles: bytes) -> bool:
+    """Returns whether one of some words may occur in fields that stayed JSON; false positives are possible.
 
-    The word has only letters and underscores, which JSON can escape only by the number of the character.
+    The words have only letters and underscores, which JSON can escape only by the number of the character.
     """
-    return any(needle in text or b"\\u" in text for text in map(bytes, fields))
+    return any(b"\\u" in text or any(needle in text for needle in needles) for text in map(bytes, fields))
 
 
 def annotation_reference(key: str) -> Reference:

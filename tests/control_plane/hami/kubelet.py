@@ -4,7 +4,7 @@ It asks container by container, first for init containers, as the kubelet does, 
 plugin takes the cards from the pod's annotations.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -68,6 +68,20 @@ class Kubelet:
                     answer = plugin.Allocate(API.AllocateRequest(container_requests=[request]), timeout=WAIT_S)
                     (found[container["name"]],) = map(_allocated, answer.container_responses)
         return found
+
+    def prefers(self, resource: str, count: int, offered: Iterable[str]) -> list[str]:
+        """The ids that the plugin would give the first container of the pod that is being admitted; empty for any.
+
+        Args:
+            resource: Of the container.
+            count: How many.
+            offered: The ids among which the kubelet's Topology Manager lets it choose.
+        """
+        request = API.ContainerPreferredAllocationRequest(available_deviceIDs=offered, allocation_size=count)
+        with self._plugin(resource) as plugin:
+            asked = API.PreferredAllocationRequest(container_requests=[request])
+            answer = plugin.GetPreferredAllocation(asked, timeout=WAIT_S)
+        return [name for response in answer.container_responses for name in response.deviceIDs]
 
     @contextmanager
     def _plugin(self, resource: str) -> Iterator[Any]:

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import combinations
@@ -44,6 +44,7 @@ from webhook.words.names import HAMI_DEVICES_ALLOCATED, HAMI_NUMA_ALIGNMENT
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 
 TOPOLOGY: NodeTopology = replace(hgx_h100(), node=REAL_NODE)
+UUIDS = [gpu.uuid for gpu in TOPOLOGY.gpus]
 PRELOAD, LIBRARY = "/etc/ld.so.preload", "/vgpu/libvgpu.so"
 SAME_NUMA_NODE, OTHER_NUMA_NODE = 40, 50
 """Levels of NVML between two GPUs."""
@@ -217,6 +218,28 @@ def test_whole_cards_that_come_by_another_way_come_without_interception_too(
         assert [way for way, cards in given_by(found).items() if cards] == [strategy]
         assert PRELOAD not in found.mounts
         assert remapped(node, stored, nvml_library, tmp_path) == (0, "")
+
+
+@pytest.mark.parametrize("offered", ["all", "others"])
+def test_the_allocation_stays_as_it_was_bound_whichever_cards_the_kubelet_offers(
+    node: RealNode, new_team: NewTeam, offered: str
+) -> None:
+    team = new_team(injection="enabled")
+    written = pod("train", container(gpus=2), node=REAL_NODE)
+    written["metadata"].setdefault("annotations", {})[HAMI_NUMA_ALIGNMENT] = "best-effort"
+    team.creates(written)
+    until(lambda: "nodeName" in team.pod("train")["spec"], "a pod on a node")
+    (before,) = cards_of(team.pod("train"))
+    own, others = ids_of(before, node), ids_of([uuid for uuid in UUIDS if uuid not in before], node)
+    preferred = node.kubelet.prefers(RESOURCE, 2, [*others, *own] if offered == "all" else others)
+    assert cards_of(team.pod("train")) == [before]
+    assert preferred == [] if offered == "others" else len({*preferred} & {*own}) == 2
+    assert given(team, node, "train")["worker"].environment["NVIDIA_VISIBLE_DEVICES"].split(",") == before
+
+
+def ids_of(cards: Collection[str], node: RealNode) -> list[str]:
+    """The ids under which the plugin lists these cards."""
+    return [name for name in node.kubelet.devices(RESOURCE) if any(name.startswith(card) for card in cards)]
 
 
 def refitted(team: Team, name: str) -> tuple[list[str], list[str]]:

@@ -7,7 +7,13 @@ import pytest
 
 from tests.decisions.place.cluster import GATE, PlacedCluster, named
 from tests.hardware.topology.machines import a100_pcie_bridged, h20
-from webhook.decisions.place.placed_annotation import MOST_CARDS, Placed, format_placed, read_placed
+from webhook.decisions.place.placed_annotation import (
+    MOST_CARDS,
+    MOST_OTHERS,
+    Placed,
+    format_placed,
+    read_placed,
+)
 
 PLACED = "gpu.topology/placed"
 PIN = "nvidia.com/use-gpuuuid"
@@ -54,6 +60,8 @@ def changed(**members: Any) -> str:
         changed(node=None),
         changed(refused=[[]]),
         changed(gaveUp="x" * 40_000),
+        changed(gaveUp=["x"] * (MOST_OTHERS + 1)),
+        changed(gaveUp=["x"], refused=["y"] * MOST_OTHERS),
         "[" * 30_000,
         '{"node": ' * 3_000,
     ],

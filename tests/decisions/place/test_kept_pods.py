@@ -13,11 +13,14 @@ import yaml
 from tests.decisions.place.cluster import PlacedCluster, named
 from tests.hardware.topology.machines import a100_pcie_bridged
 from webhook.decisions.place.kept_pod import kept_pod
+from webhook.decisions.place.pins import pinned_cards
+from webhook.decisions.place.placed_annotation import MOST_OTHERS, Placed, format_placed
 from webhook.decisions.place.pod import MOST_PARTS
 from webhook.decisions.place.scheduling import MOST_OF_NEEDS
 from webhook.objects.pod import Container, decode_stored_pod
 
 MEGABYTE = 1024 * 1024
+CHOICE = Placed(node="a", cards=("GPU-a.0",), link="NVLink", bandwidth=1.0, share=1.0, attempt=1, at="")
 PODS = 4
 LEFT_OUT = {
     "volumes_json",
@@ -106,9 +109,27 @@ def long_choice(pod: dict[str, Any], number: int) -> None:
     pod["metadata"]["annotations"]["gpu.topology/placed"] = json.dumps({"node": f"{number}", "gaveUp": ["x" * 200_000]})
 
 
+def forged_choice(pod: dict[str, Any], entries: int) -> None:
+    """A choice that names as many nodes that refused as this."""
+    placed = format_placed(CHOICE).removesuffix("}")
+    nodes = json.dumps([f"{node:04}" for node in range(entries)], separators=(",", ":"))
+    text = f'{placed},"refused":{nodes}}}'
+    pod["metadata"]["annotations"] |= {"gpu.topology/placed": text, "nvidia.com/use-gpuuuid": "GPU-a.0"}
+
+
+def full_choice(pod: dict[str, Any], _: int) -> None:
+    forged_choice(pod, MOST_OTHERS)
+
+
+def overfull_choice(pod: dict[str, Any], _: int) -> None:
+    forged_choice(pod, 4_500)
+
+
 @pytest.mark.parametrize(
     ("change", "most"),
     [
+        (full_choice, 192_000),
+        (overfull_choice, 64_000),
         (long_variable, 16_000),
         (long_command, 16_000),
         (managed_fields, 16_000),
@@ -216,3 +237,11 @@ def test_the_size_of_what_is_kept_counts_towards_the_memory_for_pods() -> None:
         unbound = found.records[f"team/pod-{number}"].unbound
         weights.append(unbound.size if unbound else 0)
     assert weights[1] - weights[0] == 100_000
+
+
+@pytest.mark.parametrize(("entries", "is_read"), [(MOST_OTHERS, True), (MOST_OTHERS + 1, False)])
+def test_a_choice_is_read_up_to_its_limit(entries: int, is_read: bool) -> None:
+    found = one_node()
+    forged_choice(found.create("pod", 1), entries)
+    found.tell("pod")
+    assert pinned_cards(found.records["team/pod"]) == (("GPU-a.0",) if is_read else ())

@@ -1,6 +1,6 @@
 """Pins: the cards to which the planner has limited HAMi's choice for a pod."""
 
-from webhook.decisions.place.placed_annotation import Placed, read_placed
+from webhook.decisions.place.placed_annotation import Placed
 from webhook.decisions.place.pod import PodRecord
 from webhook.words import names
 from webhook.words.choices import Placement
@@ -23,9 +23,8 @@ def written_pin(pod: PodRecord) -> Placed | None:
     """
     if pod.unbound is None:
         return None
-    annotations = pod.unbound.pod.annotations
-    placed = read_placed(annotations)
-    return placed if placed and annotations.get(names.USE_GPU_UUID) == ",".join(placed.cards) else None
+    placed, listed = pod.unbound.chosen, pod.unbound.pod.annotations.get(names.USE_GPU_UUID)
+    return placed if placed and listed == ",".join(placed.cards) else None
 
 
 def pinned_cards(pod: PodRecord) -> tuple[str, ...]:

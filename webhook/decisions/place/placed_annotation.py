@@ -10,6 +10,8 @@ from webhook.words.nesting import decode
 MOST_CHARACTERS = 32 * 1024
 MOST_CARDS = 256
 """The most cards of one pod, and the most that are held for all later pods together."""
+MOST_OTHERS = 2048
+"""The most requirements, nodes and amounts in one annotation, of which a user may write ten thousand short ones."""
 UNKNOWN_LINK = "unknown"
 """The link class of a set whose links the node does not tell; its bandwidth is then written as 0."""
 
@@ -106,4 +108,5 @@ def _is_possible(placed: Placed) -> bool:
     if not all(held.cards and all(amount >= 0 for amount in (held.amounts or {}).values()) for held in later):
         return False
     held = sum(len(each.cards) for each in later)
-    return 0 < count <= MOST_CARDS and placed.attempt > 0 and held <= MOST_CARDS
+    others = len(placed.gave_up) + len(placed.refused) + sum(len(each.amounts or ()) for each in later)
+    return 0 < count <= MOST_CARDS and placed.attempt > 0 and held <= MOST_CARDS and others <= MOST_OTHERS

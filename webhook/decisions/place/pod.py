@@ -10,7 +10,7 @@ from webhook.decisions.allocation.hami import Counted, counted_parts
 from webhook.decisions.allocation.model import WHOLE
 from webhook.decisions.place.group import group_of
 from webhook.decisions.place.kept_pod import kept_pod
-from webhook.decisions.place.placed_annotation import Later, read_placed
+from webhook.decisions.place.placed_annotation import Later, Placed, read_placed
 from webhook.decisions.place.scheduling import ANY_NODE, NodeNeeds, node_needs
 from webhook.objects.amounts import Amounts, greatest, read_amounts, total
 from webhook.objects.pod import (
@@ -62,6 +62,8 @@ class UnboundPod(msgspec.Struct, frozen=True):
     """The condition ``gpu.topology/Placed``, of the planner."""
     is_ending: bool
     """Whether the pod is being deleted."""
+    chosen: Placed | None = None
+    """The annotation ``gpu.topology/placed``, read once because it may be long; None: there is none to read."""
     may_preempt: bool = True
     """Whether kube-scheduler may evict pods of lower priority for the pod (``preemptionPolicy``)."""
     size: int = 0
@@ -247,6 +249,7 @@ def _unbound(pod: Pod, metadata: Metadata, spec: PodSpec) -> UnboundPod:
         scheduled=pod.scheduled or NO_CONDITION,
         placed=pod.placed or NO_CONDITION,
         is_ending=metadata.deletion_timestamp is not None,
+        chosen=read_placed(kept.pod.annotations),
         may_preempt=spec.preemption_policy != _NEVER,
         is_too_long=kept.is_too_long,
     )

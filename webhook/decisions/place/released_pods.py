@@ -7,7 +7,7 @@ from webhook.decisions.place.choice import Chosen, is_satisfying
 from webhook.decisions.place.memory import Followed, Search
 from webhook.decisions.place.pin_patches import release, rest
 from webhook.decisions.place.pins import pin_of, placement_of, written_pin
-from webhook.decisions.place.placed_annotation import Placed, read_placed
+from webhook.decisions.place.placed_annotation import Placed
 from webhook.decisions.place.pod import PodRecord, UnboundPod
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.round import NotPlaceable, Round, Scene
@@ -224,7 +224,7 @@ class FollowedPods:
         """
         scene = self._scene
         last = scene.memory.rested.setdefault(pod.uid, Search(this.now, scene.world.gains, this.now))
-        before = read_placed(unbound.pod.annotations)
+        before = unbound.chosen
         attempt = before.attempt + 1 if before else 1
         is_users = not written_pin(pod) and names.USE_GPU_UUID in unbound.pod.annotations
         is_on = scene.settings.mode.holds_pods

@@ -132,7 +132,7 @@ def said_by(container: Container) -> Said:
     Raises:
         MalformedPod: a command or a variable has another type than in a container.
     """
-    if not any(may_spell(_fields(container), needle) for needle in _NEEDLES):
+    if not may_spell(_fields(container), *_NEEDLES):
         return NOTHING_SAID
     literals = _literals(container)
     return _read(_text(container, literals), {**_names(container), **literals})
@@ -143,7 +143,7 @@ def spelled(container: Container) -> list[str]:
 
     Literal variables of :data:`SWITCHES`, ``UCX_TLS``, and all names of variables have to be kept beside them.
     """
-    if not any(may_spell(_fields(container), needle) for needle in _NEEDLES):
+    if not may_spell(_fields(container), *_NEEDLES):
         return []
     return list(_spell(_read(_text(container, _literals(container)), {})))
 
