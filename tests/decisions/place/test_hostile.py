@@ -1,12 +1,16 @@
 """What users may write onto their pods to mislead the planner, or to keep it from its work."""
 
 import json
+from dataclasses import replace
+from itertools import combinations
+from random import Random
 from typing import Any
 
 import pytest
 
+from tests.budget.work import instructions
 from tests.decisions.place.cluster import GATE, PlacedCluster, named
-from tests.hardware.topology.machines import a100_pcie_bridged, h20
+from tests.hardware.topology.machines import a100_pcie_bridged, dgx1_v100, h20
 from webhook.decisions.place.placed_annotation import (
     MOST_CARDS,
     MOST_OTHERS,
@@ -14,6 +18,7 @@ from webhook.decisions.place.placed_annotation import (
     format_placed,
     read_placed,
 )
+from webhook.hardware.topology.model import NodeTopology, NvLink
 
 PLACED = "gpu.topology/placed"
 PIN = "nvidia.com/use-gpuuuid"
@@ -218,3 +223,31 @@ def test_a_name_that_is_too_long_for_an_object_is_none(place: str, length: int) 
         found.round()
     assert (len(found.pinned("train")), found.gates("train")) == (2, [])
     assert max(len(str(write.condition)) for write in found.said) < 1000
+
+
+def any_links(cards: int) -> NodeTopology:
+    """A machine whose agent says that any two of its cards have up to six NVLinks or none, as chance has it."""
+    chance, machine = Random(cards), dgx1_v100()
+    buses = [f"0000:{card:02x}:00.0" for card in range(cards)]
+    links: list[list[NvLink]] = [[] for _ in buses]
+    for one, other in combinations(range(cards), 2):
+        if number := max(0, chance.randint(-10, 6)):
+            links[one].append(NvLink(target=buses[other], count=number, active=number))
+            links[other].append(NvLink(target=buses[one], count=number, active=number))
+    gpus = tuple(
+        replace(machine.gpus[0], index=card, uuid="", pci_bus_id=bus, minor=card, nvlinks=tuple(links[card]))
+        for card, bus in enumerate(buses)
+    )
+    return named(replace(machine, gpus=gpus, nics=()), "a")
+
+
+@pytest.mark.parametrize("asked", [2, 8, 16])
+def test_on_links_that_no_machine_has_a_choice_takes_little_work(asked: int) -> None:
+    taken = []
+    for cards in (32, 64):
+        found = PlacedCluster(any_links(cards))
+        found.create("pod", asked)
+        taken.append(instructions(found.round))
+        assert len(found.pinned("pod")) == asked
+    assert taken[1] < 5 * taken[0]
+    assert taken[1] < 4_000_000

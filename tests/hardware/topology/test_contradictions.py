@@ -204,6 +204,14 @@ CONTRADICTIONS: dict[str, tuple[Callable[[], NodeTopology], str]] = {
         lambda: replace(h20(), cpus=(Cpu(numa_node=0, vendor='a" b="'),)),
         "NUMA node 0: expected a CPU vendor such as GenuineIntel",
     ),
+    "a CPU model that NCCL cannot read": (
+        lambda: replace(h20(), cpus=(Cpu(numa_node=0, family=6, model=2**31),)),
+        'NUMA node 0: expected a CPU model of 65535 at most, found "2147483648"',
+    ),
+    "a CPU family that NCCL cannot read": (
+        lambda: replace(h20(), cpus=(Cpu(numa_node=0, family=65_536, model=143),)),
+        'NUMA node 0: expected a CPU family of 65535 at most, found "65536"',
+    ),
     "an unknown architecture": (
         lambda: replace(h20(), cpus=(Cpu(numa_node=0, arch="aarch64"),)),
         'NUMA node 0: expected x86_64 or arm64 or ppc64, found "aarch64"',

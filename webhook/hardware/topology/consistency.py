@@ -30,6 +30,8 @@ _CPU_VENDOR = re.compile(r"[A-Za-z0-9 !]{0,12}")
 _PATHS = frozenset(PciePath)
 _CPU_ARCHITECTURES = ("x86_64", "arm64", "ppc64")
 
+MAX_CPU_NUMBER = 0xFFFF
+"""CPUID tells families and models in 12 bits at most. They go into the NCCL file, of which NCCL reads 31 bits."""
 MAX_GPUS = 64
 """More GPUs than any machine has. The limit is needed because the work grows with the square of the GPUs, and because a
 topology may come from a hostile writer."""
@@ -155,6 +157,9 @@ def _check_cpu(cpu: Cpu, where: str) -> None:
         raise FormatError(where, expected=" or ".join(_CPU_ARCHITECTURES), found=cpu.arch)
     if not _CPU_VENDOR.fullmatch(cpu.vendor):
         raise FormatError(where, expected="a CPU vendor such as GenuineIntel", found=cpu.vendor)
+    for name, number in (("family", cpu.family), ("model", cpu.model)):
+        if number > MAX_CPU_NUMBER:
+            raise FormatError(where, expected=f"a CPU {name} of {MAX_CPU_NUMBER} at most", found=number)
 
 
 def _check_cpu_list(cpus: str, where: str) -> None:
