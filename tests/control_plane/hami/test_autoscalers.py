@@ -17,16 +17,10 @@ from tests.go_programs.catalogue import KARPENTER
 from tests.go_programs.left_out import GetProgram
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster]
+# Karpenter sees nothing of HAMi but the resources of pods, so one release will do.
+pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"])]
 
 NO_MACHINE = "no instance type has enough resources"
-
-
-@pytest.fixture(params=["2.10.0"])
-def release(request: pytest.FixtureRequest) -> str:
-    """Karpenter sees nothing of HAMi but the resources of pods, so one release will do."""
-    release: str = request.param
-    return release
 
 
 @pytest.fixture

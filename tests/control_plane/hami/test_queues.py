@@ -33,20 +33,14 @@ from tests.go_programs.catalogue import KUBE_CONTROLLER_MANAGER, KUEUE
 from tests.go_programs.left_out import GetProgram
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster]
+# Kueue sees nothing of HAMi but the resources of pods, so one release will do.
+pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"])]
 
 PLACE = "gpu.topology/place"
 CARDS = 4
 """Of the node whose cards are linked in pairs."""
 PRODUCT = "nvidia.com/gpu.product"
 BY_HOST = {"kueue.x-k8s.io/podset-required-topology": "kubernetes.io/hostname"}
-
-
-@pytest.fixture(params=["2.10.0"])
-def release(request: pytest.FixtureRequest) -> str:
-    """Kueue sees nothing of HAMi but the resources of pods, so one release will do."""
-    release: str = request.param
-    return release
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from math import inf
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.world import Stock
 from webhook.hardware.topology.planning.fleet import Build, Grade
+from webhook.hardware.topology.planning.packing import SIZES
 from webhook.hardware.topology.selection.choice import Choice, Rated
 from webhook.hardware.topology.selection.request import Constraint, Constraints, Policy
 from webhook.hardware.topology.selection.score import LINK_VALUES
@@ -18,7 +19,7 @@ _DIGITS = 3
 """Digits of GB/s, so that sums of the same numbers in another order are equal."""
 _SAME_SCORE = 6
 """Digits of a score."""
-_BOARD = 8
+_BOARD = max(SIZES)
 """The cards of the largest job that most machines can take. Such a job needs all of them, whatever joins them."""
 _RINGS_COMPARED = 4
 """The most equally good sets whose rings are compared."""
