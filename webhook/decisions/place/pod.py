@@ -179,6 +179,7 @@ def record_of(pod: Pod) -> PodRecord:
     counted = () if ended or not chosen else counted_parts(pod.annotations.get(names.HAMI_DEVICES_ALLOCATED, ""))
     # A pod that is being deleted works with no others: those that follow it are a group of their own.
     group = "" if metadata.deletion_timestamp else group_of(pod)
+    unbound = _unbound(pod, metadata, spec) if not ended and _is_of_interest(pod, spec) else None
     return PodRecord(
         namespace=intern(namespace),
         name=name,
@@ -189,8 +190,8 @@ def record_of(pod: Pod) -> PodRecord:
         held_on=intern(chosen),
         held=_held(counted),
         group=intern(group),
-        later=None if ended or not group else _later(pod),
-        unbound=_unbound(pod, metadata, spec) if not ended and _is_of_interest(pod, spec) else None,
+        later=None if ended or not group else _later(pod, unbound),
+        unbound=unbound,
         occupant=_occupant(pod, spec),
         priority=spec.priority or 0,
         parts=_parts(counted),
@@ -255,14 +256,14 @@ def _unbound(pod: Pod, metadata: Metadata, spec: PodSpec) -> UnboundPod:
     )
 
 
-def _later(pod: Pod) -> Later | None:
+def _later(pod: Pod, unbound: UnboundPod | None) -> Later | None:
     """Returns the cards that a pod holds for later pods of its group.
 
     The label says that the planner wrote them, and has not let the pod go since.
     """
     if pod.labels.get(names.PLACEMENT) not in (Placement.WAITING, Placement.PINNED):
         return None
-    placed = read_placed(pod.annotations)
+    placed = unbound.chosen if unbound else read_placed(pod.annotations)
     return placed.later if placed else None
 
 
