@@ -47,13 +47,15 @@ CARDS_WITHOUT_PARTNER = Entry(
     "{cards} free, and every GPU that NVLink joins to {them} is shared by slices of {pods}: no pod can get {them} with "
     "an NVLink partner",
     "Move the slices together: delete the pods when that does no harm, and have them use other GPUs "
-    "(nvidia.com/nouse-gpuuuid), or give slices nodes of their own",
+    "(nvidia.com/nouse-gpuuuid), or give slices nodes of their own. With placement.slices: on the planner puts new "
+    "slices onto cards that are shared already",
     _CARDS,
 )
 SWITCH_GROUP_NOT_WHOLE = Entry(
     "GT244",
     "of the {count} GPUs behind the NVSwitch {sliced} shared by slices of {pods}: no pod can get all {count}",
-    "Give slices nodes of their own, for example with a node selector",
+    "Give slices nodes of their own, for example with a node selector. With placement.slices: on the planner puts new "
+    "slices onto cards that are shared already",
     _CARDS,
 )
 BETTER_CARDS_ARE_FREE = Entry(
