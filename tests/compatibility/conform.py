@@ -36,6 +36,11 @@ def main(arguments: Sequence[str]) -> int:
             print(f"Building the scheduler and the device plugin of HAMi {name} ...", flush=True)
             build(directory, release, Path(programs), os.environ)
             print(f"Running our tests; it stands in the place of HAMi {release} ...", flush=True)
+            if not asked.release:
+                print(
+                    f"VERSION says {version}. For a branch that is nearer to the next release: --in-place-of",
+                    flush=True,
+                )
             results = _twice(Path(programs), release)
     except NotUsableError as error:
         print(error, file=sys.stderr)
