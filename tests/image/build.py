@@ -87,8 +87,9 @@ def save_layouts(directory: Path, source: Path, stamp: Stamp, *, anew: bool) -> 
     """
     with _storage() as (kept, buildah), tempfile.TemporaryDirectory() as settings:
         _ensure_base(kept, buildah)
-        # One time for all files, in place of that of the build.
-        options = ["--timestamp", "0", *(["--no-cache"] if anew else [])]
+        # One time for all files, in place of that of the build. No history: in it buildah names its own images of
+        # single steps, whose ids differ each time.
+        options = ["--timestamp", "0", "--omit-history", *(["--no-cache"] if anew else [])]
         _build_stages(Path(settings), buildah, source, stamp, options)
         for name in ("webhook", "remap"):
             _run(*buildah, "push", "--quiet", f"localhost/{name}", f"oci:{directory / name}:{stamp.version}")
@@ -118,6 +119,7 @@ def _storage() -> Iterator[tuple[Path, Sequence[str]]]:
     with (kept / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         buildah = ["buildah", "--root", f"{kept}/storage", "--runroot", f"{kept}/run"]
+        _run(*buildah, "rm", "--all")  # what a run that was killed has left
         try:
             yield kept, buildah
         finally:

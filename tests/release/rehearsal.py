@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -94,12 +95,11 @@ def checkout(target: Path, *, seconds: int) -> Path:
     return target
 
 
-def images(source: Path, release: Path) -> None:
+def images(source: Path, release: Path, revision: str) -> None:
     """Both images of this machine's platform, as OCI layouts."""
     if reason := missing():
         raise NotPossible(reason)
     (release / IMAGES).mkdir()
-    revision = run("git", "rev-parse", "HEAD", cwd=ROOT).strip()
     save_layouts(release / IMAGES, source, Stamp(__version__, revision), anew=True)
 
 
@@ -108,15 +108,20 @@ def show(rows: Sequence[Row], console: Console) -> None:
     table = Table("what", "bytes", "sha256", "twice", box=None)
     for row in rows:
         size = f"{row.size:,}" if row.sha256 else "-"
-        table.add_row(row.what, size, row.sha256[:16] or "-", row.verdict + (f": {row.why}" if row.why else ""))
+        why = f": {row.why}" if row.verdict == "not tried" else ""
+        table.add_row(row.what, size, row.sha256[:16] or "-", row.verdict + why)
     for what, why in BEYOND.items():
         table.add_row(what, "-", "-", f"not tried: {why}")
     console.print(table)
+    for row in rows:
+        if row.verdict == "FAILED":
+            console.print(f"\n{row.what}: {row.why}", markup=False)
 
 
 def main(directory: Path, names: Sequence[str]) -> int:
     """Rehearse, print the table, and return the exit code."""
-    known: dict[str, Step] = {IMAGES: images, **STEPS}
+    revision = run("git", "rev-parse", "HEAD", cwd=ROOT).strip()  # once: a person may commit between the two
+    known: dict[str, Step] = {IMAGES: partial(images, revision=revision), **STEPS}
     if unknown := [name for name in names if name not in known]:
         print(f"expected some of {', '.join(known)}, found {', '.join(unknown)}", file=sys.stderr)
         return 2

@@ -851,7 +851,7 @@ API result cuMulticastBindMem(uint64_t handle, size_t offset, uint64_t memory, s
     if (flags || offset || memory_offset || handle >= MAX_OBJECTS || size > objects[handle].size || !memory ||
         memory >= (uint64_t)handle_count || objects[handle].added != objects[handle].wanted)
         return INVALID_VALUE;
-    objects[handle].bound = 1;
+    objects[handle].bound++;
     return SUCCESS;
 }
 
@@ -860,6 +860,6 @@ API result cuMulticastUnbind(uint64_t handle, int device, size_t offset, size_t 
     STARTED();
     if (!is_gpu(device) || offset || handle >= MAX_OBJECTS || size > objects[handle].size || !objects[handle].bound)
         return INVALID_VALUE;
-    objects[handle].bound = 0;
+    objects[handle].bound--;
     return SUCCESS;
 }

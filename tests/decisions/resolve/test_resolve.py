@@ -9,7 +9,7 @@ from webhook.decisions.allocation.model import Allocation, Device
 from webhook.decisions.resolve.demand import GpuContainer, GpuDemand, NcclTables, Requirements
 from webhook.decisions.resolve.node import KnownNode, Origin
 from webhook.decisions.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
-from webhook.hardware.topology.model import LostGpu, MigMode, NodeTopology
+from webhook.hardware.topology.model import LostGpu, MigMode, NodeTopology, Preflight, Trial, TrialResult
 from webhook.words.choices import Policy, Profile
 
 U = machines.H20_UUIDS
@@ -252,6 +252,18 @@ def test_nvls_is_off_where_pods_of_a_node_have_network_namespaces_of_their_own(
 ) -> None:
     pod = replace(wanted(profile, 2), host_network=host_network)
     assert dict(resolve(pod, given([U[0], U[1]]), known(machines.h20())).nccl)["NCCL_NVLS_ENABLE"] == expected
+
+
+@pytest.mark.parametrize(("result", "expected"), [("fails", "0"), ("unknown", "2"), ("works", "2")])
+def test_nvls_is_off_on_a_node_that_was_seen_to_fail_to_set_it_up(result: str, expected: str) -> None:
+    trial = Trial(result=TrialResult(result), problem="cuMulticastBindMem returned 401")
+    node = replace(machines.h20(), preflight=Preflight(at="", multicast=trial, fabric=trial))
+    for tables, value in (
+        (NcclTables(), expected),
+        (NcclTables(variables={"NCCL_NVLS_ENABLE": {"nvswitch": "1"}}), "1"),
+    ):
+        pod = wanted(Profile.EXCLUSIVE, 2, nccl=tables)
+        assert dict(resolve(pod, given([U[0], U[1]]), known(node)).nccl)["NCCL_NVLS_ENABLE"] == value
 
 
 def test_the_table_says_nvls_except_where_it_cannot_be_set_up() -> None:

@@ -225,7 +225,7 @@ def failed_create(kind: str, name: str, message: str, *, minutes_ago: int = 1) -
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{name}.17a", "namespace": "team-a"},
+        "metadata": {"name": f"{name}.17a-{kind.lower()}", "namespace": "team-a"},
         "involvedObject": {"kind": kind, "namespace": "team-a", "name": name, "uid": f"uid-{name}"},
         "reason": "FailedCreate",
         "message": message,

@@ -36,6 +36,7 @@ _STRUCTURES: dict[Any, str] = {
     abi.MemLocation: "CUmemLocation",
     abi.MemAllocationProp: "CUmemAllocationProp",
     abi.MemAccessDesc: "CUmemAccessDesc",
+    abi.MulticastObjectProp: "CUmulticastObjectProp",
 }
 _AS_WELL = {"cuEventElapsedTime": "cuEventElapsedTime_v2"}
 """Names that CUDA 13 redirects to, with the same arguments. A driver keeps the names of earlier versions for programs
@@ -44,6 +45,8 @@ _FIELDS = {
     "requested_handle_types": "requestedHandleTypes",
     "win32_handle_meta_data": "win32HandleMetaData",
     "alloc_flags": "allocFlags",
+    "num_devices": "numDevices",
+    "handle_types": "handleTypes",
 }
 
 
@@ -126,7 +129,12 @@ def structures(header: set[Any]) -> Iterator[str]:
 
 def test_cuda_is_declared_as_in_its_header(cuda_include: str, compile_c: CompileC) -> None:
     # The header redirects names to versions by macros; those that it calls by the name itself have none.
-    lines = ["#include <cuda.h>", _TAKES, *structures(set(_STRUCTURES) - {abi.UniqueId}), *functions(abi.CUDA)]
+    lines = [
+        "#include <cuda.h>",
+        _TAKES,
+        *structures(set(_STRUCTURES) - {abi.UniqueId}),
+        *functions({**abi.CUDA, **abi.MULTICAST}),
+    ]
     compile_c(lines, cuda_include)
 
 

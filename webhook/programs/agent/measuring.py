@@ -43,6 +43,11 @@ class Measuring:
         self._thread: threading.Thread | None = None
         self._is_announced = False
 
+    @property
+    def is_running(self) -> bool:
+        """Whether GPUs are being measured."""
+        return self._thread is not None and self._thread.is_alive()
+
     def told(self, topology: NodeTopology) -> NodeTopology:
         """Returns a discovered topology with its known bandwidths."""
         if self._known is None:

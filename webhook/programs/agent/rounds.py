@@ -1,10 +1,11 @@
 """The rounds of the agent (discover, decide, write), and the handling of their failures."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Protocol
 
 from webhook.cluster.api.errors import ApiError, ApiRefused, ApiServerAway, Conflict, NotFound
 from webhook.cluster.api.verbs import Api, PatchForm
@@ -14,7 +15,6 @@ from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.traffic.model import Traffic
 from webhook.programs.agent.log import AgentLog
 from webhook.programs.agent.look import Look
-from webhook.programs.agent.measuring import Measuring
 from webhook.programs.agent.publication import (
     Memory,
     NodeChange,
@@ -50,6 +50,23 @@ class Clock:
     """A random number from 0 up to 1."""
 
 
+class AtStart(Protocol):
+    """Work on free GPUs that begins after it was announced, and whose results are published with the topology."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it uses GPUs now."""
+
+    def told(self, topology: NodeTopology) -> NodeTopology:
+        """Return a discovered topology with the known results."""
+
+    def announced(self, topology: NodeTopology, published: NodeTopology | None, at: datetime) -> NodeTopology:
+        """Return a topology for publication: with the results, also those in ``published``, and the announcement."""
+
+    def begin(self) -> None:
+        """Start what was announced. To be called after the announcement was published."""
+
+
 class Agent:
     """The agent of one node. Other threads may read ``status``."""
 
@@ -65,7 +82,7 @@ class Agent:
         clock: Clock,
         once: bool = False,
         traffic: Callable[[], Traffic | None] = lambda: None,
-        measuring: Measuring | None = None,
+        at_start: Sequence[AtStart] = (),
     ) -> None:
         self._node = node
         self._options = options
@@ -75,7 +92,7 @@ class Agent:
         self._clock = clock
         self._once = once
         self._traffic = traffic
-        self._measuring = measuring
+        self._at_start = at_start
         self._api: Api | None = None
         self._memory = Memory()
         self._tainting = Tainting(node, log, self._wrote) if options.taint_devices else None
@@ -108,7 +125,9 @@ class Agent:
         started, at = self._clock.monotonic(), self._clock.now()
         try:
             topology = sound(self._discover_topology())
-            look = _look_at(self._measuring.told(topology) if self._measuring else topology)
+            for work in self._at_start:
+                topology = work.told(topology)
+            look = _look_at(topology)
         except Exception:  # an odd machine must not end the program that reports on it
             self._bug()
             self.status = replace(self.status, look=None).counted(Count.DISCOVERIES, "bug")
@@ -170,15 +189,20 @@ class Agent:
         refusal = await self._renew(api, observed.node)
         if refused:
             raise refused
-        if self._measuring:
-            self._measuring.begin()
+        for work in self._at_start:
+            work.begin()
+            if work.is_running:  # one after the other: what uses GPUs finds none that are free
+                break
         return refusal
 
     def _announced(self, look: Look, published: NodeTopology | None) -> Look:
-        """Returns the look with earlier measurements and the mark of one that begins, if the agent measures."""
-        if not self._measuring:
+        """Returns the look with the results of earlier work on free GPUs, and the mark of work that begins."""
+        if not self._at_start:
             return look
-        told = _look_at(self._measuring.announced(look.topology, published, self._clock.now()))
+        topology = look.topology
+        for work in self._at_start:
+            topology = work.announced(topology, published, self._clock.now())
+        told = _look_at(topology)
         self.status = replace(self.status, look=told)
         return told
 

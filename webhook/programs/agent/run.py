@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -23,11 +23,13 @@ from webhook.hardware.discovery.machine import discover
 from webhook.programs.agent.endpoints import agent_endpoints
 from webhook.programs.agent.log import AgentLog
 from webhook.programs.agent.measuring import Measuring
+from webhook.programs.agent.preflight import PreflightTrials
 from webhook.programs.agent.publication import PublishOptions
-from webhook.programs.agent.rounds import Agent, Clock
+from webhook.programs.agent.rounds import Agent, AtStart, Clock
 from webhook.programs.agent.traffic import Sampler
 from webhook.programs.endpoints import serve
 from webhook.programs.log import take_over_logging
+from webhook.programs.verify.preflight import tried
 from webhook.programs.verify.run import Wanted, measured
 from webhook.words import names
 from webhook.words.errors import GpuTopologyError
@@ -49,6 +51,8 @@ class AgentSettings:
     """Seconds between two samples of the traffic counters; 0: no samples."""
     verify_at_start: bool
     """Whether the bandwidth between the free GPUs is measured, once."""
+    preflight: bool
+    """Whether free GPUs are tried for what NCCL will need of them."""
     root: Path
     """The folder that has ``/sys`` and ``/proc``."""
     kubeconfig: Where
@@ -158,8 +162,15 @@ def _agent(
         clock=Clock(monotonic=time.monotonic, now=lambda: datetime.now(UTC), jitter=random.random),
         once=once,
         traffic=(lambda: sampler.traffic) if sampler else lambda: None,
-        measuring=_measuring(settings, log) if settings.verify_at_start else None,
+        at_start=tuple(_at_start(settings, log)),
     )
+
+
+def _at_start(settings: AgentSettings, log: AgentLog) -> Iterator[AtStart]:
+    if settings.preflight:  # first, because it takes seconds
+        yield PreflightTrials(partial(tried, settings.node, settings.root), log)
+    if settings.verify_at_start:
+        yield _measuring(settings, log)
 
 
 def _measuring(settings: AgentSettings, log: AgentLog) -> Measuring:

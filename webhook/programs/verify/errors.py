@@ -15,6 +15,7 @@ _CUDA: Mapping[int, str] = {
     208: "the memory is mapped already",
     217: "peer access is not supported between these cards",
     304: "a call of the operating system failed",
+    401: "the operation is not possible in the present state: does the fabric manager run, and do the NVSwitches work?",
     704: "peer access is enabled already",
     711: "too many peers",
     719: "the card reported a fault: see dmesg",
