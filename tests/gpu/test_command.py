@@ -199,6 +199,8 @@ SLOW = Way(gbps=9.0, over="pcie")
             lambda b: b.with_lines("error cuMemcpyPeerAsync 719 0"), ("not tried", "not tried"), id="no copy at all"
         ),
         pytest.param(lambda b: b.with_lines("error cuInit 802 0"), ("not tried", "not tried"), id="no fabric manager"),
+        pytest.param(lambda b: b.on(b.machine.with_lost(3)), ("holds", "holds"), id="a lost card"),
+        pytest.param(lambda b: b.on(b.machine.with_mig(3)), ("holds", "holds"), id="a card in MIG mode"),
     ],
 )
 def test_eight_cards_broken_as_the_stand_ins_know(
