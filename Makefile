@@ -31,8 +31,9 @@ fast: .venv/installed       ## the tests that need no cluster; COVERAGE=1 measur
 near: .venv/installed       ## the tests of what changed and of what imports it; says why (NEAR='--list', '--base HEAD~3', '--cluster')
 	$(BIN)/python -m tests.near --processes $(PROCESSES) $(NEAR)
 
-nightly: .venv/installed    ## load and attacks in their long form, with figures; make test has a short form of each
+nightly: .venv/installed    ## load, attacks and long pods in their long form, with figures; make test has a short form of each
 	NIGHTLY=1 $(BIN)/python -m pytest -m cluster tests/control_plane/load tests/control_plane/attacks
+	NIGHTLY=1 $(BIN)/python -m pytest tests/fuzz/test_grammar.py tests/hardware/topology/test_hostile_links.py
 
 quick: .venv/installed      ## ten seconds while you work: linter, import contracts, golden cases, laws of the core, documents
 	$(BIN)/ruff check --quiet .

@@ -37,6 +37,7 @@ from kubernetes.client import (
     V1SelfSubjectAccessReviewSpec,
     V1ServiceAccount,
 )
+from kubernetes.client.exceptions import ForbiddenException
 
 from certs.bundle import TlsBundle
 from certs.certificate import fingerprint, is_issued_by, load, load_authorities
@@ -517,6 +518,35 @@ def refused(ask: Callable[[], object]) -> int:
     with pytest.raises(ApiException) as error:  # noqa: PT011 - the code is what counts
         ask()
     return int(error.value.status)
+
+
+def test_whoever_takes_the_lease_stops_renewals_and_makes_no_authority_trusted(cluster: Cluster, connect: Any) -> None:
+    replica = connect()
+    cluster.wait(30, replica)
+    before, secret = cluster.bundles(), cluster.secret()
+    leases = Permission(
+        Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get", "patch"), (cluster.spec.leader_lease,)
+    )
+    theirs: Any = {"webhooks": [{"name": "a.example.org", "clientConfig": {"caBundle": "eA=="}}]}
+    with cluster.control_plane.client(permitted(cluster, "thief", (leases,))) as client:
+
+        def take(**spec: Any) -> None:
+            body: Any = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 2**31 - 1} | spec}
+            api = CoordinationV1Api(client)
+            api.patch_namespaced_lease(cluster.spec.leader_lease, cluster.spec.namespace, body)
+
+        take()
+        cluster.spoil(tls_crt=b"")
+        assert cluster.wait(20 * PACE.lease, replica) == []
+        with pytest.raises(ForbiddenException, match="mutatingwebhookconfigurations"):
+            AdmissionregistrationV1Api(client).patch_mutating_webhook_configuration(cluster.spec.configuration, theirs)
+        with pytest.raises(ForbiddenException, match="secrets"):
+            CoreV1Api(client).read_namespaced_secret(cluster.spec.secret, cluster.spec.namespace)
+        assert cluster.bundles() == before
+        take(holderIdentity="")
+    assert cluster.wait(30, replica), "what was spoiled is repaired once the Lease is free"
+    assert cluster.secret()["tls.key"] != secret["tls.key"]
+    assert cluster.bundles()["a.example.org"] == cluster.secret()["ca.crt"]
 
 
 def test_what_failed_is_told_without_the_secret(cluster: Cluster, connect: Any) -> None:

@@ -3,6 +3,7 @@
 Before Kubernetes 1.30 there is no policy. What the roles alone withhold is tried without it.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -315,6 +316,85 @@ def test_a_lease_of_an_agent_may_say_what_moved_and_nothing_else(
         assert "no other label, annotation" in refusal(lambda: map_(nodes.topologies, body, dry_run="All"))
     assert ("gpu.topology/traffic of at most 16384 characters" in said) is not allowed
     assert bool(said) is not allowed
+
+
+@pytest.mark.parametrize(
+    ("holder", "said"), [("x" * 253, ""), ("x" * 254, "253 characters"), ("x" * 2**20, "253 characters")]
+)
+def test_the_holder_of_a_lease_of_an_agent_is_no_longer_than_a_name(nodes: Nodes, holder: str, said: str) -> None:
+    body: Any = {"metadata": {"name": f"gpu-topology-{nodes.own}"}, "spec": {"holderIdentity": holder}}
+    with nodes.control_plane.client(nodes.kubeconfig) as client:
+        lease = CoordinationV1Api(client).create_namespaced_lease
+        found = refusal(lambda: lease(nodes.topologies, body, dry_run="All"))
+    assert said in found
+    assert bool(said) is bool(found)
+
+
+APPLY = "application/apply-patch+yaml"
+
+
+def test_what_the_agent_of_another_node_published_is_changed_in_no_way(nodes: Nodes, admin: CoreV1Api) -> None:
+    """Patches of each form, replacements, deletions, names that the API server makes, and the status of nodes."""
+    there, name, own = nodes.topologies, f"gpu-topology-{nodes.other}", f"gpu-topology-{nodes.own}"
+    node: Any = {"gpu.topology/node": nodes.other}
+    published: Any = {"metadata": {"name": name, "labels": node}, "data": {"topology.json": "{}"}}
+    alive: Any = {"metadata": {"name": name, "labels": node}, "spec": {"holderIdentity": nodes.other}}
+    admin.create_namespaced_config_map(there, published)
+    CoordinationV1Api(admin.api_client).create_namespaced_lease(there, alive)
+    places = {"configmaps": f"/api/v1/namespaces/{there}", "leases": f"/apis/coordination.k8s.io/v1/namespaces/{there}"}
+    theirs = {"data": {"topology.json": "[]"}, "spec": {"holderIdentity": nodes.own}}
+
+    def ask(method: str, path: str, body: Any = None, kind: str = "application/json", **query: str) -> int:
+        return request(
+            nodes.control_plane,
+            method,
+            path,
+            kubeconfig=nodes.kubeconfig,
+            content=json.dumps(body),
+            headers={"Content-Type": kind},
+            params=query,
+        ).status_code
+
+    for resource, field in (("configmaps", "data"), ("leases", "spec")):
+        place, changed = f"{places[resource]}/{resource}", {field: theirs[field]}
+        whole: Any = {"metadata": {"name": name}, **changed}
+        kind = {"configmaps": ("v1", "ConfigMap"), "leases": ("coordination.k8s.io/v1", "Lease")}[resource]
+        whole |= {"apiVersion": kind[0], "kind": kind[1]}
+        said = [
+            ask("PATCH", f"{place}/{name}", changed, MERGE),
+            ask("PATCH", f"{place}/{name}", changed, "application/strategic-merge-patch+json"),
+            ask(
+                "PATCH",
+                f"{place}/{name}",
+                [{"op": "remove", "path": "/metadata/labels"}],
+                "application/json-patch+json",
+            ),
+            ask("PATCH", f"{place}/{name}", whole, APPLY, fieldManager="x", force="true"),
+            ask("PUT", f"{place}/{name}", whole),
+            ask("DELETE", f"{place}/{name}"),
+            ask("DELETE", place),
+            ask("POST", place, whole | {"metadata": {"generateName": f"{own}-"}}),
+            ask("GET", place),
+        ]
+        assert [each for each in said if each not in (403, 422)] == [], (resource, said)
+    node_path = f"/api/v1/nodes/{nodes.other}"
+    status = {"status": {"capacity": {"nvidia.com/gpu": "0"}}}
+    labels = {"metadata": {"labels": {"gpu.topology/nvlink": "degraded"}}}
+    said = [
+        ask("PATCH", node_path, labels, MERGE),
+        ask("PATCH", node_path, {"apiVersion": "v1", "kind": "Node"} | labels, APPLY, fieldManager="x", force="true"),
+        ask("PATCH", f"{node_path}/status", status, MERGE),
+        ask("PATCH", f"/api/v1/nodes/{nodes.own}/status", status, MERGE),
+        ask("DELETE", node_path),
+        ask("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"new-{nodes.own}"}}),
+        ask("GET", f"{node_path}/proxy/metrics"),
+    ]
+    assert set(said) <= {403, 422}, said
+    assert admin.read_namespaced_config_map(name, there).data == {"topology.json": "{}"}
+    lease = CoordinationV1Api(admin.api_client).read_namespaced_lease(name, there)
+    assert lease.spec is not None
+    assert lease.spec.holder_identity == nodes.other
+    assert ask("PATCH", f"/api/v1/nodes/{nodes.own}", labels, MERGE) == 200, "the way is open for its own"
 
 
 def objects_of_others(nodes: Nodes, client: ApiClient) -> dict[str, str]:

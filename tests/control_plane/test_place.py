@@ -150,8 +150,8 @@ def test_with_exactly_its_permissions_it_leads_opens_gates_and_sees_pods_come_ch
     uvloop.run(test())
 
 
-NOT_HERE = {("deployments", "list"), ("events", "create"), ("pods", "get"), ("leases", "patch")}
-"""HAMi's version; what is not waited for; what only a write that failed needs; what no part uses."""
+NOT_HERE = {("deployments", "list"), ("events", "create"), ("pods", "get")}
+"""HAMi's version; what is not waited for; what only a write that failed needs (``test_needed_rights.py``)."""
 GRANTED = list(
     dict.fromkeys(
         (each.scope, each.resource, verb)

@@ -33,14 +33,14 @@ from tests.control_plane.test_live_pods import HERE as OTHERS
 from tests.decisions.test_detection import deployment
 from tests.hardware.topology import machines
 from tests.judge import policy
-from webhook.cluster.api.permissions import WEBHOOK, Permission, Scope
+from webhook.cluster.api.permissions import CLAIMS, WEBHOOK, Permission, Scope
 from webhook.cluster.state.cluster import NAMESPACE_READS, ClusterState
 from webhook.objects.pod import Namespace
 from webhook.programs.agent.publication import config_map_manifest, lease_manifest
 from webhook.programs.log import Log
 from webhook.programs.server.caches import ClusterCaches
 from webhook.programs.server.cluster_access import LiveCluster
-from webhook.words.errors import StateUnknown, TooManyNamespaceReads
+from webhook.words.errors import ClaimsUnreadable, StateUnknown, TooManyNamespaceReads
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
@@ -80,14 +80,24 @@ class Site:
 
 
 @asynccontextmanager
-async def caches(kubeconfig: Path, namespace: str) -> AsyncIterator[ClusterCaches]:
+async def caches(kubeconfig: Path, namespace: str, **settings: Any) -> AsyncIterator[ClusterCaches]:
     """The state as ``serve`` keeps it, with the log thrown away."""
+    async with cluster(kubeconfig, namespace, **settings) as (_, found):
+        yield found
+
+
+@asynccontextmanager
+async def cluster(
+    kubeconfig: Path, namespace: str, **settings: Any
+) -> AsyncIterator[tuple[LiveCluster, ClusterCaches]]:
+    """The state, and what reads the API server beside it."""
     descriptor = os.open(os.devnull, os.O_WRONLY)
     live = LiveCluster(kubeconfig, seconds=60.0)
-    found = live.caches(namespace, namespace, policy(remap={"runtimeClassName": MISSING}), Log(descriptor))
+    rules = policy(remap={"runtimeClassName": MISSING}, **settings)
+    found = live.caches(namespace, namespace, rules, Log(descriptor))
     await found.open()
     try:
-        yield found
+        yield live, found
     finally:
         await found.close()
         await live.close()
@@ -194,6 +204,30 @@ def test_no_permission_is_superfluous(
                 denied = ("versions" if detected else resource, "denied")
                 await until(lambda: found.errors[denied], lambda: found.errors)
                 assert set(found.errors) == {denied}
+
+    run(test())
+
+
+OF_CLAIMS = [(each.scope, each.resource, verb) for each in CLAIMS for verb in each.verbs]
+
+
+@pytest.mark.parametrize(("scope", "resource", "verb"), OF_CLAIMS, ids=str)
+def test_no_permission_for_claims_is_superfluous(
+    site: Site, control_plane: ControlPlane, scope: Scope, resource: str, verb: str
+) -> None:
+    fewer = (*WEBHOOK, *without(CLAIMS, scope, resource, verb))
+    kubeconfig = permitted(site.admin, control_plane, site.namespace, "webhook", fewer)
+
+    async def test() -> None:
+        async with cluster(kubeconfig, site.namespace, claims={"enabled": True}) as (live, found):
+            claims = live.claims(found.state.pools)
+            if resource == "resourceslices":
+                await until(lambda: any(found.errors.values()), lambda: found.errors)
+                assert {(name.partition("/")[0], kind) for name, kind in found.errors} == {(resource, "denied")}
+            else:
+                read = claims.claim if resource == "resourceclaims" else claims.template
+                with pytest.raises(ClaimsUnreadable, match=rf'cannot {verb} resource "{resource}"'):
+                    await read(site.namespace, "any")
 
     run(test())
 

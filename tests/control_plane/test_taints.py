@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -336,6 +337,22 @@ def test_without_the_permission_everything_else_is_published(plane: ControlPlane
         assert site.admin.read_namespaced_config_map(f"gpu-topology-{site.node}", site.namespace).data
         assert (site.admin.read_node(site.node).metadata.labels or {})["gpu.topology/nvlink"] == "degraded"  # type: ignore[union-attr]  # read
         assert site.rules.all() == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "verb"), [(each.resource, verb) for each in AGENT_TAINTS for verb in each.verbs], ids=str
+)
+def test_every_permission_is_needed(plane: ControlPlane, tmp_path: Path, resource: str, verb: str) -> None:
+    with site_of(plane, tmp_path, without(AGENT + AGENT_TAINTS, Scope.CLUSTER, resource, verb)) as site:
+        publish(site.admin.api_client, site.node, DEVICES)
+        agent, said = site.agent(), ""
+        for site.topology in (DEGRADED, with_switch_links(hgx_h100(), 3, 10), hgx_h100()):
+            site.seconds += 600.0
+            wake(agent)
+            said += agent.status.failure
+        assert re.search(rf"{resource}[^:]* is forbidden: .* cannot {verb} resource", said), said
+        for rule in site.rules.all():
+            site.rules.delete(rule["metadata"]["name"])
 
 
 @pytest.fixture(scope="module")

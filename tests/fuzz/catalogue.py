@@ -11,7 +11,7 @@ from typing import Protocol
 from tests.fuzz.mutation import Chance, JsonMutator, TextMutator
 from tests.fuzz.vocabulary import Vocabulary
 
-NETWORK = ("review", "binding", "allocation", "node", "hami")
+NETWORK = ("review", "pod", "binding", "allocation", "node", "hami")
 """What comes over the network."""
 NAMES = (*NETWORK, "smi", "configuration")
 REGRESSIONS = Path(__file__).parent / "regressions"

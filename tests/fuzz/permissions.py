@@ -114,9 +114,10 @@ def _in_new_order(before: list[Manifest], after: list[Manifest]) -> list[Manifes
 
 def _is_ours(container: Manifest) -> bool:
     """Whether it is the remap container, with no more rights than that needs."""
-    context = container.get("securityContext") or {}
+    context = container.get("securityContext")
     return (
         container.get("command") == ["gpu-topology", "remap"]
+        and isinstance(context, dict)
         and not context.get("privileged")
         and context.get("allowPrivilegeEscalation") is False
         and context.get("runAsNonRoot") is True
@@ -136,6 +137,8 @@ def _is_own(entry: Manifest) -> bool:
     source = entry.get("valueFrom")
     if not source:
         return entry.get("value") in _NOTHING
+    if len(source) > 1:
+        return True  # the API server refuses the pod (pkg/apis/core/validation, validateEnvVarValueFrom)
     return bool(source.keys() == {"fieldRef"} and source["fieldRef"].get("fieldPath") == _OWN_CARDS)
 
 

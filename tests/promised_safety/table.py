@@ -22,6 +22,8 @@ class Promise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tests that would fail if it were false, as ``PATH::NAME`` below ``tests/``, with the day on which each came."""
     untried: str = ""
     """Why there is none."""
+    figures: str = ""
+    """What the attack came to when it was measured, where it costs something."""
 
 
 def read_promises() -> dict[str, tuple[Promise, ...]]:
@@ -33,12 +35,13 @@ def read_promises() -> dict[str, tuple[Promise, ...]]:
 def promises_table(page: str) -> list[str]:
     """The lines of the table of a page."""
     rows = [_row(promise) for promise in read_promises()[page]]
-    return [row(("Promise", "Attack", "Held since")), "|---|---|---|", *map(row, rows)]
+    return [row(("Promise", "Attack", "Held since", "Figures")), "|---|---|---|---|", *map(row, rows)]
 
 
-def _row(promise: Promise) -> tuple[str, str, str]:
+def _row(promise: Promise) -> tuple[str, str, str, str]:
     """A promise without its links, which lead elsewhere from another page; cells of a table stand after colons."""
     words = _LINK.sub(r"\1", promise.promise).replace(" | ", ": ")
     if not promise.attacks:
-        return words, f"none: {promise.untried}", ""
-    return words, ", ".join(f"`{attack}`" for attack in promise.attacks), min(promise.attacks.values()).isoformat()
+        return words, f"none: {promise.untried}", "", ""
+    attacks = ", ".join(f"`{attack}`" for attack in promise.attacks)
+    return words, attacks, min(promise.attacks.values()).isoformat(), promise.figures

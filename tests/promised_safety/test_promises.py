@@ -49,11 +49,13 @@ def test_a_row_has_the_words_the_attacks_and_the_day_of_the_first() -> None:
     rows = promises_table("security.md")
     (listed,) = [line for line in rows if line.startswith("| set a list of GPUs: refused without")]
     assert "`decisions/admit/test_own_gpu_lists.py::test_a_list_that_may_show_a_gpu_refuses_the_pod_in_any" in listed
-    assert re.search(r"\| 2026-11-\d\d \|$", listed)
-    (untried,) = [line for line in rows if line.startswith("| TLS renegotiation")]
+    assert re.search(r"\| 2026-11-\d\d \|  \|$", listed)
+    (untried,) = [line for line in rows if line.startswith("| the kubelet deletes one")]
     assert "| none: " in untried
+    (measured,) = [line for line in rows if line.startswith("| reviews have limits")]
+    assert re.search(r"ms of CPU.* \|$", measured)
 
 
-def test_every_table_has_three_columns() -> None:
+def test_every_table_has_four_columns() -> None:
     for page in read_promises():
-        assert {line.count(" | ") for line in promises_table(page)[2:]} == {2}, page
+        assert {line.count(" | ") for line in promises_table(page)[2:]} == {3}, page

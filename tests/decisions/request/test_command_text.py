@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.pods import container
-from webhook.decisions.request.command_text import MENTIONS, assigned_lists
+from webhook.decisions.request.command_text import MENTIONS, MENTIONS_OF_ALL, assigned_lists, lists_of_each
 from webhook.objects.pod import Container, MalformedPod
 
 CUDA, NVIDIA = "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"
@@ -171,3 +171,13 @@ def test_no_more_than_so_many_mentions_are_looked_at() -> None:
     mentions = "echo $CUDA_VISIBLE_DEVICES\n"
     assert found(mentions * (MENTIONS - 1) + TEXT) == (CUDA,)
     assert found(mentions * MENTIONS + TEXT) == ()
+
+
+def test_of_all_containers_of_a_pod_so_many_mentions_are_looked_at() -> None:
+    fat = msgspec.json.decode(
+        msgspec.json.encode(container(args=["$CUDA_VISIBLE_DEVICES "] * MENTIONS)), type=Container
+    )
+    last = msgspec.json.decode(msgspec.json.encode(container(args=[TEXT])), type=Container)
+    most = MENTIONS_OF_ALL // MENTIONS
+    assert list(lists_of_each([*[fat] * (most - 1), last]))[-1] == (CUDA,)
+    assert list(lists_of_each([*[fat] * most, last]))[-1] == ()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.pods import container
 from webhook.decisions.request.exchange import Sign, signs
-from webhook.decisions.request.transfer_flags import LONGEST, NOTHING_SAID, said_by, spelled
+from webhook.decisions.request.transfer_flags import LONGEST, LONGEST_OF_ALL, NOTHING_SAID, said_by, spelled
 from webhook.objects.pod import Container, MalformedPod, PodSpec
 
 PREFILL, NIXL = "--disaggregation-mode prefill", "--disaggregation-transfer-backend nixl"
@@ -228,4 +228,15 @@ def test_any_pieces_are_read_and_kept_alike(text: str) -> None:
 
 
 def test_a_container_without_such_words_says_nothing() -> None:
-    assert said_by(decoded("python3 train.py --lr 0.1", env={"A": "b"})) is NOTHING_SAID
+    container = decoded("python3 train.py --lr 0.1", env={"A": "b"})
+    assert list(said_by([container])) == [(container, NOTHING_SAID)]
+
+
+@pytest.mark.parametrize(
+    ("before", "found"), [(LONGEST_OF_ALL // LONGEST - 1, True), (LONGEST_OF_ALL // LONGEST, False)]
+)
+def test_of_all_containers_of_a_pod_so_much_text_is_read(before: int, *, found: bool) -> None:
+    fat = decoded("--disaggregation-mode ".ljust(LONGEST))
+    said = list(said_by([*[fat] * before, decoded(SGLANG)]))
+    assert bool(said[-1][1].side) is found
+    assert said[-1][1].uses_nixl is found

@@ -85,7 +85,7 @@ SPOILT = {
     "a mask without room": (GRACE, "000000ff,", "00000000," * 31),
     "an unknown architecture": (GRACE, "arm64", "amd64"),
     "no vendor": (SWITCHED, 'vendor="GenuineIntel" ', ""),
-    "an unknown vendor": (SWITCHED, "GenuineIntel", "Intel"),
+    "an empty vendor": (SWITCHED, "GenuineIntel", ""),
     "no model": (SWITCHED, ' modelid="143"', ""),
     "one NUMA node twice": (SWITCHED, 'numaid="1"', 'numaid="0"'),
     "no bus id": (SWITCHED, 'busid="0000:0c:00.0" ', ""),

@@ -93,7 +93,9 @@ class Browser:
 
 
 @contextmanager
-def browser(programs: Programs, directory: Path, *, language: str = "en", size: str = "1440,1000") -> Iterator[Browser]:
+def browser(
+    programs: Programs, directory: Path, *, language: str = "en", size: str = "1440,1000", hosts: str = ""
+) -> Iterator[Browser]:
     """A new Chromium with an empty profile.
 
     Args:
@@ -101,11 +103,14 @@ def browser(programs: Programs, directory: Path, *, language: str = "en", size: 
         directory: For the profile.
         language: Of ``Accept-Language``.
         size: Of the window.
+        hosts: What names resolve to, as Chromium's ``--host-resolver-rules`` takes it.
     """
     options = ChromeOptions()
     options.binary_location = programs.chromium
     # Chromium's sandbox refuses root, and some kernels refuse it; nothing but our own pages is opened.
     arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage"]
+    if hosts:
+        arguments += [f"--host-resolver-rules={hosts}", "--proxy-server=direct://"]
     for argument in (*arguments, f"--window-size={size}", f"--user-data-dir={directory}", f"--lang={language}"):
         options.add_argument(argument)
     options.add_experimental_option("prefs", {"intl.accept_languages": language})

@@ -1,14 +1,20 @@
 """Who gets an answer from the page's server, and what it says to whom."""
 
+import gc
 import logging
 import socket
+import tracemalloc
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import httpx
+import msgspec
 import pytest
 
 from tests.insight.page.overviews import overview
 from tests.insight.page.served import LIVE, Served, served
+from tests.programs.server.conftest import until
+from webhook.insight.overview.model import Overview
 from webhook.insight.page.document import ASSETS
 from webhook.insight.page.feed import MOST_LISTENERS
 from webhook.insight.page.server import LIMITS, find_place
@@ -210,6 +216,50 @@ def test_connections_that_ask_nothing_do_not_end_what_the_owner_follows(page: Se
         finally:
             for each in idle:
                 each.close()
+
+
+@contextmanager
+def following(page: Served, number: int) -> Iterator[None]:
+    """So many pages that follow and read nothing: the kernel keeps what it has room for."""
+    said = (
+        f"GET /events HTTP/1.1\r\nHost: 127.0.0.1:{page.place.port}\r\nAuthorization: Bearer {page.place.token}\r\n\r\n"
+    )
+    with ExitStack() as stack:
+        for _ in range(number):
+            stack.enter_context(connected(page, said.encode()))
+        until(lambda: page.feed.listeners == number, "pages that follow")
+        yield
+
+
+def held_after(page: Served, updates: int) -> int:
+    """Bytes that are allocated after so many updates of everything, beyond those before."""
+    tracemalloc.start()
+    try:
+        for number in range(updates):
+            page.tell(renamed(number))
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def renamed(number: int) -> Overview:
+    """A cluster in which everything has another name than before."""
+    found = overview(60)
+    nodes = (msgspec.structs.replace(node, name=f"{node.name}-{number}") for node in found.nodes)
+    return msgspec.structs.replace(found, nodes=tuple(nodes))
+
+
+def test_pages_that_read_nothing_hold_a_picture_or_two_each_however_much_changes() -> None:
+    with served(renamed(0)) as page, following(page, MOST_LISTENERS - 1):
+        few, many = held_after(page, 3), held_after(page, 15)
+        assert many < 2 * few
+        headers = {"Authorization": f"Bearer {page.place.token}"}
+        url = f"http://127.0.0.1:{page.place.port}"
+        with httpx.stream("GET", f"{url}/events", headers=headers, timeout=30, trust_env=False) as stream:
+            assert "gpu-00-00-14" in next(stream.iter_lines()), "who reads is told the newest"
+        answer = httpx.get(f"{url}/detail?key=nodes/gpu-00-00-14", headers=headers, timeout=30, trust_env=False)
+        assert answer.status_code == 200
 
 
 def test_headers_without_end_are_refused(page: Served) -> None:

@@ -6,7 +6,8 @@ show no GPU (empty, or -1), and lists that begin with the variable itself, take 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from webhook.objects.pod import Container, may_spell
 from webhook.words import names
@@ -19,6 +20,9 @@ _BEFORE, _AFTER = 256, 96
 """Characters that are searched before and after a mention."""
 MENTIONS = 256
 """The most mentions in one container; later ones are not looked at."""
+MENTIONS_OF_ALL = 8 * MENTIONS
+"""The most mentions in all containers of a pod together. 128 containers of :data:`MENTIONS` would keep the reviews of
+other pods waiting for a third of a second."""
 
 _QUOTE = r"""\\?["']"""
 _SHELL = re.compile(rf"(?:{_QUOTE})?\+?=(?!=)")
@@ -57,20 +61,34 @@ def assigned_lists(container: Container) -> tuple[str, ...]:
     Raises:
         MalformedPod: a command has another type than in a container.
     """
-    if not may_spell(container.command_fields, _NEEDLE):
-        return ()
-    return tuple(dict.fromkeys(_assignments("\n".join(container.commands))))
+    return next(lists_of_each([container]))
 
 
-def _assignments(text: str) -> Iterator[str]:
-    for number, mention in enumerate(_MENTION.finditer(text)):
-        if number == MENTIONS:
-            return
+def lists_of_each(containers: Iterable[Container]) -> Iterator[tuple[str, ...]]:
+    """Yields what :func:`assigned_lists` returns for each container of a pod.
+
+    Raises:
+        MalformedPod: a command has another type than in a container.
+    """
+    room = MENTIONS_OF_ALL
+    for container in containers:
+        if not may_spell(container.command_fields, _NEEDLE):
+            yield ()
+            continue
+        text = "\n".join(container.commands)
+        mentions = list(islice(_MENTION.finditer(text), min(MENTIONS, room)))
+        room -= len(mentions)
+        yield tuple(dict.fromkeys(_assignments(text, mentions)))
+
+
+def _assignments(text: str, mentions: Iterable[re.Match[str]]) -> Iterator[str]:
+    for mention in mentions:
         before = text[max(0, mention.start() - _BEFORE) : mention.start()]
         prefix = next((prefix for prefix in _LISTS if before.endswith(prefix)), "")
         before = before.removesuffix(prefix)
         is_part_of_a_name = before[-1:].isalnum() or before.endswith("_")
-        if prefix and not is_part_of_a_name and _is_set(before, text[mention.end() :][:_AFTER], _LISTS[prefix]):
+        after = text[mention.end() : mention.end() + _AFTER]
+        if prefix and not is_part_of_a_name and _is_set(before, after, _LISTS[prefix]):
             yield _LISTS[prefix]
 
 

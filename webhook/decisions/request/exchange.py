@@ -72,8 +72,8 @@ def signs(spec: PodSpec, containers: Iterable[Container]) -> tuple[Sign, ...]:
     by_hand = [(Program.HOST_NAMESPACES, "and hostPID")] if spec.host_ipc and spec.host_pid else []
     return tuple(
         Sign(container.name, program, connector)
-        for container in containers
-        for program, connector in (*_exchanges(said_by(container)), *by_hand)
+        for container, said in said_by(containers)
+        for program, connector in (*_exchanges(said), *by_hand)
     )
 
 

@@ -18,7 +18,7 @@ are read; files and other variables are not. Sources, read in November 2026:
 import enum
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -29,6 +29,9 @@ from webhook.objects.pod import Container, may_spell
 
 LONGEST = 65_536
 """Characters of a container's command and arguments that are read; a flag behind them is not found."""
+LONGEST_OF_ALL = 4 * LONGEST
+"""Characters that are read of all containers of a pod together: for 128 containers with :data:`LONGEST` each, the
+reviews of other pods would wait for nearly half a second."""
 _CONFIG_LENGTH, _CONFIGS, _NODES, _VALUE_LENGTH, _REFERENCES = 4096, 16, 256, 4096, 64
 _NEEDLES = (
     *(b"disaggregation", b"transfer", b"_worker", b"-worker", b"UCX_TLS", b"NIXL", b"NVLINK"),
@@ -126,16 +129,21 @@ _SHOWN = re.compile(r"(?m)^[ \t]*(?:echo|printf|logger)\b[^\n>]*$")
 _REFERENCE = re.compile(r"\$(?:\((\w{1,64})\)|\{(\w{1,64})\}|(\w{1,64}))")
 
 
-def said_by(container: Container) -> Said:
-    """Returns what a container says of the exchange of GPU memory.
+def said_by(containers: Iterable[Container]) -> Iterator[tuple[Container, Said]]:
+    """Yields what each container of a pod says of the exchange of GPU memory.
 
     Raises:
         MalformedPod: a command or a variable has another type than in a container.
     """
-    if not may_spell(_fields(container), *_NEEDLES):
-        return NOTHING_SAID
-    literals = _literals(container)
-    return _read(_text(container, literals), {**_names(container), **literals})
+    room = LONGEST_OF_ALL
+    for container in containers:
+        if not may_spell(_fields(container), *_NEEDLES):
+            yield container, NOTHING_SAID
+            continue
+        literals = _literals(container)
+        text = _text(container, literals)[:room]
+        room -= len(text)
+        yield container, _read(_expanded(text, literals), {**_names(container), **literals})
 
 
 def spelled(container: Container) -> list[str]:
@@ -145,7 +153,8 @@ def spelled(container: Container) -> list[str]:
     """
     if not may_spell(_fields(container), *_NEEDLES):
         return []
-    return list(_spell(_read(_text(container, _literals(container)), {})))
+    literals = _literals(container)
+    return list(_spell(_read(_expanded(_text(container, literals), literals), {})))
 
 
 def _fields(container: Container) -> tuple[msgspec.Raw, ...]:
@@ -163,13 +172,17 @@ def _literals(container: Container) -> dict[str, str]:
 
 
 def _text(container: Container, literals: Mapping[str, str]) -> str:
-    """Returns command and arguments with the values of literal variables, and without comments and shown text.
+    """Returns command and arguments, as far as they are read.
 
     Variables whose names end with ``ARGS`` are arguments of images with a program of their own around the server, such
     as ``VLLM_ADDITIONAL_ARGS`` of KServe and llm-d.
     """
     more = (value for name, value in literals.items() if name.endswith(_ARGUMENTS))
-    text = "\n".join((*container.command, *container.arguments, *more))[:LONGEST]
+    return "\n".join((*container.command, *container.arguments, *more))[:LONGEST]
+
+
+def _expanded(text: str, literals: Mapping[str, str]) -> str:
+    """Returns a text with the values of literal variables, and without comments and shown text."""
     text = _SHOWN.sub("", _COMMENT.sub("", text))
     expanded = _REFERENCE.sub(lambda found: literals.get(found[found.lastindex or 0], found[0]), text, _REFERENCES)
     return expanded[:LONGEST]

@@ -1,11 +1,12 @@
 """Warnings about problems that no step can solve."""
 
 from collections.abc import Sequence
+from itertools import repeat
 
 from webhook.decisions.admit.container import PodContainer
 from webhook.decisions.admit.pod_patch import PodPatch
 from webhook.decisions.admit.subject import Subject
-from webhook.decisions.request.command_text import assigned_lists
+from webhook.decisions.request.command_text import lists_of_each
 from webhook.decisions.request.demand import required
 from webhook.decisions.request.exchange import signs
 from webhook.decisions.request.nvlink_switches import SWITCHES, Matters, Switch, literal
@@ -127,12 +128,12 @@ def _matters(subject: Subject, switch: Switch) -> bool:
 
 def _sees_all_gpus(subject: Subject, patch: PodPatch) -> None:
     """Warns of privileged containers, which get all devices of the host (containerd, container_create.go)."""
-    for container in subject.containers:
-        if not (container.request and container.spec.is_privileged):
-            continue
+    privileged = [each for each in subject.containers if each.request and each.spec.is_privileged]
+    # ``visibility`` judges the commands of peers.
+    judged = subject.profile.shares_gpus
+    lists = repeat(()) if judged else lists_of_each(container.spec for container in privileged)
+    for container, found in zip(privileged, lists, strict=False):
         patch.warn(PRIVILEGED_SEES_ALL.say(container=container.name))
-        # ``visibility`` judges the commands of peers.
-        found = () if subject.profile.shares_gpus else assigned_lists(container.spec)
         if found:
             patch.warn(COMMAND_SETS_LIST.say(container=container.name, variables=", ".join(found)))
 
