@@ -67,6 +67,21 @@ def test_node_peers_are_rejected_as_our_warning_foretells(
     assert f"Pod Security level {level} of namespace {namespace} will reject hostIPC, hostPID" in warning
 
 
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+def test_isolated_node_peers_are_accepted_where_others_are_rejected(
+    control_plane: ControlPlane, namespace: str, enforced: Enforced, level: str
+) -> None:
+    options = {"gpu.topology/profile": "node-peers", "gpu.topology/isolation": "isolated"}
+    with enforced(level):
+        answer = create_pod(control_plane, namespace, gpu_pod("serve", options, *PEERS))
+        host = create_pod(control_plane, namespace, gpu_pod("host", options | {"gpu.topology/isolation": "host"}))
+    assert (answer.status, answer.warnings, host.status) == (201, [], 403)
+    spec = answer.body["spec"]
+    assert spec["shareProcessNamespace"] is True
+    assert not spec.keys() & {"hostIPC", "hostPID"}
+    assert [one["name"] for one in spec["initContainers"]] == ["gpu-topology-remap"]
+
+
 def test_privileged_accepts_node_peers_without_a_warning(
     admin: CoreV1Api, control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from webhook.words import names
 from webhook.words.choices import (
     Carrier,
     Colocate,
+    Isolation,
     NodePolicy,
     Nvls,
     OnViolation,
@@ -58,6 +59,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     colocate: Colocate = Colocate.REQUIRED
     peers: Peers = Peers.AUTO
+    isolation: Isolation = Isolation.HOST
     place: Place = Place.AUTO
     place_wait: float = 0.0
     """Seconds for which a pod that only warns waits for better cards than those that are free."""
@@ -177,6 +179,7 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "group": (_label_value, "a label value of at most 63 letters, digits, '-', '_' and '.'"),
     "colocate": (Colocate, _one_of(Colocate)),
     "peers": (Peers, _one_of(Peers)),
+    "isolation": (Isolation, _one_of(Isolation)),
     "place": (Place, _one_of(Place)),
     "place-wait": (_seconds, 'a duration such as "30s" or "1h30m"'),
     "group-size": (_count, 'a whole number from 1 to 9999, such as "4"'),

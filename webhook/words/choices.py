@@ -78,6 +78,15 @@ class Peers(enum.StrEnum):
     """The pod has no peers, whatever the signs say."""
 
 
+class Isolation(enum.StrEnum):
+    """The namespaces of pods of ``node-peers``."""
+
+    HOST = "host"
+    """Those of the host for processes and for shared memory."""
+    ISOLATED = "isolated"
+    """Their own, with process IDs that no peer has."""
+
+
 class Place(enum.StrEnum):
     """The switch of a pod for the choice of its cards by the planner."""
 

@@ -3,13 +3,15 @@
 The cards are NVML indices: of the process that offers memory, and of the one that takes it.
 
 It decides whether peers need the namespaces of the host. The report has CUDA's own error for each kind of handle, with
-equal and with different PID values.
+equal and with different PID values. In namespaces of their own a handle of CUDA IPC has to work with different values:
+``gpu.topology/isolation: isolated`` rests on that.
 """
 
 import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,7 @@ def main() -> None:
             finally:
                 peer.kill()
                 listener.kill()
-    _judge(out, problem)
+    _judge(out, problem, own_pids=bool(wrapped))
 
 
 def _started(wrapped: tuple[str, ...], card: str, *arguments: str) -> "subprocess.Popen[str]":
@@ -58,14 +60,33 @@ def _refused(wrapped: tuple[str, ...]) -> str:
     return done.stderr.strip() if done.returncode else ""
 
 
-def _judge(out: str, problem: str) -> None:
+def _judge(out: str, problem: str, *, own_pids: bool) -> None:
     try:
         report: Any = json.loads(out)
     except ValueError:
         not_tried(problem.strip().splitlines()[-1] if problem.strip() else "the peer said nothing")
-    works = sorted({each["kind"] for each in report["outcomes"] if each["verdict"] == "works"})
-    problem = "" if works else "no kind of handle carries memory from one process to the other"
-    ended(report, problem, ", ".join(map(_outcome, report["outcomes"])))
+    said = ", ".join(map(_outcome, report["outcomes"]))
+    if own_pids and not any(_decides(each) and each["verdict"] != "not-tried" for each in report["outcomes"]):
+        print(json.dumps(report, indent=2), flush=True)
+        not_tried(f"no handle of CUDA IPC was tried with different PIDs: {said}")
+    ended(report, refuted(report["outcomes"], own_pids=own_pids), said)
+
+
+def refuted(outcomes: Sequence[Any], *, own_pids: bool) -> str:
+    """Why the outcomes refute what this project claims; empty if they do not.
+
+    Args:
+        outcomes: What ``verify`` reports of each trial.
+        own_pids: Whether each process had a PID namespace of its own.
+    """
+    works = [each for each in outcomes if each["verdict"] == "works"]
+    if own_pids and not any(map(_decides, works)):
+        return "no handle of CUDA IPC works with different PIDs, so isolated peers reach nothing by it"
+    return "" if works else "no kind of handle carries memory from one process to the other"
+
+
+def _decides(outcome: Any) -> bool:
+    return outcome["kind"] == "cuda-ipc" and not outcome["pidsEqual"]
 
 
 def _outcome(found: Any) -> str:

@@ -116,6 +116,41 @@ def test_injected_pods_of_one_node_have_everything() -> None:
     assert failing(report) == ["told-at-binding"]  # no binding webhook ran in this test
 
 
+def isolated(name: str, gpus: tuple[str, ...]) -> Manifest:
+    """An isolated pod of the group, as the webhook prepared it."""
+    wish = pod(container(gpus=2), annotations=NODE_PEERS | {"gpu.topology/isolation": "isolated"})
+    made = injected(wish)
+    made["metadata"]["name"] = name
+    return on(made, "h20-node-1", list(gpus))
+
+
+def test_isolated_pods_need_no_namespace_of_the_host_and_whether_they_reach_each_other_is_not_known() -> None:
+    here = isolated("prefill-0", H20[:2])
+    report = told(here, others=(isolated("decode-0", H20[2:4]),))
+    told_of = {"same-node", "users", *CONDITIONS}
+    assert {each.condition: str(each.verdict) for each in report.findings if each.condition in told_of} == {
+        "same-node": "holds",
+        "shared-memory": "not-needed",
+        "pid-namespace": "unknown",
+        "visibility": "holds",
+    }
+    assert finding(report, "pid-namespace").code == "GT551"
+    assert failing(report) == ["told-at-binding"]  # no binding webhook ran in this test
+
+
+@pytest.mark.parametrize("lost", ["shareProcessNamespace", "initContainers"])
+def test_an_isolated_pod_whose_process_ids_are_those_of_its_peers_is_told(lost: str) -> None:
+    here = isolated("prefill-0", H20[:2])
+    del here["spec"][lost]
+    assert finding(told(here), "pid-namespace").code == "GT552"
+
+
+def test_an_isolated_pod_in_the_process_ids_of_the_host_is_judged_as_one_of_the_host() -> None:
+    here = isolated("prefill-0", H20[:2])
+    here["spec"] |= {"hostPID": True, "shareProcessNamespace": False}
+    assert said(told(here), "pid-namespace") == ("holds", "the pod is in the host's PID namespace")
+
+
 def test_pods_of_a_group_that_nobody_prepared_are_strangers() -> None:
     manifest = pod(labels={"gpu.topology/group": "serving"})
     assert verdicts(manifest) == {

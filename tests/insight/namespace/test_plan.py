@@ -49,6 +49,19 @@ def test_node_peers_brings_its_permissions_before_the_opt_in() -> None:
     ]
 
 
+def test_isolated_node_peers_bring_no_host_namespace_and_keep_the_pod_security_level() -> None:
+    now = Namespace("team-a", {**OPTED_IN.labels, "pod-security.kubernetes.io/enforce": "baseline"})
+    assert sorted(keys(planned(now, profile="node-peers", isolation="isolated").changes), key=str) == [
+        ("allow-node-gpus", None, "true"),
+        ("isolation", None, "isolated"),
+        ("profile", None, "node-peers"),
+    ]
+    asked = keys(planned(now, profile="node-peers", isolation="isolated", host_ipc="true").changes)
+    assert {("allow-host-ipc", None, "true"), ("pod-security.kubernetes.io/enforce", "baseline", "privileged")} <= {
+        *asked
+    }
+
+
 def test_a_permission_that_is_there_is_not_given_again() -> None:
     now = Namespace("team-a", {**OPTED_IN.labels, "gpu.topology/allow-host-ipc": "true"})
     given = [key for key, _, _ in keys(planned(now, profile="node-peers").changes)]

@@ -27,7 +27,7 @@ from webhook.decisions.request.selection import select_containers
 from webhook.objects.pod import Namespace, Pod, PodSpec
 from webhook.objects.references import visible_devices_key
 from webhook.words import names
-from webhook.words.choices import Carrier, Profile
+from webhook.words.choices import Carrier, Isolation, Profile
 
 
 class PodToInject(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -174,7 +174,7 @@ def _assign_visible_devices(gpu_containers: Sequence[PodContainer]) -> dict[str,
 
 def _choose_host_namespaces(spec: PodSpec, options: Options, profile: Profile) -> HostNamespaces:
     """Returns the host namespaces that the pod has, that the profile needs and that the options ask for."""
-    needed = profile is Profile.NODE_PEERS
+    needed = profile is Profile.NODE_PEERS and options.isolation is Isolation.HOST
     ours: list[str] = []
     withheld: list[str] = []
     for field, asked, by_profile in (

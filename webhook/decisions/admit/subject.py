@@ -14,7 +14,7 @@ from webhook.decisions.request.refit import alignment
 from webhook.decisions.request.resources import GpuRequest, PodRequests
 from webhook.objects.pod import Namespace, Pod, PodSpec, Reference, Volume, annotation_reference
 from webhook.words import names
-from webhook.words.choices import Alignment, Profile
+from webhook.words.choices import Alignment, Isolation, Profile
 
 
 class HostNamespaces(msgspec.Struct, frozen=True):
@@ -63,6 +63,11 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     def largest_request(self) -> int:
         """The most GPUs that one container asks for."""
         return max([self.gpu_request(container).count for container in self.gpu_containers], default=0)
+
+    @property
+    def is_isolated(self) -> bool:
+        """True for a pod of ``node-peers`` that keeps namespaces of its own."""
+        return self.profile is Profile.NODE_PEERS and self.options.isolation is Isolation.ISOLATED
 
     @property
     def name(self) -> str:

@@ -82,7 +82,7 @@ LMCACHE_DEVICES = ("LMCACHE_NIXL_BUFFER_DEVICE", "LMCACHE_PD_BUFFER_DEVICE")
 TRTLLM_UCX, TRTLLM_NIXL = "TRTLLM_USE_UCX_KVCACHE", "TRTLLM_USE_NIXL_KVCACHE"
 MOONCAKE_CONNECTOR, LMCACHE_SERVER_CONNECTOR = "MooncakeConnector", "LMCacheMPConnector"
 NIXL_CONNECTORS = frozenset({"NixlConnector", "NixlPullConnector", "NixlPushConnector"})
-_NCCL_CONNECTORS = frozenset({"P2pNcclConnector", "PyNcclConnector"})
+NCCL_CONNECTORS = frozenset({"P2pNcclConnector", "PyNcclConnector"})
 
 
 def _is_true(value: str) -> bool:
@@ -144,6 +144,15 @@ def said_by(containers: Iterable[Container]) -> Iterator[tuple[Container, Said]]
         text = _text(container, literals)[:room]
         room -= len(text)
         yield container, _read(_expanded(text, literals), {**_names(container), **literals})
+
+
+def starts_ranks(container: Container) -> bool:
+    """Returns whether a container starts the ranks of MPI or torch.
+
+    Raises:
+        MalformedPod: a command or a variable has another type than in a container.
+    """
+    return bool(_RANKS.search(_text(container, _literals(container))))
 
 
 def spelled(container: Container) -> list[str]:
@@ -264,7 +273,7 @@ def _decoded(config: str) -> Any:
 
 
 def _exchanges_by_name(connector: str) -> bool:
-    return connector in NIXL_CONNECTORS or connector in _NCCL_CONNECTORS
+    return connector in NIXL_CONNECTORS or connector in NCCL_CONNECTORS
 
 
 def _exchanges(node: Mapping[str, Any]) -> bool:
@@ -279,7 +288,7 @@ def _exchanges(node: Mapping[str, Any]) -> bool:
         return extra.get("mooncake_protocol") == "nvlink_intra"
     if connector == LMCACHE_SERVER_CONNECTOR:
         return str(extra.get("lmcache.mp.host", "")).removeprefix("tcp://") not in _LOCAL_HOSTS
-    return connector in _NCCL_CONNECTORS
+    return connector in NCCL_CONNECTORS
 
 
 _EXTRA = MappingProxyType(

@@ -16,7 +16,7 @@ from webhook.words.catalogue.cluster_findings import (
     NAMESPACE_OPTION_UNREADABLE,
     REVISION_NOT_INSTALLED,
 )
-from webhook.words.choices import Profile
+from webhook.words.choices import Isolation, Profile
 from webhook.words.errors import FormatError
 from webhook.words.listing import listed
 from webhook.words.printable import fitted
@@ -76,8 +76,9 @@ def needed_labels(options: Options) -> dict[str, str]:
     """Returns the labels that pods without options of their own need, and the option that needs each label."""
     needs = {}
     fields = {"hostIPC": options.host_ipc, "hostPID": options.host_pid, "hostNetwork": options.host_network}
+    of_host = options.profile is Profile.NODE_PEERS and options.isolation is Isolation.HOST
     for field, asked in fields.items():
-        by_profile = options.profile is Profile.NODE_PEERS and field != "hostNetwork" and asked is not False
+        by_profile = of_host and field != "hostNetwork" and asked is not False
         if asked or by_profile:
             needs[HOST_NAMESPACE_LABELS[field]] = f"profile {options.profile}" if by_profile and not asked else field
     if options.profile is Profile.NODE_PEERS:

@@ -47,6 +47,7 @@ NEEDED = (
     "claims",
     "visibility",
     "host-namespaces",
+    "isolation",
     "node-identity",
     "shared-memory",
 )

@@ -43,6 +43,8 @@ from webhook.words.catalogue.peers import (
     HOST_HASHES_DIFFER,
     HOST_ID_NOT_NODE,
     HOST_IDS_DIFFER,
+    ISOLATED_UNPROVEN,
+    ISOLATED_WITH_EQUAL_PIDS,
     NO_GROUP,
     NO_HOST_ID,
     NO_HOST_IPC,
@@ -59,7 +61,7 @@ from webhook.words.catalogue.peers import (
     VISIBILITY_REFUSED,
 )
 from webhook.words.catalogue.variables import COMMANDS_SET_LIST
-from webhook.words.choices import Profile
+from webhook.words.choices import Isolation, Profile
 from webhook.words.listing import listed
 from webhook.words.printable import fitted
 
@@ -88,6 +90,11 @@ def peers(examined: ExaminedPod) -> Iterator[Finding]:
         yield _pid_of_pod(examined)
         yield _visibility(examined, BLIND_IN_POD)
         yield from peer_users(examined, [])
+    elif examined.options.isolation is Isolation.ISOLATED and not examined.spec.host_pid:
+        yield _same_node(examined)
+        yield not_needed(SHARED_MEMORY, "isolated: NCCL takes the network between pods, and UCX needs none")
+        yield _pid_of_isolated(examined)
+        yield _visibility(examined, BLIND_ON_NODE)
     else:
         yield _same_node(examined)
         yield _hash_of_node(examined)
@@ -175,6 +182,15 @@ def _pid_of_pod(examined: ExaminedPod) -> Finding:
     if examined.spec.share_process_namespace or examined.spec.host_pid:
         return holds(PID, "its containers share one PID namespace")
     return fails(PID, PID_NAMESPACES_DIFFER.say())
+
+
+def _pid_of_isolated(examined: ExaminedPod) -> Finding:
+    has_remap = any(
+        container.name.startswith(names.REMAP_CONTAINER) for container in examined.spec.init_containers or ()
+    )
+    if examined.spec.share_process_namespace and has_remap:
+        return unknown(PID, ISOLATED_UNPROVEN.say())
+    return fails(PID, ISOLATED_WITH_EQUAL_PIDS.say())
 
 
 def _visibility(examined: ExaminedPod, blind_entry: Entry) -> Finding:

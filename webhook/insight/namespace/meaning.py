@@ -25,6 +25,7 @@ OPTIONS: Mapping[str, str] = {
     "group": "its pods run on one node, as one group",
     "colocate": "whether one node is required of a group, or preferred",
     "peers": "a warning is given where a pod seems to exchange GPU memory with others that cannot reach it",
+    "isolation": "whether pods of profile node-peers run in namespaces of the host, or in their own",
     "place": "whether the planner chooses the cards of its pods",
     "place-wait": "how long a pod waits for better cards than those that are free",
     "group-size": "how many pods of a group get their cards together",
@@ -56,6 +57,9 @@ _VALUES: Mapping[tuple[str, str], str] = {
     ("move", "true"): "its pods may be moved by defrag, those of Jobs too",
     ("move", "false"): "its pods are never moved by defrag",
     ("expect-nvlink", "false"): "no hint is given where NVLink seems unused",
+    ("isolation", "isolated"): (
+        "its pods of profile node-peers run in namespaces of their own, with process IDs that no peer has"
+    ),
     ("peers", "none"): "no warning is given where a pod seems to exchange GPU memory with others",
 }
 _LABELS: Mapping[str, str] = {

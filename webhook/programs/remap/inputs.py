@@ -16,7 +16,7 @@ from webhook.decisions.resolve.demand import LINK_TABLES, GpuContainer, GpuDeman
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import NodeTopology
 from webhook.words import names
-from webhook.words.choices import Alignment, OnViolation, Policy, Profile
+from webhook.words.choices import Alignment, Isolation, OnViolation, Policy, Profile
 from webhook.words.errors import FormatError
 
 _ENTRY = re.compile(
@@ -26,6 +26,7 @@ _ENTRY = re.compile(
 _NUMBER = re.compile(r"[0-9.eE+-]{1,64}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TRUTHS = {"true": True, "false": False}
+_ISOLATED = {str(Isolation.ISOLATED): True, str(Isolation.HOST): False}
 _PROFILES = (Profile.EXCLUSIVE, Profile.POD_PEERS, Profile.NODE_PEERS)
 _GIVERS = {"hami": "HAMi", "volcano": "Volcano", "koordinator": "Koordinator", CLAIM: "the resource claim"}
 _NOTHING = "nothing"
@@ -63,6 +64,8 @@ class Inputs:
     environment: Environment = Environment.ANNOTATIONS
     alignment: str = ""
     """The pod's ``hami.io/numa-alignment``: HAMi may change the allocation after the Binding. Empty if it may not."""
+    is_isolated: bool = False
+    """Whether the processes of the pod get other IDs than those of its peers."""
     bound_uuids: str = ""
     """The pod's GPUs at the Binding, where this container sees all GPUs of the node and HAMi may change them since."""
 
@@ -131,6 +134,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         visible_uuids=None if family == CLAIM else _read_uuids(variables, profile, absent),
         environment=source,
         alignment=variables.choice(names.REMAP_NUMA_ALIGNMENT, {str(word): str(word) for word in Alignment}, ""),
+        is_isolated=variables.choice(names.REMAP_ISOLATION, _ISOLATED, default=False),
         bound_uuids=variables.text(names.REMAP_BOUND_UUIDS, ""),
     )
 

@@ -4,18 +4,20 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from webhook.decisions.resolve.resolve import Resolution
 from webhook.hardware.discovery.machine import discover
 from webhook.programs.remap.environment_file import EnvFormat, environment_values, format_environment
 from webhook.programs.remap.files import ENVIRONMENT, NCCL_SETTINGS, REPORT, TOPOLOGY, Files, NotWrittenError
 from webhook.programs.remap.inputs import Environment, Inputs, read_inputs
 from webhook.programs.remap.nccl_settings import format_nccl_settings
+from webhook.programs.remap.process_ids import begin_apart, beginning_of
 from webhook.programs.remap.regular_file import read_regular
 from webhook.programs.remap.report import format_report, one_line
 from webhook.programs.remap.topology_file import format_first
-from webhook.programs.remap.verdict import ExitCode, Verdict
+from webhook.programs.remap.verdict import CheckResult, ExitCode, Verdict, ok, warning
 from webhook.programs.remap.verify import LIBRARY, MachineState, published_here, verify
 from webhook.words.errors import FormatError
 
@@ -64,10 +66,24 @@ def _judged(files: Files, root: Path, env_format: EnvFormat, begins: Callable[[s
         begins("comparing, and writing its files")
         verdict = verify(inputs, machine)
         if verdict.code is ExitCode.TRUE:
+            if inputs.is_isolated:
+                begins("going through process IDs")
+                verdict = replace(verdict, findings=(*verdict.findings, _isolated(verdict.resolution)))
             return _fulfilled(inputs, verdict, files, env_format)
     except FormatError as error:
         return _stopped(_ended(ExitCode.BAD_VARIABLE, str(error)), files)
     return _stopped(_ended(verdict.code, verdict.reason, format_report(inputs, verdict)), files)
+
+
+def _isolated(resolution: Resolution | None) -> CheckResult:
+    """Gives the processes that start from now on other IDs than those of pods with other GPUs of the node."""
+    numbers = [number for given in resolution.containers for number in given.cuda_indices] if resolution else []
+    if not numbers:
+        return warning("the process IDs may be those of peers: the GPUs of the pod are not known")
+    problem = begin_apart(min(numbers))
+    if problem:
+        return warning(problem)
+    return ok(f"process IDs of the pod begin at {beginning_of(min(numbers))}, by its first GPU, {min(numbers)}")
 
 
 def look(node: str, root: Path) -> MachineState:

@@ -92,6 +92,47 @@ REFIT_WITH_PEERS = Entry(
     "Remove the annotation; gpu.topology/policy: single-numa asks for GPUs of one NUMA node before the Binding",
     "compatibility.md#numa-refit",
 )
+_ISOLATED = "annotations.md#peers-without-namespaces-of-the-host"
+NOTHING_TO_ISOLATE = Entry(
+    "GT514",
+    "gpu.topology/isolation has no effect in profile {profile}, only in node-peers",
+    "Remove the annotation, or choose the profile node-peers",
+    _ISOLATED,
+)
+ISOLATED_WITHOUT_REMAP = Entry(
+    "GT515",
+    "pod {pod} gets no remap container, which with gpu.topology/isolation: isolated gives its processes other IDs than "
+    "those of its peers",
+    "Remove gpu.topology/remap: binding, or choose gpu.topology/isolation: host",
+    _ISOLATED,
+)
+ISOLATED_WITHOUT_SHARED_PID = Entry(
+    "GT516",
+    "pod {pod} sets shareProcessNamespace: false, but with gpu.topology/isolation: isolated the remap container gives "
+    "process IDs to all containers of the pod",
+    "Remove the field, or choose gpu.topology/isolation: host",
+    _ISOLATED,
+)
+ISOLATED_WITH_NCCL = Entry(
+    "GT517",
+    "{container} seems to use NCCL between pods ({sign}), but isolated pods share no /dev/shm",
+    "Choose gpu.topology/isolation: host for NCCL between pods, which otherwise takes the network. If it stays inside "
+    "the pod, nothing is lost",
+    _ISOLATED,
+)
+ISOLATED_BESIDE_HOST = Entry(
+    "GT518",
+    "the pod is to be isolated, and has {fields} all the same, by an option or its spec",
+    "Remove the option or the field, or gpu.topology/isolation",
+    _ISOLATED,
+)
+ISOLATED_CLAIM = Entry(
+    "GT519",
+    "pod {pod} shares the GPUs of its claim, so with gpu.topology/isolation: isolated they do not tell its process IDs "
+    "from those of its peers",
+    "Choose gpu.topology/isolation: host",
+    _ISOLATED,
+)
 HOST_IDS_DIFFER = Entry(
     "GT520",
     "{containers} have different values of NCCL_HOSTID: to NCCL they are on different nodes",
@@ -181,6 +222,20 @@ NVLS_NEEDS_SOCKET = Entry(
     "{containers} no NCCL_NVLS_ENABLE=0: NCCL sets NVLink SHARP up over a socket all the same, and ends with an error",
     _NODE_PEERS,
     "nccl.md#nvlink-sharp-nccl_nvls_enable",
+)
+ISOLATED_UNPROVEN = Entry(
+    "GT551",
+    "the pod is isolated, with process IDs that begin at a number of its first GPU. That CUDA IPC needs no more was "
+    "never tried here on a GPU",
+    "Run make gpu on a machine with one GPU: the steps ipc-pids and ipc-isolated decide it",
+    _ISOLATED,
+)
+ISOLATED_WITH_EQUAL_PIDS = Entry(
+    "GT552",
+    "the pod is isolated without shareProcessNamespace or without the remap container: its processes may have the IDs "
+    "of its peers, and CUDA IPC between them fails",
+    "Create the pod again, so that the webhook prepares it",
+    _ISOLATED,
 )
 EXCHANGE_WITHOUT_PEERS = Entry(
     "GT570",

@@ -17,7 +17,7 @@ from webhook.decisions.allocation.reader import dialect_of
 from webhook.decisions.claims.pod import ClaimUse
 from webhook.objects.pod import annotation_path
 from webhook.words import names
-from webhook.words.choices import Carrier, Profile
+from webhook.words.choices import Carrier, Isolation, Profile
 
 # Requests and limits are equal, so that a Guaranteed pod stays Guaranteed. An init container adds nothing to the needs
 # of the pod (the maximum counts); a sidecar adds all of its own.
@@ -98,6 +98,8 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The configuration's NCCL values as JSON; empty if they are the defaults."""
     host_network: bool = False
     """Whether the pod is in the host's network and has profile ``node-peers``: only there it matters."""
+    is_isolated: bool = False
+    """Whether it gives the processes of the pod other IDs than those of its peers."""
     reads_file: bool = False
     """Whether containers take values from the env file."""
     claims: tuple[ClaimUse, ...] = ()
@@ -178,6 +180,7 @@ class RemapContainer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             (names.REMAP_ALLOCATED_BY, "" if self.family == "hami" else self.family),
             (names.REMAP_NCCL, self.nccl),
             (names.REMAP_HOST_NETWORK, "true" if self.host_network else ""),
+            (names.REMAP_ISOLATION, str(Isolation.ISOLATED) if self.is_isolated else ""),
             (names.REMAP_ENVIRONMENT, "file" if self.reads_file else ""),
             (names.REMAP_NUMA_ALIGNMENT, self.alignment),
         ):

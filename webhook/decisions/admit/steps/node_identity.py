@@ -3,6 +3,9 @@
 NCCL treats ranks with different host names as ranks on different nodes; ``NCCL_HOSTID`` replaces the host name. By
 default NCCL passes memory handles over a Unix socket in the abstract namespace, which separate network namespaces do
 not share, hence ``NCCL_CUMEM_ENABLE=0`` (legacy CUDA IPC). Source: NCCL src/misc/utils.cc, src/os/linux_ipcsocket.cc.
+
+Isolated pods stay nodes of their own to NCCL: without one ``/dev/shm`` it would not reach their GPU memory, and inside
+the pod its defaults are the better ones.
 """
 
 from webhook.decisions.admit.pod_patch import PodPatch
@@ -20,7 +23,7 @@ LEGACY_IPC = "0"
 
 def plan(subject: Subject, patch: PodPatch) -> None:
     """Sets two variables in each GPU container in ``node-peers``."""
-    if subject.profile is not Profile.NODE_PEERS or subject.host.network:
+    if subject.profile is not Profile.NODE_PEERS or subject.is_isolated or subject.host.network:
         return
     for container in subject.gpu_containers:
         require_reference(patch, container, names.ENV_NCCL_HOSTID, (NODE_NAME,), Profile.NODE_PEERS)

@@ -104,6 +104,7 @@ def _container(subject: Subject, name: str, volume: str) -> RemapContainer:
         policy=str(options.policy) if required(options).of_policy else "",
         denies=options.on_violation is OnViolation.DENY,
         host_network=subject.host.network and subject.profile is Profile.NODE_PEERS,
+        is_isolated=subject.is_isolated and not subject.host.pid,
         reads_file=subject.remap.reads_file,
         family=subject.family,
         nccl=subject.policy.remap_nccl,
