@@ -146,13 +146,17 @@ def said_by(containers: Iterable[Container]) -> Iterator[tuple[Container, Said]]
         yield container, _read(_expanded(text, literals), {**_names(container), **literals})
 
 
-def starts_ranks(container: Container) -> bool:
-    """Returns whether a container starts the ranks of MPI or torch.
+def starts_ranks(containers: Iterable[Container]) -> Iterator[bool]:
+    """Yields for each container of a pod whether it starts the ranks of MPI or torch.
 
     Raises:
         MalformedPod: a command or a variable has another type than in a container.
     """
-    return bool(_RANKS.search(_text(container, _literals(container))))
+    room = LONGEST_OF_ALL
+    for container in containers:
+        text = _text(container, _literals(container))[:room]
+        room -= len(text)
+        yield bool(_RANKS.search(text))
 
 
 def spelled(container: Container) -> list[str]:

@@ -8,7 +8,6 @@ others start. So no command is wrapped, and nothing is needed of the images.
 
 from collections.abc import Iterator
 
-from webhook.decisions.admit.container import PodContainer
 from webhook.decisions.admit.pod_patch import PodPatch
 from webhook.decisions.admit.subject import Subject
 from webhook.decisions.request.transfer_flags import NCCL_CONNECTORS, said_by, starts_ranks
@@ -34,9 +33,8 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         if asked:
             patch.warn(NOTHING_TO_ISOLATE.say(profile=subject.profile))
         return
-    for container in subject.gpu_containers:
-        if speaker := next(_speaks_nccl(container), ""):
-            patch.warn(ISOLATED_WITH_NCCL.say(container=container.name, sign=speaker))
+    for name, sign in _speaking_nccl(subject):
+        patch.warn(ISOLATED_WITH_NCCL.say(container=name, sign=sign))
     fields = [field for field, has in (("hostIPC", subject.host.ipc), ("hostPID", subject.host.pid)) if has]
     if fields:
         patch.warn(ISOLATED_BESIDE_HOST.say(fields=" and ".join(fields)))
@@ -56,10 +54,12 @@ def _own_ids(subject: Subject, patch: PodPatch) -> None:
         patch.set_spec("shareProcessNamespace", True)
 
 
-def _speaks_nccl(container: PodContainer) -> Iterator[str]:
-    """Yields signs that ranks of NCCL in this container have peers in other pods, perhaps on the same node."""
-    yield from (connector for connector in said_by(container.spec).connectors if connector in NCCL_CONNECTORS)
-    if names.ENV_NCCL_HOSTID in container.env:
-        yield names.ENV_NCCL_HOSTID
-    if starts_ranks(container.spec):
-        yield "mpirun, torchrun or the like"
+def _speaking_nccl(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Yields each container that seems to have peers of NCCL in other pods, perhaps on this node, and its sign."""
+    specs = [container.spec for container in subject.gpu_containers]
+    for container, (_, said), starts in zip(subject.gpu_containers, said_by(specs), starts_ranks(specs), strict=True):
+        signs = [connector for connector in said.connectors if connector in NCCL_CONNECTORS]
+        signs += [names.ENV_NCCL_HOSTID] if names.ENV_NCCL_HOSTID in container.env else []
+        signs += ["mpirun, torchrun or the like"] if starts else []
+        if signs:
+            yield container.name, signs[0]
