@@ -805,8 +805,8 @@ def test_a_name_that_the_roles_are_not_for_is_refused(helm: Helm) -> None:
 
 def test_the_notes_tell_the_next_steps(helm: Helm) -> None:
     said = notes(helm)
-    assert said.index("namespace NAMESPACE --observe --apply") < said.index("gpu-topology analyze")
-    for command in (("namespace", "x", "--observe", "--apply"), ("analyze",)):
+    assert said.index("namespace NAMESPACE --observe --apply") < said.index("gpu-topology analyze -A\n")
+    for command in (("namespace", "x", "--observe", "--apply"), ("analyze", "-A")):
         assert gpu_topology(*command, "--help").code == 0
     assert "kubectl -n gpu-topology rollout status deployment/gpu-topology-webhook" in said
     assert "system:serviceaccount:hami-system:hami-scheduler" in said

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api
 
+from tests.chart.generated import CHART
 from tests.chart.helm import VALUES, Helm, documents
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.kubectl import Kubectl
@@ -144,6 +145,28 @@ def test_the_fields_that_the_webhook_writes_are_its_own_by_name(repository: Repo
     for path, one in repository.stored().items():
         owned = [entry for entry in one["metadata"]["managedFields"] if entry["manager"] == CERTIFICATES_FIELD_MANAGER]
         assert bool(owned) is path.endswith((f"/mutatingwebhookconfigurations/{REGISTRATION}", f"/secrets/{TLS}"))
+
+
+def test_helm_takes_over_what_was_applied_only_if_it_is_told_to_and_keeps_what_the_webhook_wrote(
+    repository: Repository, helm: Helm, namespace: str
+) -> None:
+    repository.apply(*SERVER_SIDE)
+    work(repository.control_plane, namespace)
+    here = (f"--kubeconfig={repository.control_plane.kubeconfig}", f"--namespace={namespace}")
+    order = ("upgrade", "--install", REGISTRATION, str(CHART), *here, "--set=image.tag=9.9.9")
+    assert "cannot be imported into the current release" in helm.run(*order).stderr
+    try:
+        assert 'conflict with "gitops"' in helm.run(*order, "--take-ownership").stderr
+        done = helm.run(*order, "--take-ownership", "--force-conflicts")
+        assert done.returncode == 0, done.stderr
+        stored = {(one["kind"], one["metadata"]["name"]): one for one in repository.stored().values()}
+        hooks = stored["MutatingWebhookConfiguration", REGISTRATION]["webhooks"]
+        assert [hook["clientConfig"]["caBundle"] for hook in hooks] == [BUNDLE, BUNDLE]
+        assert stored["Secret", TLS]["data"] == {"tls.crt": "eA=="}
+        (container,) = stored["Deployment", REGISTRATION]["spec"]["template"]["spec"]["containers"]
+        assert container["image"].endswith(":9.9.9")
+    finally:
+        helm.run("uninstall", REGISTRATION, *here, "--no-hooks")
 
 
 def test_without_hooks_and_without_helm_everything_goes_that_was_applied(repository: Repository) -> None:
