@@ -434,6 +434,10 @@ def test_a_matrix_that_is_not_in_order_is_refused(bent: str, message: str) -> No
         (TWO_LISTED + "GPU 2: NVIDIA A40 (UUID: GPU-cc)\n", 'GPU0, GPU1, found "GPU0, GPU1, GPU2"'),
         (TWO_LISTED.replace("bb", "aa"), 'list: line 2: expected each UUID once, found "GPU-aa twice"'),
         (
+            TWO_LISTED.replace("bb", "aa").replace("GPU 1", "GPU 01"),
+            'list: line 2: expected each UUID once, found "GPU-aa twice"',
+        ),
+        (
             TWO_LISTED.replace("bb", "aa") + "GPU 2: NVIDIA A40 (UUID: GPU-cc)\n",
             'list: line 2: expected each UUID once, found "GPU-aa twice"',
         ),

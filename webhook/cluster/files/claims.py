@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 
 from webhook.cluster.files.claim_manifests import ClaimObjects, claim_objects
+from webhook.cluster.files.state_files import read_state_yaml
 from webhook.decisions.claims.slices import Pools
 from webhook.decisions.configuration import ClaimSettings
 from webhook.objects.claims import ResourceClaim, ResourceClaimTemplate
-from webhook.objects.manifest.documents import read_yaml
 from webhook.words.errors import ClaimsUnreadable, FormatError, ManifestError
 
 _Found = Mapping[tuple[str, str], ResourceClaim] | Mapping[tuple[str, str], ResourceClaimTemplate]
@@ -25,7 +25,7 @@ def load_claims(root: Path) -> ClaimObjects:
         FormatError: an object has another shape, or an old version of the API.
     """
     files = sorted((root / "claims").glob("*.yaml"))
-    return claim_objects((document, str(file)) for file in files for document in read_yaml(file))
+    return claim_objects((document, str(file)) for file in files for document in read_state_yaml(file))
 
 
 class DirectoryClaims:

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from webhook.cluster.files.nodes import load_nodes
+from webhook.cluster.files.state_files import read_state_yaml
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.fastest_pair import FastestPair, fastest_pair
 from webhook.decisions.resolve.node import KnownNode, Origin, Sources
 from webhook.hardware.topology.model import NodeTopology
-from webhook.objects.manifest.documents import read_yaml
 from webhook.objects.pod import Fields, Metadata, Namespace
 from webhook.words.errors import ManifestError
 from webhook.words.printable import printable
@@ -117,7 +117,7 @@ def load_directory(root: Path) -> DirectoryState:
         raise ManifestError(f"{root}: expected a state directory (namespaces/, nodes/, cluster.yaml), found none")
     namespaces = {}
     for path in sorted((root / "namespaces").glob("*.yaml")):
-        for document in read_yaml(path):
+        for document in read_state_yaml(path):
             namespace = _read_namespace(path, document)
             namespaces[namespace.name] = namespace
     return DirectoryState(namespaces, _read_cluster(root / "cluster.yaml"), lambda: load_nodes(root))
@@ -134,7 +134,7 @@ def _read_namespace(path: Path, document: Any) -> Namespace:
 def _read_cluster(path: Path) -> ClusterFacts:
     if not path.exists():
         return ClusterFacts()
-    documents = read_yaml(path)
+    documents = read_state_yaml(path)
     found = _convert(path, documents[0] if documents else {}, _ClusterFile)
     return ClusterFacts(
         hami=Version.parse(found.hami_version, source=f"{path}: hamiVersion") if found.hami_version else None,

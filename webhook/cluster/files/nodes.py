@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from webhook.cluster.files.state_files import check_state_file
 from webhook.hardware.topology.document import MAX_BYTES, parse_topology
 from webhook.hardware.topology.model import NodeTopology
 from webhook.words.errors import GpuTopologyError, ManifestError
@@ -35,6 +36,7 @@ def load_nodes(root: Path, *, wanted: str | None = None) -> dict[str, NodeTopolo
 
 
 def _read(path: Path) -> bytes:
+    check_state_file(path)
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)

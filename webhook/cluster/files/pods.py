@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from webhook.objects.manifest.documents import read_yaml
+from webhook.cluster.files.state_files import read_state_yaml
 from webhook.objects.manifest.pods import decode_pod, to_json
 from webhook.objects.pod import Pod
 from webhook.words import names
@@ -96,7 +96,7 @@ def _read(path: Path) -> Iterator[tuple[bytes, Pod]]:
     Raises:
         ManifestError: the file cannot be read, or holds another object.
     """
-    for document in read_yaml(path):
+    for document in read_state_yaml(path):
         kind = document.get("kind") if isinstance(document, dict) else None
         if kind != "Pod":
             raise ManifestError(f"{path}: expected a Pod, found {kind or 'something else'}")

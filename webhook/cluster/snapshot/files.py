@@ -11,6 +11,7 @@ import msgspec
 from webhook.cluster.files.directory import load_directory
 from webhook.cluster.files.manifests import ManifestFile
 from webhook.cluster.files.nodes import load_nodes
+from webhook.cluster.files.state_files import check_state_file
 from webhook.cluster.redaction.claims import CLAIM, TEMPLATE
 from webhook.cluster.redaction.objects import SNAPSHOT, identity
 from webhook.cluster.snapshot.documents import Documents
@@ -215,6 +216,7 @@ def _read_state(state: Path) -> FromFiles:
 
 def _parts_of_state(path: Path) -> Iterator[Sequence[Any]]:
     """Yield the documents of a file. The items of a list in JSON, which ``state save`` writes, come one by one."""
+    check_state_file(path)
     listed = _as_list(_json_text(path))
     for item in listed.items if listed else ():
         yield [{"kind": "List", "items": [msgspec.json.decode(item)]}]

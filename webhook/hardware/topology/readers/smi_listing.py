@@ -99,4 +99,6 @@ def _check_uuids(lines: Sequence[Line], gpus: Sequence[ListedGpu]) -> None:
 
 
 def _where(lines: Sequence[Line], index: int) -> str:
-    return next(line.where for line in lines if line.text.strip().startswith(f"GPU {index}:"))
+    """Returns the place of the first line that lists the GPU, however its index is spelled."""
+    listed = ((line, _GPU.fullmatch(_without_tabs(line))) for line in lines)
+    return next(line.where for line, found in listed if found and int(found[1]) == index)
