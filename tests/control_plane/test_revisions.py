@@ -181,17 +181,20 @@ class Load:
             return
         self.served.append((namespace, name, marks(answer.body)))
 
-    def wait_for(self, namespace: str, server: str) -> None:
-        """Returns once that server has answered for some pods of the namespace, and then for some of each other one."""
+    def wait_for(self, namespace: str, *servers: str) -> None:
+        """Returns once these servers, and no others, have answered for some pods of the namespace.
+
+        Meanwhile some pods of other namespaces have been created too.
+        """
         done = len(self.served)
 
         def is_so() -> bool:
             later = self.served[done:]
             by = [found for place, _, found in later if place == namespace]
             others = [place for place, _, _ in later if place != namespace]
-            return not self.lost and by[-ENOUGH:] == [(server,)] * ENOUGH and len(others) >= ENOUGH
+            return not self.lost and by[-ENOUGH:] == [servers] * ENOUGH and len(others) >= ENOUGH
 
-        until(lambda: bool(self.lost) or is_so(), f"pods of {namespace} that {server} has answered for")
+        until(lambda: bool(self.lost) or is_so(), f"pods of {namespace} that {servers} have answered for")
         assert self.lost == []
 
 
@@ -312,6 +315,18 @@ def test_no_pod_is_lost_while_a_revision_comes_serves_a_namespace_and_goes_and_d
     assert len(several) <= CHANGES
     with show_figures():
         print(f"two releases: {len(load.served)} pods created, {len(load.lost)} lost, {len(several)} seen by two; {by}")
+
+
+def test_no_pod_is_lost_while_the_default_release_comes_and_goes(
+    releases: Releases, servers: Servers, teams: tuple[str, str]
+) -> None:
+    with creating(releases.control_plane, *teams) as load:
+        load.wait_for(teams[0])
+        releases.run("install", RELEASE, servers.chart("default"), PATIENT)
+        load.wait_for(teams[0], "default")
+        releases.run("uninstall", RELEASE, "--no-hooks")
+        load.wait_for(teams[0])
+    assert load.lost == []
 
 
 def test_a_namespace_whose_revision_is_not_installed_is_asked_about_by_nobody(
