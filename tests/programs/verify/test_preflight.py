@@ -66,12 +66,27 @@ def test_a_container_without_capabilities_says_nothing_of_the_node(
     assert multicast.result is TrialResult.UNKNOWN
     assert multicast.problem.startswith("cuMulticastCreate returned 1: ")
     assert multicast.problem.endswith(f"; the agent's container has no {capabilities}")
+    capabilities.mkdir()
+    assert found(play_bench(bench.with_lines("error cuMulticastCreate 1 0"))).multicast == multicast
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(304, "a call of the operating system failed"), (800, "not permitted")], ids=["system", "right"]
+)
+def test_what_a_container_may_be_refused_says_nothing_of_the_node(
+    bench: Bench, play_bench: PlayBench, capabilities: Path, code: int, words: str
+) -> None:
+    capabilities.mkdir()
+    (capabilities / "nvidia-cap1").touch()
+    multicast = found(play_bench(bench.with_lines(f"error cuMulticastCreate {code} 0"))).multicast
+    assert multicast == unknown(f"cuMulticastCreate returned {code}: {words}")
 
 
 def test_the_same_refusal_in_a_container_with_capabilities_is_a_fault_of_the_node(
     bench: Bench, play_bench: PlayBench, capabilities: Path
 ) -> None:
     capabilities.mkdir()
+    (capabilities / "nvidia-cap1").touch()
     multicast = found(play_bench(bench.with_lines("error cuMulticastCreate 1 0"))).multicast
     assert multicast.result is TrialResult.FAILS
     assert str(capabilities) not in multicast.problem

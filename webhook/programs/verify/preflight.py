@@ -35,7 +35,9 @@ from webhook.words.errors import GpuTopologyError
 STEP_SECONDS = 60.0
 CAPABILITIES = Path("/dev/nvidia-caps")
 _OFFERED_BYTES = 2 * 1024 * 1024
-_OUT_OF_MEMORY, _WRONG_STATE, _NOT_READY = 2, 401, 802
+_WRONG_STATE, _NOT_READY = 401, 802
+_OF_THE_MOMENT = frozenset({2, 304, 800, MISSING})
+"""Too little memory, a call that the kernel refuses to the container, no permission, a driver that is too old."""
 _ATTEMPTS, _PAUSE_SECONDS = 3, 5.0
 """A fabric manager that stands still for some seconds answers 802: https://github.com/meta-pytorch/torchcomms/pull/3130."""
 
@@ -110,9 +112,9 @@ def _judged(answer: TOLD | StepLost) -> Trial:
     problem = explained(answer.function, answer.code)
     if answer.code in (_WRONG_STATE, _NOT_READY):
         return Trial(result=TrialResult.FAILS, problem=problem)
-    if not answer.function.startswith("cuMulticast") or answer.code in (_OUT_OF_MEMORY, MISSING):
+    if not answer.function.startswith("cuMulticast") or answer.code in _OF_THE_MOMENT:
         return Trial(result=TrialResult.UNKNOWN, problem=problem)
-    if not CAPABILITIES.exists():
+    if not any(CAPABILITIES.glob("*")):
         return Trial(result=TrialResult.UNKNOWN, problem=f"{problem}; the agent's container has no {CAPABILITIES}")
     return Trial(result=TrialResult.FAILS, problem=problem)
 
