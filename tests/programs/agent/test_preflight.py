@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from threading import Event
 
 import pytest
 
@@ -13,6 +14,7 @@ from webhook.hardware.topology.model import NodeTopology, Preflight, Trial, Tria
 from webhook.hardware.topology.preflight import AGAIN_AFTER, AT_START_AFTER, NOT_TRIED
 from webhook.programs.agent.log import AgentLog
 from webhook.programs.agent.preflight import PreflightTrials
+from webhook.programs.agent.rounds import begin_in_turn
 from webhook.words.errors import GpuTopologyError
 from webhook.words.timestamp import format_timestamp
 
@@ -121,6 +123,43 @@ def test_results_of_another_driver_do_not_count(log: Lines) -> None:
     assert trial.told(newer).preflight is None
     round_of(trial, AT + timedelta(minutes=1), now=newer)
     assert len(log.counted) == 2
+
+
+def test_a_driver_that_gives_no_answer_for_a_while_takes_nothing_back(log: Lines) -> None:
+    trial = trials(log, finding(FAILS))
+    round_of(trial, AT)
+    mute = replace(h20(), driver_version="", gpus=(), problem="NVML does not start")
+    assert round_of(trial, AT + timedelta(minutes=1), now=mute).preflight is None
+    assert round_of(trial, AT + timedelta(minutes=2)).preflight == results(FAILS)
+    assert len(log.counted) == 1
+
+
+@pytest.mark.parametrize(("then", "expected"), [(UNKNOWN, FAILS), (WORKS, WORKS)], ids=["not known", "works"])
+def test_a_failure_holds_until_it_works(then: Trial, expected: Trial, log: Lines) -> None:
+    later = AT + timedelta(hours=2)
+    trial = trials(log, finding(then))
+    round_of(trial, later, replace(h20(), preflight=results(FAILS)))
+    assert trial.told(h20()).preflight == results(expected, later)
+
+
+def test_work_waits_for_other_work_on_the_cards(log: Lines) -> None:
+    ended = Event()
+
+    def slow(_: str) -> Preflight:
+        ended.wait(60)
+        return results(WORKS)
+
+    first, second = trials(log, finding(FAILS)), trials(log, slow)
+    second.announced(h20(), None, AT)
+    begin_in_turn((first, second))
+    first.announced(h20(), None, AT)
+    begin_in_turn((first, second))
+    assert (first.is_running, second.is_running, len(log.counted)) == (False, True, 1)
+    ended.set()
+    until(lambda: not second.is_running, "the end of the other work")
+    begin_in_turn((first, second))
+    until(lambda: not first.is_running, "the end of the trials")
+    assert first.told(h20()).preflight == results(FAILS)
 
 
 def test_where_nccl_has_no_nvlink_sharp_nothing_is_tried(log: Lines) -> None:

@@ -57,7 +57,20 @@ def begun(known: Preflight | None, at: datetime) -> Preflight:
     return replace(known, at=time) if known else Preflight(at=time, multicast=NOT_TRIED, fabric=NOT_TRIED)
 
 
+def newest(known: Preflight, found: Preflight) -> Preflight:
+    """Returns the results after a trial. One that says nothing of the node takes no failure of it back."""
+    return replace(
+        found, multicast=_newest(known.multicast, found.multicast), fabric=_newest(known.fabric, found.fabric)
+    )
+
+
+def _newest(known: Trial, found: Trial) -> Trial:
+    return known if found.result is TrialResult.UNKNOWN and known.result is TrialResult.FAILS else found
+
+
 def multicast_problem(topology: NodeTopology) -> str:
     """Returns why a node fails to make multicast objects, in a sentence; empty if nothing is known against it."""
     tried = topology.preflight
-    return tried.multicast.problem if tried and tried.multicast.result is TrialResult.FAILS else ""
+    if not tried or tried.multicast.result is not TrialResult.FAILS:
+        return ""
+    return tried.multicast.problem or "the agent does not say why"

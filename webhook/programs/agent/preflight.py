@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from webhook.hardware.topology.model import NodeTopology, Preflight
-from webhook.hardware.topology.preflight import begun, is_due, with_trials
+from webhook.hardware.topology.preflight import begun, is_due, newest, with_trials
 from webhook.programs.agent.log import AgentLog
 from webhook.words.errors import GpuTopologyError
 
@@ -54,6 +54,8 @@ class PreflightTrials:
             published: The topology that the cluster has, perhaps with results of an earlier agent.
             at: The time.
         """
+        if not topology.driver_version:  # the driver gives no answer; what was found with it may hold again
+            return topology
         if self._driver != topology.driver_version:
             self._known = with_trials(topology, published).preflight
             self._driver, self._found = topology.driver_version, None
@@ -67,16 +69,16 @@ class PreflightTrials:
         """Starts announced trials. To be called after the announcement was published."""
         if self._is_announced and self._known:
             self._is_announced, self._has_begun = False, True
-            self._thread = threading.Thread(target=self._run, args=[self._known.at], name="preflight", daemon=True)
+            self._thread = threading.Thread(target=self._run, args=[self._known], name="preflight", daemon=True)
             self._thread.start()
 
-    def _run(self, at: str) -> None:
+    def _run(self, known: Preflight) -> None:
         try:
-            found = self._attempt(at)
+            found = self._attempt(known.at)
         except GpuTopologyError as nothing:
             self._log.not_tried(str(nothing))
         except Exception:  # an odd machine must not end the program that reports on it
             self._log.bug(traceback.format_exc())
         else:
-            self._found = found
+            self._found = newest(known, found)
             self._log.tried(found)

@@ -67,6 +67,14 @@ class AtStart(Protocol):
         """Start what was announced. To be called after the announcement was published."""
 
 
+def begin_in_turn(works: Sequence[AtStart]) -> None:
+    """Starts announced work while no other uses GPUs, which would find none that are free, or disturb figures."""
+    for work in works:
+        if any(each.is_running for each in works):
+            break
+        work.begin()
+
+
 class Agent:
     """The agent of one node. Other threads may read ``status``."""
 
@@ -189,10 +197,7 @@ class Agent:
         refusal = await self._renew(api, observed.node)
         if refused:
             raise refused
-        for work in self._at_start:
-            work.begin()
-            if work.is_running:  # one after the other: what uses GPUs finds none that are free
-                break
+        begin_in_turn(self._at_start)
         return refusal
 
     def _announced(self, look: Look, published: NodeTopology | None) -> Look:
