@@ -116,9 +116,9 @@ def test_sharp_that_the_gpus_have_should_stay_on() -> None:
     assert found.evidence.endswith("(it turns NVLink SHARP off, which these GPUs have; NVLink itself stays on)")
 
 
-def failing() -> NodeTopology:
+def failing(problem: str = "cuMulticastBindMem returned 401") -> NodeTopology:
     """An NVSwitch machine whose fabric manager is ill."""
-    trial = Trial(result=TrialResult.FAILS, problem="cuMulticastBindMem returned 401")
+    trial = Trial(result=TrialResult.FAILS, problem=problem)
     return replace(machines.h20(), preflight=Preflight(at="", multicast=trial, fabric=trial))
 
 
@@ -138,6 +138,17 @@ def test_sharp_that_a_node_was_seen_to_fail_to_set_up_should_be_off(
     assert (found.verdict, found.stops, found.code) == (verdict, verdict == "fails", "GT719" if found.code else "")
     assert found.evidence.startswith(words)
     assert "cuMulticastBindMem returned 401" in found.evidence
+
+
+@pytest.mark.parametrize("value", ["0", "2"])
+@pytest.mark.parametrize(
+    ("problem", "shown"), [("\x1b[2Jall is well\n", "\\x1b[2Jall is well\\n"), ("", "the agent does not say why")]
+)
+def test_an_odd_problem_of_a_node_is_shown_and_not_obeyed(value: str, problem: str, shown: str) -> None:
+    bound = on(pod(container(env=[{"name": "NCCL_NVLS_ENABLE", "value": value}])), "h20-node-1", list(H20[:2]))
+    evidence = finding(told(bound, sources=known(failing(problem))), "NCCL_NVLS_ENABLE").evidence
+    assert shown in evidence
+    assert evidence.isprintable()
 
 
 def test_a_single_card_of_such_a_node_misses_nothing() -> None:

@@ -7,7 +7,7 @@ from webhook.cluster.snapshot.model import Snapshot
 from webhook.cluster.snapshot.nodes import ClusterNode
 from webhook.hardware.topology.health import HealthState, node_health
 from webhook.hardware.topology.model import NodeTopology, TrialResult
-from webhook.hardware.topology.preflight import NOT_TRIED
+from webhook.hardware.topology.preflight import NOT_TRIED, multicast_problem
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, hint, warning
 from webhook.words import names
 from webhook.words.catalogue.cluster_findings import AGENT_MISSING, AGENT_SILENT, PUBLISHED_UNREADABLE
@@ -78,7 +78,7 @@ def _of_topology(topology: NodeTopology) -> Iterator[Diagnosis]:
 def _of_trials(topology: NodeTopology, holder: Holder) -> Iterator[Diagnosis]:
     """Yields a finding about NVLink SHARP, as far as the agent has tried it."""
     tried = topology.preflight.multicast if topology.preflight else NOT_TRIED
-    if tried.result is TrialResult.FAILS:
-        yield warning(holder, MULTICAST_FAILS.say(problem=fitted(tried.problem)))
+    if problem := multicast_problem(topology):
+        yield warning(holder, MULTICAST_FAILS.say(problem=fitted(problem)))
     elif tried.result is TrialResult.UNKNOWN and tried != NOT_TRIED:
         yield hint(holder, MULTICAST_NOT_KNOWN.say(problem=fitted(tried.problem)))

@@ -198,7 +198,7 @@ def _nvls(examined: ExaminedPod, text: str, setting: str) -> Finding:
     if problem and not off:
         return fails("", _on_failing_node(examined, setting, problem), stops=True)
     if wanted is None or off == (wanted == "0"):
-        return holds("", f"(the node cannot set NVLink SHARP up: {problem})" if problem else "")
+        return holds("", f"(the node cannot set NVLink SHARP up: {fitted(problem)})" if problem else "")
     if off:
         return fails("", NVLS_OFF_HERE.say(setting=setting))
     if read_integer(text) == 1:
