@@ -11,7 +11,7 @@ from tests.hardware.topology.machines import dgx1_v100, h20
 from tests.programs.agent.test_measuring import AT, Lines, log
 from tests.programs.server.conftest import until
 from webhook.hardware.topology.model import NodeTopology, Preflight, Trial, TrialResult
-from webhook.hardware.topology.preflight import AGAIN_AFTER, AT_START_AFTER, NOT_TRIED
+from webhook.hardware.topology.preflight import AGAIN_AFTER, AT_START_AFTER, NOT_PROMISED, NOT_TRIED
 from webhook.programs.agent.log import AgentLog
 from webhook.programs.agent.preflight import PreflightTrials
 from webhook.programs.agent.rounds import begin_in_turn
@@ -101,10 +101,22 @@ def test_a_bug_is_told_and_ends_nothing(log: Lines) -> None:
         (results(WORKS), AT_START_AFTER, True),
         (results(UNKNOWN), AGAIN_AFTER - timedelta(seconds=1), False),
         (results(UNKNOWN), AGAIN_AFTER, True),
+        (results(NOT_PROMISED), AT_START_AFTER - timedelta(seconds=1), False),
+        (results(NOT_PROMISED), AT_START_AFTER, True),
         (replace(results(WORKS), at="yesterday"), timedelta(0), True),
         (results(WORKS, AT + timedelta(days=400)), timedelta(0), True),
     ],
-    ids=["never", "works", "worked a day ago", "not known", "not known for an hour", "at no time", "in the future"],
+    ids=[
+        "never",
+        "works",
+        "worked a day ago",
+        "not known",
+        "not known for an hour",
+        "promised nothing",
+        "promised nothing a day ago",
+        "at no time",
+        "in the future",
+    ],
 )
 def test_an_agent_that_starts_anew_goes_by_what_was_published(
     published: Preflight | None, later: timedelta, log: Lines, *, tries: bool

@@ -12,6 +12,8 @@ AGAIN_AFTER = timedelta(hours=1)
 """The shortest time between two trials while multicast does not work, or is not known to."""
 AT_START_AFTER = timedelta(days=1)
 """The shortest time between two trials at the start of an agent while multicast works."""
+NOT_PROMISED = Trial(result=TrialResult.UNKNOWN, problem="the driver says that these GPUs have no multicast")
+"""NCCL asks the driver the same, and does not use NVLink SHARP then."""
 NOT_TRIED = Trial(result=TrialResult.UNKNOWN, problem="it was not tried yet")
 CARDS = 2
 """The cards of a multicast object. NCCL takes all cards of a job; two show whether NVSwitches form a team."""
@@ -40,7 +42,7 @@ def is_due(topology: NodeTopology, at: datetime, *, is_start: bool) -> bool:
     began = parse_timestamp(known.at) if known else None
     if known is None or began is None or began > at:
         return True
-    if known.multicast.result is TrialResult.WORKS:
+    if known.multicast.result is TrialResult.WORKS or known.multicast == NOT_PROMISED:
         return is_start and at >= began + AT_START_AFTER
     return at >= began + AGAIN_AFTER
 

@@ -7,7 +7,7 @@ from webhook.cluster.snapshot.model import Snapshot
 from webhook.cluster.snapshot.nodes import ClusterNode
 from webhook.hardware.topology.health import HealthState, node_health
 from webhook.hardware.topology.model import NodeTopology, TrialResult
-from webhook.hardware.topology.preflight import NOT_TRIED, multicast_problem
+from webhook.hardware.topology.preflight import NOT_PROMISED, NOT_TRIED, multicast_problem
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, hint, warning
 from webhook.words import names
 from webhook.words.catalogue.cluster_findings import AGENT_MISSING, AGENT_SILENT, PUBLISHED_UNREADABLE
@@ -80,5 +80,5 @@ def _of_trials(topology: NodeTopology, holder: Holder) -> Iterator[Diagnosis]:
     tried = topology.preflight.multicast if topology.preflight else NOT_TRIED
     if problem := multicast_problem(topology):
         yield warning(holder, MULTICAST_FAILS.say(problem=fitted(problem)))
-    elif tried.result is TrialResult.UNKNOWN and tried != NOT_TRIED:
+    elif tried.result is TrialResult.UNKNOWN and tried not in (NOT_PROMISED, NOT_TRIED):
         yield hint(holder, MULTICAST_NOT_KNOWN.say(problem=fitted(tried.problem)))

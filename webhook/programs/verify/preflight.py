@@ -26,7 +26,7 @@ from webhook.hardware.measurement.messages import (
 from webhook.hardware.measurement.plan import plan
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import Preflight, Trial, TrialResult
-from webhook.hardware.topology.preflight import CARDS, switched
+from webhook.hardware.topology.preflight import CARDS, NOT_PROMISED, switched
 from webhook.programs.verify.errors import explained
 from webhook.programs.verify.library import MISSING
 from webhook.programs.verify.supervisor import StepLost, Supervisor
@@ -104,7 +104,7 @@ def _judged(answer: TOLD | StepLost) -> Trial:
     A failure that the container may cause says nothing of it.
     """
     if isinstance(answer, MulticastTried) and not answer.is_supported:
-        return Trial(result=TrialResult.UNKNOWN, problem="the driver says that these GPUs have no multicast")
+        return NOT_PROMISED
     if isinstance(answer, StepLost | NoLibrary):
         return Trial(result=TrialResult.UNKNOWN, problem=_said(answer))
     if not isinstance(answer, Failed):
