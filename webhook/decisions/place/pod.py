@@ -106,7 +106,8 @@ class PodRecord(msgspec.Struct, frozen=True):
     name: str
     uid: str
     node: str
-    """The node of the pod, or the node that HAMi has chosen for it; empty: none yet."""
+    """The node of the pod; empty: none yet. kube-scheduler counts a pod on no other node, and an annotation such as
+    HAMi's ``hami.io/vgpu-node`` of a pod without a node may be any user's."""
     is_bound: bool
     """Whether the pod is bound to its node."""
     amounts: Amounts
@@ -184,7 +185,7 @@ def record_of(pod: Pod) -> PodRecord:
         namespace=intern(namespace),
         name=name,
         uid=metadata.uid or f"{namespace}/{name}",
-        node=intern("" if ended else spec.node_name or chosen),
+        node=intern("" if ended else spec.node_name or ""),
         is_bound=bool(spec.node_name),
         amounts={} if ended else _amounts(spec),
         held_on=intern(chosen),
