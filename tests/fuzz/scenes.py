@@ -7,7 +7,7 @@ A scene is JSON: ``{"namespace": {"labels": ..., "annotations": ...}, "cluster":
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,10 +20,12 @@ from tests.decisions.admit.generated import nodes
 from tests.decisions.claims.kept import KeptClaims
 from tests.judge import TEAM_A, load, load_optional, policy
 from tests.pods import ALL_ALLOWED, container, pod
+from webhook.decisions.claims.slices import Pools, SlicePart, slice_part
 from webhook.decisions.cluster_facts import ClusterFacts
-from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.configuration import AdmitPolicy, ClaimSettings
 from webhook.decisions.fastest_pair import FastestPair
 from webhook.decisions.resolve.node import Sources
+from webhook.objects.claims import decode_slice
 from webhook.objects.manifest.templates import find_templates
 from webhook.objects.pod import Namespace
 from webhook.programs.server.log import ReviewLog
@@ -78,7 +80,7 @@ class Scene:
     document: Manifest = field(default_factory=dict)
     """All of the input."""
     claims: KeptClaims = field(default_factory=KeptClaims)
-    """The ResourceClaims and templates of the namespace."""
+    """The ResourceClaims and templates of the namespace, and the devices of all ResourceSlices."""
     waiting_for = ""
 
     def namespace(self, name: str) -> Namespace:
@@ -113,7 +115,7 @@ def read_scene(data: bytes) -> Scene:
         _versions(document.get("cluster")),
         policies[number % len(policies)] if isinstance(number, int) else policies[0],
         document,
-        KeptClaims(dict(_claims(document.get("claims")))),
+        KeptClaims(dict(_claims(document.get("claims"))), Pools(_slices(document.get("slices")))),
     )
 
 
@@ -123,6 +125,13 @@ def _claims(value: Any) -> Iterator[tuple[tuple[str, str], bytes]]:
         if isinstance(metadata, dict):
             kind = "claim" if manifest.get("kind") == "ResourceClaim" else "template"
             yield (kind, str(metadata.get("name"))), _encoded(manifest)
+
+
+def _slices(value: Any) -> Iterator[SlicePart]:
+    for manifest in value if isinstance(value, list) else ():
+        with suppress(FormatError):
+            if part := slice_part(decode_slice(_encoded(manifest), "a slice"), ClaimSettings()):
+                yield part
 
 
 def _encoded(value: Any) -> bytes:

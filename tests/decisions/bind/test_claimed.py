@@ -1,5 +1,6 @@
 """Bindings of pods that got their GPUs by resource claims."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -49,6 +50,15 @@ def given(entry: str = "gpus", shared_with: int = 0, **containers: list[int]) ->
             containers=tuple(containers),
         ),
         shared_with=shared_with,
+    )
+
+
+def of_all(names: Sequence[str]) -> GivenGpus:
+    """What one claim of all GPUs gave to containers of any names."""
+    devices = tuple(Device(uuid=uuid) for uuid in U)
+    return GivenGpus(
+        containers={name: ClaimedGpus(uses=(ClaimUse("gpus", ""),), count=len(devices)) for name in names},
+        allocation=Allocation(segments=(devices,) * len(names), containers=tuple(names)),
     )
 
 
@@ -135,6 +145,28 @@ def test_what_is_not_known_of_the_claims_is_said() -> None:
     outcome = decide(injected("main"), unknown)
     assert (outcome.kind, outcome.reason) == (Kind.DEGRADED, BindReason.NO_ALLOCATION)
     assert outcome.message == "GT264: pod team-a/train: ResourceClaim train-gpus is not allocated"
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["main"], None),
+        ([f"{number:063}" for number in range(160)], None),
+        (["Main_1"], 'segment 1: expected another container with its GPUs, such as "main=GPU-5c3f", found "Main_1='),
+        ([f"{number:063}" for number in range(180)], 'expected at most 65536 characters, found "70559 characters"'),
+    ],
+)
+def test_gpus_that_the_annotation_has_no_place_for_are_not_known(names: list[str], found: str | None) -> None:
+    """Containers of such names are not stored; 128 that share a claim of 16 GPUs are."""
+    outcome = decide(injected(*names), of_all(names))
+    if found is None:
+        assert (outcome.kind, outcome.reason) == (Kind.PATCH, BindReason.RESOLVED)
+        assert outcome.annotations["gpu.topology/claimed-gpus"].count(U[7]) == len(names)
+        return
+    assert (outcome.kind, outcome.reason) == (Kind.DEGRADED, BindReason.BAD_ALLOCATION)
+    assert outcome.message.startswith("GT351: pod team-a/train: the allocation cannot be used: the allocation: ")
+    assert found in outcome.message
+    assert "gpu.topology/claimed-gpus" not in outcome.annotations
 
 
 def test_mig_instances_are_left_alone() -> None:

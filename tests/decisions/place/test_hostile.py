@@ -138,6 +138,28 @@ def test_a_list_of_devices_takes_no_cards_of_another_node() -> None:
     assert found.why("pair")[0] == "NoFreeCards"
 
 
+@pytest.mark.parametrize("is_bound", [False, True])
+@pytest.mark.parametrize("devices", [{}, {"hami.io/vgpu-devices-allocated": "GPU-elsewhere,NVIDIA,1,1:;"}])
+def test_a_node_is_full_by_the_pods_that_run_there_and_not_by_those_that_say_so(
+    is_bound: bool, devices: dict[str, str]
+) -> None:
+    found = PlacedCluster(named(a100_pcie_bridged(), "a"))
+    found.nodes["a"]["status"]["allocatable"] |= {"cpu": "8", "pods": "2"}
+    found.tell_node("a")
+    for name in ("forger", "another"):
+        forger = found.create(name, gated=False, annotations={"hami.io/vgpu-node": "a", **devices})
+        forger["spec"]["containers"] = [{"name": "c", "resources": {"requests": {"cpu": "6"}}}]
+        if is_bound:
+            forger["spec"]["nodeName"] = "a"
+        found.tell(name)
+    train = found.create("train", 2)
+    train["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "4"}
+    found.tell("train")
+    found.round()
+    assert len(found.pinned("train")) == (0 if is_bound else 2)
+    assert found.why("train")[0] == ("NoNode" if is_bound else "Pinned")
+
+
 def test_a_pod_that_hami_had_chosen_cards_for_keeps_those_that_it_is_pinned_to_now() -> None:
     found = cluster()
     ghost = {"hami.io/vgpu-node": "a", "hami.io/vgpu-devices-allocated": "GPU-a.0,NVIDIA,1,1:;"}

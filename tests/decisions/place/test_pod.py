@@ -31,8 +31,15 @@ def asks(**requests: str) -> dict[str, Any]:
 
 def test_cards_count_as_for_hami() -> None:
     assert record_of(pod_with(HELD)).held == ("GPU-a", "GPU-b")
-    assert record_of(pod_with(HELD)).node == "n1"
-    assert not record_of(pod_with(HELD)).is_bound
+    assert record_of(pod_with(HELD)).held_on == "n1"
+
+
+@pytest.mark.parametrize(("spec", "node"), [({}, ""), ({"nodeName": "n2"}, "n2")])
+def test_a_pod_takes_the_resources_of_its_node_and_not_of_the_one_that_an_annotation_names(
+    spec: dict[str, Any], node: str
+) -> None:
+    record = record_of(pod_with(HELD, **spec))
+    assert (record.node, record.held_on, record.is_bound) == (node, "n1", bool(node))
 
 
 def test_cards_of_a_pod_that_is_gated_or_ends_count_too() -> None:

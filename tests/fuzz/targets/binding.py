@@ -1,11 +1,12 @@
 """Reviews of Bindings with the pod that the API server has, from the bytes of a request to those of the answer.
 
-An input is a scene (``tests.fuzz.scenes``) with ``pod``, which the API server answers with, and ``group``, the other
-pods of its group.
+An input is a scene (``tests.fuzz.scenes``) with ``pod``, which the API server answers with, ``group``, the other pods
+of its group, ``claims`` and ``slices``.
 """
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,11 +14,20 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from tests.decisions.claims.kept import KeptClaims
+from tests.decisions.claims.cases import CASES as CLAIM_CASES
 from tests.fuzz import effort
 from tests.fuzz.laws import check_log_line, check_message, check_response, check_written, patch_of
 from tests.fuzz.permissions import outputs
-from tests.fuzz.scenes import Manifest, Scene, binding_review, golden_scenes, kept_log, read_scene, written
+from tests.fuzz.scenes import (
+    Manifest,
+    Scene,
+    binding_review,
+    golden_scenes,
+    kept_log,
+    known_policies,
+    read_scene,
+    written,
+)
 from tests.hardware.topology.machines import H20_UUIDS
 from webhook.objects.binding import PodEvent
 from webhook.objects.envelope import MalformedReview
@@ -51,12 +61,7 @@ def _allocations(count: int) -> Iterator[Manifest]:
 
 def seeds() -> Iterator[bytes]:
     """The golden pods that were prepared, with allocations of the three schedulers."""
-    binding: Manifest = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": "train", "namespace": "team-a", "uid": "uid-1"},
-        "target": {"kind": "Node", "name": NODE},
-    }
+    binding = _binding("uid-1")
     for scene in golden_scenes():
         pod = scene.pop("pod")
         if "gpu.topology/injected" not in outputs(pod):
@@ -69,6 +74,38 @@ def seeds() -> Iterator[bytes]:
             yield written(
                 scene | {"pod": live, "group": group, "review": binding_review(told if number > 1 else binding)}
             )
+    yield from _claimed()
+
+
+def _binding(uid: str) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "train", "namespace": "team-a", "uid": uid},
+        "target": {"kind": "Node", "name": NODE},
+    }
+
+
+def _claimed() -> Iterator[bytes]:
+    """The golden cases of claims, as if admission had prepared their pods for the cards of the machine."""
+    number = next(number for number, rules in enumerate(known_policies()) if rules.claims.enabled)
+    cards = re.compile("GPU-00000000-0000-0000-0000-00000000000([0-7])")
+    for case in sorted(path for path in CLAIM_CASES.iterdir() if path.is_dir()):
+        pod = json.loads((case / "pod.json").read_text())
+        for container in pod["spec"]["containers"]:
+            values = {"GPU_TOPOLOGY_PROFILE": "exclusive", "NCCL_P2P_LEVEL": "auto", "NCCL_NVLS_ENABLE": "2"}
+            container["env"] = [{"name": name, "value": value} for name, value in values.items()]
+        text = json.dumps(
+            {
+                "policy": number,
+                "review": binding_review(_binding(pod["metadata"]["uid"])),
+                "pod": pod,
+                "claims": json.loads((case / "claims.json").read_text()),
+                "slices": json.loads((case / "slices.json").read_text()),
+            },
+            separators=(",", ":"),
+        )
+        yield cards.sub(lambda found: H20_UUIDS[int(found[1])], text.replace("a100-bridged", NODE)).encode()
 
 
 @dataclass
@@ -100,7 +137,8 @@ def target(data: bytes) -> None:
     """Fails where an answer breaks a law."""
     scene = read_scene(data)
     cluster = _cluster(scene)
-    size = scene.body + b" " * (len(cluster.live or b"") + sum(map(len, cluster.others)))
+    others = sum(map(len, cluster.others)) + sum(map(len, scene.claims.objects.values()))
+    size = scene.body + b" " * (len(cluster.live or b"") + others)
     reply = effort.sampled(size, fixed=FIXED_CALLS, each=CALLS_EACH, work=lambda: answer(scene, cluster))
     if reply is not None:
         check_reply(scene, cluster, reply)
@@ -121,7 +159,7 @@ def answer(scene: Scene, cluster: _Answered) -> bytes | None:
         reviews = BindingReviews(
             state=scene,
             pods=cluster,
-            claims=KeptClaims(),
+            claims=scene.claims,
             events=cluster,
             policy=scene.rules,
             log=log,
@@ -173,7 +211,8 @@ def check_binding(before: Manifest, after: Manifest) -> None:
 def _check_uuids(scene: Scene, cluster: _Answered, after: Manifest) -> None:
     """A pod is shown the cards that a scheduler wrote down for it, and no others."""
     shown = after["metadata"]["annotations"].get("gpu.topology/visible-uuids", "none")
-    known = (cluster.live or b"") + scene.body
+    published = json.dumps(scene.document.get("slices")).encode()
+    known = (cluster.live or b"") + scene.body + published
     for uuid in shown.split(","):
         assert uuid in ("none", "") or uuid.encode() in known or "koordinator" in known.decode(), uuid
 

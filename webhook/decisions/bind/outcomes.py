@@ -14,14 +14,21 @@ from webhook.decisions.resolve.fabric import fabric_problem
 from webhook.decisions.resolve.nccl import nccl_defaults, nvls_until_bind
 from webhook.decisions.resolve.node import Origin
 from webhook.decisions.resolve.outputs import FOR_PEOPLE, UNKNOWN, annotations, nccl_annotations, satisfied_text
-from webhook.decisions.resolve.resolve import Resolution
+from webhook.decisions.resolve.resolve import Resolution, Unresolved, UnresolvedError
 from webhook.objects.binding import BIND_ENTRIES, BindOutcome, BindReason, PodEvent
 from webhook.words import names
 from webhook.words.catalogue.claims import CLAIM_IS_SHARED, UNMET_BY_CLAIM
 from webhook.words.catalogue.entry import Message
-from webhook.words.catalogue.links import REQUIREMENTS_NOT_JUDGED, TOPOLOGY_OF_HAMI, TOPOLOGY_OLD, UNMET
+from webhook.words.catalogue.links import (
+    ALLOCATION_UNREADABLE,
+    REQUIREMENTS_NOT_JUDGED,
+    TOPOLOGY_OF_HAMI,
+    TOPOLOGY_OLD,
+    UNMET,
+)
 from webhook.words.catalogue.opting import NOT_PREPARED_BUT_JUDGED
 from webhook.words.choices import OnViolation, Profile
+from webhook.words.errors import FormatError
 from webhook.words.outcome import Kind
 
 FORBIDDEN, CONFLICT, INVALID, UNAVAILABLE = 403, 409, 422, 503
@@ -34,7 +41,11 @@ _SIDECAR_NOT_FIRST, _NO_PARTITION = "SidecarNotFirst", "NoPartition"
 
 
 def resolved(pod: PodToBind, resolution: Resolution) -> BindOutcome:
-    """Returns the outcome for a pod whose GPUs are resolved."""
+    """Returns the outcome for a pod whose GPUs are resolved.
+
+    Raises:
+        UnresolvedError: what the pod has to be told of its GPUs cannot be written.
+    """
     if not pod.is_prepared:
         return _judged(pod, resolution)
     observed = pod.is_observed
@@ -93,7 +104,11 @@ def _unmet(pod: PodToBind, outcome: BindOutcome, resolution: Resolution) -> Bind
 
 
 def _claimed(pod: PodToBind, resolution: Resolution) -> dict[str, str]:
-    """Returns the annotation with the GPUs that claims gave to each container, for the program in the pod."""
+    """Returns the annotation with the GPUs that claims gave to each container, for the program in the pod.
+
+    Raises:
+        UnresolvedError: the annotation has no place for them, such as for 16 GPUs in each of 128 containers.
+    """
     if pod.demand.family != CLAIM and names.CLAIMED_GPUS not in pod.referred:
         return {}
     given = [(given.container.name, given.gpus) for given in resolution.containers]
@@ -101,7 +116,10 @@ def _claimed(pod: PodToBind, resolution: Resolution) -> dict[str, str]:
         segments=tuple([tuple([Device(uuid=gpu.uuid) for gpu in gpus]) for _, gpus in given]),
         containers=tuple([name for name, _ in given]),
     )
-    return {names.CLAIMED_GPUS: format_claimed(allocation)}
+    try:
+        return {names.CLAIMED_GPUS: format_claimed(allocation)}
+    except FormatError as error:
+        raise UnresolvedError(Unresolved.BAD_ALLOCATION, ALLOCATION_UNREADABLE.say(problem=error)) from None
 
 
 def unresolved(pod: PodToBind, reason: BindReason, why: Message, policy: AdmitPolicy) -> BindOutcome:

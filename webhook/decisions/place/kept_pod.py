@@ -15,6 +15,10 @@ MOST_KEPT = 128 * 1024
 """The most bytes that are kept of a pod. All annotations of a pod together may have 256 KiB."""
 _LONGEST_OF_OTHERS = 2048
 """The most characters that are kept of an annotation of another program."""
+_TEXT_BYTES = 80
+"""About the bytes that Python takes for a text beside its characters, with its place in a mapping: a user may write
+thousands of short labels."""
+_OBJECT_BYTES = 64
 _NOT_KEPT = msgspec.Raw()
 _READ = (names.PREFIX, "hami.io/", "nvidia.com/")
 
@@ -43,7 +47,7 @@ def kept_pod(pod: Pod) -> KeptPod:
             spec, containers=spec.containers and [_reduced(each) for each in spec.containers], volumes_json=_NOT_KEPT
         ),
     )
-    size = _size(kept)
+    size = size_of(kept)
     if size > MOST_KEPT:
         return KeptPod(_gate_alone(pod), 0, is_too_long=True)
     return KeptPod(_detached(kept), size, is_too_long=False)
@@ -86,17 +90,18 @@ def _reduced(container: Container) -> Container:
     )
 
 
-def _size(value: Any) -> int:
+def size_of(value: Any) -> int:
     """Returns about the number of bytes of a value."""
     if isinstance(value, msgspec.Raw):
         return memoryview(value).nbytes
     if isinstance(value, str):
-        return len(value)
+        return len(value) + _TEXT_BYTES
     if isinstance(value, msgspec.Struct):
-        return sum(_size(getattr(value, field)) for field in value.__struct_fields__)
+        fields = value.__struct_fields__
+        return _OBJECT_BYTES + 8 * len(fields) + sum(size_of(getattr(value, field)) for field in fields)
     if isinstance(value, dict):
-        return sum(_size(key) + _size(entry) for key, entry in value.items())
-    return sum(map(_size, value)) if isinstance(value, list) else 0
+        return _OBJECT_BYTES + sum(size_of(key) + size_of(entry) for key, entry in value.items())
+    return sum(map(size_of, value)) if isinstance(value, list | tuple) else 0
 
 
 def _detached(value: Any) -> Any:

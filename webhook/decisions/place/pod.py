@@ -9,9 +9,9 @@ import msgspec
 from webhook.decisions.allocation.hami import Counted, counted_parts
 from webhook.decisions.allocation.model import WHOLE
 from webhook.decisions.place.group import group_of
-from webhook.decisions.place.kept_pod import kept_pod
+from webhook.decisions.place.kept_pod import kept_pod, size_of
 from webhook.decisions.place.placed_annotation import Later, Placed, read_placed
-from webhook.decisions.place.scheduling import ANY_NODE, NodeNeeds, node_needs
+from webhook.decisions.place.scheduling import ANY_NODE, MOST_OF_NEEDS, NodeNeeds, node_needs
 from webhook.objects.amounts import Amounts, greatest, read_amounts, total
 from webhook.objects.pod import (
     NO_CONDITION,
@@ -35,6 +35,8 @@ MOST_ALLOCATION, LONGEST_VALUE = 16 * 1024, 128
 MOST_PARTS = 256
 """The most parts of cards, and the most cards, that are kept of a pod: as many as a pod may be given. HAMi's list is an
 annotation, which users can write, and may name tens of thousands of cards that no node has."""
+NEEDS_BYTES = 12
+"""About the bytes that requirements to nodes take for each of their JSON, where they are thousands of short values."""
 _AMOUNTS_KEPT = 4096
 _NEVER = "Never"
 """The ``preemptionPolicy`` of pods for which no pod is evicted."""
@@ -67,7 +69,7 @@ class UnboundPod(msgspec.Struct, frozen=True):
     may_preempt: bool = True
     """Whether kube-scheduler may evict pods of lower priority for the pod (``preemptionPolicy``)."""
     size: int = 0
-    """About the bytes of ``pod``."""
+    """About the bytes of ``pod``, ``needs`` and ``chosen``."""
     is_too_long: bool = False
     """Whether the pod is too long to be kept. Of ``pod`` only what opens its gate is kept then."""
 
@@ -106,7 +108,8 @@ class PodRecord(msgspec.Struct, frozen=True):
     name: str
     uid: str
     node: str
-    """The node of the pod, or the node that HAMi has chosen for it; empty: none yet."""
+    """The node of the pod; empty: none yet. kube-scheduler counts a pod on no other node, and an annotation such as
+    HAMi's ``hami.io/vgpu-node`` of a pod without a node may be any user's."""
     is_bound: bool
     """Whether the pod is bound to its node."""
     amounts: Amounts
@@ -184,7 +187,7 @@ def record_of(pod: Pod) -> PodRecord:
         namespace=intern(namespace),
         name=name,
         uid=metadata.uid or f"{namespace}/{name}",
-        node=intern("" if ended else spec.node_name or chosen),
+        node=intern("" if ended else spec.node_name or ""),
         is_bound=bool(spec.node_name),
         amounts={} if ended else _amounts(spec),
         held_on=intern(chosen),
@@ -236,12 +239,14 @@ def _is_of_interest(pod: Pod, spec: PodSpec) -> bool:
 
 
 def _unbound(pod: Pod, metadata: Metadata, spec: PodSpec) -> UnboundPod:
-    kept, needs = kept_pod(pod), ANY_NODE
+    kept, needs, needs_size = kept_pod(pod), ANY_NODE, 0
     if not kept.is_too_long:
-        needs = node_needs(spec.node_selector_json, spec.affinity_json, spec.tolerations_json)
+        texts = (spec.node_selector_json, spec.affinity_json, spec.tolerations_json)
+        needs, needs_size = node_needs(*texts), NEEDS_BYTES * min(MOST_OF_NEEDS, sum(map(size_of, texts)))
+    chosen = read_placed(kept.pod.annotations)
     return UnboundPod(
         pod=kept.pod,
-        size=kept.size,
+        size=kept.size + size_of(chosen) + needs_size,
         version=metadata.resource_version or "0",
         gates=tuple(spec.scheduling_gates),
         priority=spec.priority or 0,
@@ -250,7 +255,7 @@ def _unbound(pod: Pod, metadata: Metadata, spec: PodSpec) -> UnboundPod:
         scheduled=pod.scheduled or NO_CONDITION,
         placed=pod.placed or NO_CONDITION,
         is_ending=metadata.deletion_timestamp is not None,
-        chosen=read_placed(kept.pod.annotations),
+        chosen=chosen,
         may_preempt=spec.preemption_policy != _NEVER,
         is_too_long=kept.is_too_long,
     )

@@ -1,0 +1,98 @@
+"""The memory of the planner's mirror of pods is what the mirror counts, whatever users write into their pods."""
+
+import tracemalloc
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.decisions.place.cluster import PlacedCluster
+from tests.decisions.place.test_kept_pods import (
+    Change,
+    forged_cards,
+    full_choice,
+    last_applied,
+    long_command,
+    one_node,
+)
+from tests.docs.test_docs import ROOT
+from webhook.decisions.place.scheduling import MOST_OF_NEEDS
+from webhook.programs.planner.mirrors import PODS, weigh_pod
+
+COUNT = 12
+OTHERS_BYTES = 110 * 1024 * 1024
+"""What the program takes without pods, 47 MiB with all that it imports, and room for the mirrors of nodes."""
+
+
+def nothing(_: dict[str, Any], __: int) -> None:
+    pass
+
+
+def many_values(pod: dict[str, Any], number: int) -> None:
+    values = [f"{number}-{value}" for value in range(MOST_OF_NEEDS // 14)]
+    expression = {"key": "a", "operator": "In", "values": values}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def many_tolerations(pod: dict[str, Any], number: int) -> None:
+    pod["spec"]["tolerations"] = [{"key": f"{number}-{key}", "operator": "Exists"} for key in range(500)]
+
+
+def short_labels(pod: dict[str, Any], number: int) -> None:
+    pod["metadata"]["labels"] |= {f"l{number}-{key}": "x" for key in range(600)}
+
+
+def many_containers(pod: dict[str, Any], number: int) -> None:
+    amounts = {"limits": {"nvidia.com/gpu": "1", f"r{number}": "1"}}
+    pod["spec"]["containers"] = [{"name": f"c{key}", "resources": amounts} for key in range(120)]
+
+
+def running(pod: dict[str, Any], number: int) -> None:
+    forged_cards(pod, number)
+    pod["spec"]["nodeName"] = "a"
+    pod["status"] = {"phase": "Running", "startTime": "2026-11-22T12:00:00Z"}
+
+
+def grown(found: PlacedCluster, change: Change) -> tuple[int, int]:
+    """The bytes that some pods take, and what the mirror counts for them."""
+    created = []
+    for number in range(COUNT):
+        created.append(found.create(f"pod-{number}", 1))
+        change(created[-1], number)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for number, pod in enumerate(created):
+        found.tell(f"pod-{number}")
+        pod.clear()
+    found.world.refresh()
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    return taken, sum(map(weigh_pod, found.records.values()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        nothing,
+        full_choice,
+        forged_cards,
+        last_applied,
+        long_command,
+        many_values,
+        many_tolerations,
+        short_labels,
+        many_containers,
+        running,
+    ],
+)
+def test_pods_take_no_more_memory_than_is_counted_whatever_stands_in_them(change: Change) -> None:
+    taken, counted = grown(one_node(), change)
+    assert taken < 1.35 * counted
+
+
+def test_all_pods_that_the_mirror_keeps_leave_a_fifth_of_the_memory_of_the_chart() -> None:
+    values = yaml.safe_load((ROOT / "deploy" / "chart" / "values.yaml").read_text(encoding="utf-8"))
+    text = values["placement"]["resources"]["limits"]["memory"]
+    assert text.endswith("Mi")
+    assert PODS.bytes * 1.14 + OTHERS_BYTES < 0.8 * int(text.removesuffix("Mi")) * 1024 * 1024
