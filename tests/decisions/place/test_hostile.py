@@ -254,8 +254,8 @@ def any_links(cards: int) -> NodeTopology:
     links: list[list[NvLink]] = [[] for _ in buses]
     for one, other in combinations(range(cards), 2):
         if number := max(0, chance.randint(-10, 6)):
-            links[one].append(NvLink(target=buses[other], count=number, active=number))
-            links[other].append(NvLink(target=buses[one], count=number, active=number))
+            links[one].append(NvLink(target=f"GPU{other}", count=number, active=number))
+            links[other].append(NvLink(target=f"GPU{one}", count=number, active=number))
     gpus = tuple(
         replace(machine.gpus[0], index=card, uuid="", pci_bus_id=bus, minor=card, nvlinks=tuple(links[card]))
         for card, bus in enumerate(buses)
@@ -264,12 +264,12 @@ def any_links(cards: int) -> NodeTopology:
 
 
 @pytest.mark.parametrize("asked", [2, 8, 16])
-def test_on_links_that_no_machine_has_a_choice_takes_little_work(asked: int) -> None:
+def test_on_links_that_no_machine_has_a_choice_takes_bounded_work(asked: int) -> None:
     taken = []
     for cards in (32, 64):
         found = PlacedCluster(any_links(cards))
         found.create("pod", asked)
         taken.append(instructions(found.round))
         assert len(found.pinned("pod")) == asked
-    assert taken[1] < 5 * taken[0]
-    assert taken[1] < 4_000_000
+    assert taken[1] < 8 * taken[0]
+    assert taken[1] < 25_000_000  # less than 0.1 s without the counting
