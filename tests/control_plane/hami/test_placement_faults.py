@@ -216,6 +216,18 @@ def test_cards_that_no_node_has_disturb_nobody_else(team: Team) -> None:
     assert len(given(team.bound("train"))) == 2
 
 
+def test_pods_that_say_they_are_on_every_node_make_none_full(team: Team) -> None:
+    """``test_a_pod_goes_to_the_other_node_when_the_memory_of_its_own_is_taken`` has the opposite."""
+    for node in (BRIDGED, H20):
+        ghost = pod(f"ghost-{node}", container(), annotations={"hami.io/vgpu-node": node})
+        ghost["spec"] |= {"schedulerName": "none"}
+        ghost["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100000", "memory": "900Ti"}}
+        assert not is_gated(team.creates(ghost))
+    team.creates(train())
+    bound = team.bound("train")
+    assert (choice(bound)["node"], len(given(bound))) == (BRIDGED, 2)
+
+
 def test_a_pod_of_two_nodes_goes_to_the_other_when_its_own_is_cordoned(cluster: Cluster, team: Team) -> None:
     with cluster.hami.scheduling.away():
         team.creates(pod("train", container(gpus=2)))
