@@ -16,6 +16,8 @@ LIMITS = ("gpu-topology-gates", "gpu-topology-place", "gpu-topology-place-lease"
 """Names of the policies that limit the accounts of webhook and planner, and of their bindings."""
 
 
+PINS = "gpu-topology-pins"
+"""Name of the policy that lets no tenant write a pin, and of its binding."""
 WORKLOADS = ("gpu-topology-workloads", "gpu-topology-workloads-cronjobs", "gpu-topology-workloads-jobsets")
 """Names of the policies that warn of options on workloads, and of their bindings."""
 

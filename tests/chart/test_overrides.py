@@ -119,6 +119,7 @@ def test_roles_policies_and_pods_follow_the_names_of_accounts(
         "gpu-topology-agent-taints": {user["agent"]},
         "gpu-topology-gates": {user["webhook"]},
         "gpu-topology-outputs": {user["webhook"], user["placement"]},
+        "gpu-topology-pins": {user["webhook"], user["placement"]},
         "gpu-topology-place": {user["placement"]},
         "gpu-topology-place-lease": {user["placement"]},
         "gpu-topology-workloads": set(),

@@ -129,7 +129,10 @@ def test_every_account_that_may_patch_pods_is_bound_by_a_policy(helm: Helm) -> N
                 one["metadata"]["name"]
                 for one in objects
                 if one["kind"] == "ValidatingAdmissionPolicy"
-                and any(account in condition["expression"] for condition in one["spec"]["matchConditions"])
+                and any(
+                    account in condition["expression"] and not condition["expression"].startswith("!")
+                    for condition in one["spec"]["matchConditions"]
+                )
                 and "pods" in one["spec"]["matchConstraints"]["resourceRules"][0]["resources"]
                 and "namespaceSelector" not in one["spec"]["matchConstraints"]
             ]

@@ -44,6 +44,7 @@ POLICIES = {
     "gpu-topology-agent",
     "gpu-topology-gates",
     "gpu-topology-outputs",
+    "gpu-topology-pins",
     "gpu-topology-place",
     "gpu-topology-place-lease",
     "gpu-topology-workloads",

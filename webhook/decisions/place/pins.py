@@ -9,8 +9,8 @@ from webhook.words.choices import Placement
 def pin_of(pod: PodRecord) -> Placed | None:
     """Returns the planner's choice for a pod without a node while its cards are held for it; else None.
 
-    The placement label says that the cards are held. Users can write the annotations of a choice, but cannot set that
-    label.
+    The placement label says that the cards are held. Users can write the annotations of a choice, or that label, but
+    not both: the chart's policies keep them from it.
     """
     placed = written_pin(pod)
     return placed if placed and placement_of(pod) in (Placement.WAITING, Placement.PINNED) else None
