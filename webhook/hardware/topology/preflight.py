@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from webhook.hardware.topology.model import MigMode, NodeTopology, Preflight, Trial, TrialResult
+from webhook.hardware.topology.model import NodeTopology, Preflight, Trial, TrialResult
 from webhook.words.timestamp import format_timestamp, parse_timestamp
 
 NVLS_SINCE = 90
@@ -19,13 +19,9 @@ CARDS = 2
 """The cards of a multicast object. NCCL takes all cards of a job; two show whether NVSwitches form a team."""
 
 
-def switched(topology: NodeTopology) -> tuple[str, ...]:
-    """Returns the UUIDs of the GPUs with which NCCL may use NVLink SHARP, and that are linked by NVSwitches."""
-    return tuple(
-        gpu.uuid
-        for gpu in topology.gpus
-        if gpu.uuid and gpu.switch_links and gpu.sm >= NVLS_SINCE and gpu.mig_mode is not MigMode.ENABLED
-    )
+def gpus_with_nvls(topology: NodeTopology) -> tuple[str, ...]:
+    """Returns the UUIDs of the GPUs with which NCCL may use NVLink SHARP: new enough, and linked by NVSwitches."""
+    return tuple(gpu.uuid for gpu in topology.gpus if gpu.uuid and gpu.switch_links and gpu.sm >= NVLS_SINCE)
 
 
 def is_due(topology: NodeTopology, at: datetime, *, is_start: bool) -> bool:
@@ -36,7 +32,7 @@ def is_due(topology: NodeTopology, at: datetime, *, is_start: bool) -> bool:
         at: The time.
         is_start: Whether the agent has tried nothing since its start.
     """
-    if len(switched(topology)) < CARDS:
+    if len(gpus_with_nvls(topology)) < CARDS:
         return False
     known = topology.preflight
     began = parse_timestamp(known.at) if known else None

@@ -216,7 +216,7 @@ def _nvls_by_default(examined: ExaminedPod) -> Iterator[Finding]:
 
 
 def _multicast_problem(examined: ExaminedPod) -> str:
-    """Returns why NCCL fails to set NVLink SHARP up between the GPUs of the pod, in a sentence; empty if it may not."""
+    """Returns why NCCL fails to set NVLink SHARP up between these GPUs; empty if nothing is known against it."""
     if examined.resolution is None:
         return ""
     node = examined.resolution.node

@@ -26,7 +26,7 @@ from webhook.hardware.measurement.messages import (
 from webhook.hardware.measurement.plan import plan
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import Preflight, Trial, TrialResult
-from webhook.hardware.topology.preflight import CARDS, NOT_PROMISED, switched
+from webhook.hardware.topology.preflight import CARDS, NOT_PROMISED, gpus_with_nvls
 from webhook.programs.verify.errors import explained
 from webhook.programs.verify.library import MISSING
 from webhook.programs.verify.supervisor import StepLost, Supervisor
@@ -74,7 +74,7 @@ def _free_cards(supervisor: Supervisor, node: str, root: Path) -> list[str]:
         raise NothingToTry(f"CUDA does not start: {_said(cuda)}")
     topology = parse_topology(machine.topology, source="this machine")
     free = plan(topology, usage={one.uuid: one for one in machine.usage}, visible=cuda.uuids).cards
-    able = switched(topology)
+    able = gpus_with_nvls(topology)
     cards = [uuid for uuid in free if uuid in able][:CARDS]
     if len(cards) < CARDS:
         raise NothingToTry(f"{len(cards)} of {len(able)} GPUs with NVLink SHARP are free, and a trial needs {CARDS}")
