@@ -3,11 +3,13 @@
 import tracemalloc
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
 from tests.decisions.place.cluster import PlacedCluster
 from tests.decisions.place.test_kept_pods import (
+    CHOICE,
     Change,
     forged_cards,
     full_choice,
@@ -15,7 +17,9 @@ from tests.decisions.place.test_kept_pods import (
     long_command,
     one_node,
 )
+from tests.decisions.place.test_kept_pods import names as cards_of_no_node
 from tests.docs.test_docs import ROOT
+from webhook.decisions.place.placed_annotation import CardsHeld, Later, format_placed
 from webhook.decisions.place.scheduling import MOST_OF_NEEDS
 from webhook.programs.planner.mirrors import PODS, weigh_pod
 
@@ -46,6 +50,35 @@ def short_labels(pod: dict[str, Any], number: int) -> None:
 def many_containers(pod: dict[str, Any], number: int) -> None:
     amounts = {"limits": {"nvidia.com/gpu": "1", f"r{number}": "1"}}
     pod["spec"]["containers"] = [{"name": f"c{key}", "resources": amounts} for key in range(120)]
+
+
+def many_resources(pod: dict[str, Any], number: int) -> None:
+    """A kubelet runs a pod with resources that its node does not know."""
+    pod["spec"]["nodeName"] = "a"
+    pod["spec"]["containers"] = [
+        {"name": f"c{key}", "resources": {"limits": {f"r{number}.x/{key}-{other}": "1" for other in range(64)}}}
+        for key in range(100)
+    ]
+
+
+def running_with_many_resources(pod: dict[str, Any], number: int) -> None:
+    many_resources(pod, number)
+    pod["spec"]["containers"] = pod["spec"]["containers"][:16]
+    pod["metadata"]["annotations"] |= {
+        "hami.io/vgpu-node": "a",
+        "hami.io/vgpu-devices-allocated": cards_of_no_node(number, 4),
+    }
+    pod["status"] = {"phase": "Running", "startTime": "2026-11-22T12:00:00Z"}
+
+
+def held_for_later(pod: dict[str, Any], number: int) -> None:
+    """What a pod with a node says that it holds for pods that are created later."""
+    few = CardsHeld("a", ("GPU-a.0",), {f"{number}-{key}": 1 for key in range(1500)})
+    one_each = tuple(CardsHeld(f"n{number}-{key}", (f"GPU-{number}-{key}",)) for key in range(255))
+    forged = msgspec.structs.replace(CHOICE, later=Later(9, (few, *one_each)))
+    pod["metadata"]["annotations"]["gpu.topology/placed"] = format_placed(forged)
+    pod["metadata"]["labels"] |= {"gpu.topology/placement": "pinned", "gpu.topology/group": f"g{number}"}
+    pod["spec"]["nodeName"] = "a"
 
 
 def running(pod: dict[str, Any], number: int) -> None:
@@ -84,6 +117,9 @@ def grown(found: PlacedCluster, change: Change) -> tuple[int, int]:
         short_labels,
         many_containers,
         running,
+        many_resources,
+        running_with_many_resources,
+        held_for_later,
     ],
 )
 def test_pods_take_no_more_memory_than_is_counted_whatever_stands_in_them(change: Change) -> None:

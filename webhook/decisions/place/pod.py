@@ -12,7 +12,7 @@ from webhook.decisions.place.group import group_of
 from webhook.decisions.place.kept_pod import kept_pod, size_of
 from webhook.decisions.place.placed_annotation import Later, Placed, read_placed
 from webhook.decisions.place.scheduling import ANY_NODE, MOST_OF_NEEDS, NodeNeeds, node_needs
-from webhook.objects.amounts import Amounts, greatest, read_amounts, total
+from webhook.objects.amounts import MOST_RESOURCES, Amounts, greatest, read_amounts, total
 from webhook.objects.pod import (
     NO_CONDITION,
     Container,
@@ -37,6 +37,10 @@ MOST_PARTS = 256
 annotation, which users can write, and may name tens of thousands of cards that no node has."""
 NEEDS_BYTES = 12
 """About the bytes that requirements to nodes take for each of their JSON, where they are thousands of short values."""
+MOST_ASKED = 1024
+"""The most requests, over all containers, that are kept of a running pod with cards."""
+MOST_SHARED = 8
+"""The most resources of a pod whose amounts are one value for all pods that ask for the same."""
 _AMOUNTS_KEPT = 4096
 _NEVER = "Never"
 """The ``preemptionPolicy`` of pods for which no pod is evicted."""
@@ -215,9 +219,12 @@ def _occupant(pod: Pod, spec: PodSpec) -> Occupant | None:
         return None
     of_init = [(each.name, True, _asked(each)) for each in spec.init_containers or ()]
     of_others = [(each.name, False, _asked(each)) for each in spec.containers or ()]
+    asked = (*of_init, *of_others)
+    if sum(len(amounts) for _, _, amounts in asked) > MOST_ASKED:
+        return None
     return Occupant(
         allocation=allocation,
-        asked=(*of_init, *of_others),
+        asked=asked,
         started=status.start_time,
         mark=_short(pod.annotations, names.INJECTED),
         link=_short(pod.annotations, names.LINK),
@@ -290,7 +297,8 @@ def _parts(counted: tuple[Counted, ...]) -> tuple[Counted, ...]:
 def _amounts(spec: PodSpec) -> Amounts:
     """Returns the amounts that kube-scheduler counts: k8s.io/component-helpers resource/helpers.go, PodRequests.
 
-    Init containers run one after the other, beside the restartable init containers before them.
+    Init containers run one after the other, beside the restartable init containers before them. Of thousands of
+    resources, which a user may name, the first ones are kept: Kubernetes' own, such as memory, then those of devices.
     """
     restartable: list[Amounts] = []
     peaks: list[Amounts] = []
@@ -301,7 +309,10 @@ def _amounts(spec: PodSpec) -> Amounts:
             restartable.append(asked)
     running = total((*restartable, *map(_asked, spec.containers or ())))
     needed = {**greatest((running, *peaks)), **_of_the_whole_pod(spec.resources)}
-    return _shared(tuple(sorted(total((needed, read_amounts(spec.overhead))).items())))
+    found = total((needed, read_amounts(spec.overhead)))
+    kept = sorted(found, key=lambda name: ("/" in name, name))[:MOST_RESOURCES]
+    amounts = tuple([(name, found[name]) for name in kept])
+    return _shared(amounts) if len(amounts) <= MOST_SHARED else dict(amounts)
 
 
 def _of_the_whole_pod(resources: Resources | None) -> Amounts:

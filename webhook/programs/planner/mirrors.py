@@ -31,7 +31,8 @@ from webhook.cluster.state.reduction import (
 from webhook.cluster.state.reduction import read_node as read_texts
 from webhook.cluster.state.report import CacheReport
 from webhook.decisions.node_record import NodeRecord, read_node
-from webhook.decisions.place.pod import PodRecord, read_pod
+from webhook.decisions.place.kept_pod import size_of
+from webhook.decisions.place.pod import MOST_SHARED, Occupant, PodRecord, read_pod
 from webhook.decisions.resolve.node import Sources, choose_node
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.traffic.document import parse_traffic
@@ -50,7 +51,7 @@ PODS = Limit(objects=300_000, bytes=256 * 1024 * 1024)
 large clusters". It is half of the memory that the chart gives the planner, so all stays below four fifths of it."""
 POD_WEIGHT, HELD_WEIGHT, UNBOUND_WEIGHT, OCCUPANT_WEIGHT = 700, 700, 2048, 500
 """Bytes as they were measured, with what the world of the decisions keeps of a pod."""
-REGISTERED_WEIGHT = 60
+REGISTERED_WEIGHT, AMOUNT_WEIGHT = 60, 360
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -294,5 +295,13 @@ def _weigh_node(kept: KeptNode) -> int:
 def weigh_pod(pod: PodRecord) -> int:
     """Return about the bytes that a pod takes in the mirror and in the decisions."""
     unbound = UNBOUND_WEIGHT + pod.unbound.size if pod.unbound else 0
-    occupant = OCCUPANT_WEIGHT + len(pod.occupant.allocation) if pod.occupant else 0
-    return POD_WEIGHT + HELD_WEIGHT * len(pod.held) + unbound + occupant
+    own = POD_WEIGHT + HELD_WEIGHT * len(pod.held) + size_of(pod.later)
+    amounts = AMOUNT_WEIGHT * len(pod.amounts) if len(pod.amounts) > MOST_SHARED else 0
+    return own + amounts + unbound + _weigh_occupant(pod.occupant)
+
+
+def _weigh_occupant(occupant: Occupant | None) -> int:
+    if occupant is None:
+        return 0
+    asked = AMOUNT_WEIGHT * sum(1 + len(amounts) for _, _, amounts in occupant.asked)
+    return OCCUPANT_WEIGHT + len(occupant.allocation) + asked
