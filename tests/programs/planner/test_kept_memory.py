@@ -21,9 +21,11 @@ from tests.decisions.place.test_kept_pods import names as cards_of_no_node
 from tests.docs.test_docs import ROOT
 from webhook.decisions.place.placed_annotation import CardsHeld, Later, format_placed
 from webhook.decisions.place.scheduling import MOST_OF_NEEDS
+from webhook.decisions.place.world import World
 from webhook.programs.planner.mirrors import PODS, weigh_pod
 
 COUNT = 12
+GONE = 40
 OTHERS_BYTES = 110 * 1024 * 1024
 """What the program takes without pods, 47 MiB with all that it imports, and room for the mirrors of nodes."""
 
@@ -88,17 +90,21 @@ def running(pod: dict[str, Any], number: int) -> None:
 
 
 def grown(found: PlacedCluster, change: Change) -> tuple[int, int]:
-    """The bytes that some pods take, and what the mirror counts for them."""
+    """The bytes that some pods take in the worlds of planner and extender, and what the mirror counts for them."""
     created = []
     for number in range(COUNT):
         created.append(found.create(f"pod-{number}", 1))
         change(created[-1], number)
+    extender = World()
+    extender.node_changed("a", found.node_records["a"], found.topologies["a"])
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     for number, pod in enumerate(created):
         found.tell(f"pod-{number}")
+        extender.pod_changed(f"team/pod-{number}", None, found.records[f"team/pod-{number}"])
         pod.clear()
     found.world.refresh()
+    extender.refresh()
     taken = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     return taken, sum(map(weigh_pod, found.records.values()))
@@ -125,6 +131,23 @@ def grown(found: PlacedCluster, change: Change) -> tuple[int, int]:
 def test_pods_take_no_more_memory_than_is_counted_whatever_stands_in_them(change: Change) -> None:
     taken, counted = grown(one_node(), change)
     assert taken < 1.35 * counted
+
+
+@pytest.mark.parametrize("change", [nothing, many_values, many_tolerations, short_labels])
+def test_what_was_decided_of_pods_that_are_gone_is_bounded(change: Change) -> None:
+    found = one_node()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for number in range(GONE):
+        change(found.create(f"pod-{number}", 1), number)
+        found.tell(f"pod-{number}")
+        found.round()
+        found.delete(f"pod-{number}")
+        found.round()
+    found.said.clear()
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert taken < GONE * 48 * 1024
 
 
 def test_all_pods_that_the_mirror_keeps_leave_a_fifth_of_the_memory_of_the_chart() -> None:

@@ -198,4 +198,4 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip().upper() for word in text[:_MOST_CHARACTERS].split(",") if word.strip())
 
 
-_MOST_CHARACTERS = 4096
+_MOST_CHARACTERS = 1024

@@ -174,6 +174,6 @@ def _usable(stock: Stock, asked: CardsAsked) -> frozenset[int]:
     return stock.usable & _named(stock.build, asked)
 
 
-@lru_cache(1024)
+@lru_cache(128)
 def _named(build: Build, asked: CardsAsked) -> frozenset[int]:
     return frozenset(gpu.index for gpu in build.topology.gpus if asked.takes(gpu.name))

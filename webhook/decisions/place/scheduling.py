@@ -8,6 +8,8 @@ Sources: k8s.io/component-helpers scheduling/corev1 (nodeaffinity, helpers.go); 
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import count
+from sys import intern
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -18,7 +20,7 @@ from webhook.objects.pod import is_present
 from webhook.words.nesting import decode
 
 _T = TypeVar("_T")
-_SHARED_KEPT, _LONGEST_SHARED = 1024, 4096
+_SHARED_KEPT, _LONGEST_SHARED = 256, 4096
 """The most requirements that are kept after their pods are gone, and the most bytes of one."""
 MOST_OF_NEEDS = 32 * 1024
 """The most bytes of the requirements of a pod, of which a user may write a megabyte. No node meets longer ones."""
@@ -80,18 +82,21 @@ class NodeNeeds:
         tolerations: The tolerations of taints.
     """
 
-    __slots__ = ("selector", "terms", "tolerations")
+    __slots__ = ("number", "selector", "terms", "tolerations")
+    _numbers = count()
 
     def __init__(
         self, selector: Mapping[str, str], terms: tuple[_Term, ...] | None, tolerations: tuple[_Toleration, ...]
     ) -> None:
         self.selector, self.terms, self.tolerations = selector, terms, tolerations
+        self.number = next(self._numbers)
+        """The number by which answers are kept, of pods that are gone too: their requirements may be long."""
 
     def refusal(self, name: str, labels: Mapping[str, str], taints: tuple[Taint, ...], *, unschedulable: bool) -> str:
         """Returns why the pod may not run on such a node, in a clause about the node; empty if it may."""
         for taint in taints:
             if taint.effect in _SCHEDULED_OFF and not any(each.covers(taint) for each in self.tolerations):
-                return f"has the taint {taint.key}"
+                return intern(f"has the taint {taint.key}")  # kept of thousands of nodes
         if unschedulable and not any(each.covers(_UNSCHEDULABLE) for each in self.tolerations):
             return "is cordoned"
         if any(labels.get(key) != value for key, value in self.selector.items()):

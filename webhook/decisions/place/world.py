@@ -6,7 +6,7 @@ holds a card by HAMi's allocation or by a pin of the planner. A card about which
 
 from bisect import bisect_left, insort
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,8 +22,8 @@ from webhook.hardware.topology.readers.hami_register import RegisteredGpu
 from webhook.objects.workload import Workload, WorkloadRef
 from webhook.words import names
 
-_ANSWERS_KEPT = 512
-"""Answers kept for each node to the question whether pods of a template may run there."""
+_ANSWERS_KEPT, _LEAST_ANSWERS = 512 * 1024, 64
+"""Answers kept, of all nodes together and of each, to the question whether pods of a template may run on a node."""
 _UNUSED, _NONE = Use(), frozenset[int]()
 _BOUND_KEPT = 4096
 """Newly bound pods that are kept. A planner that does not lead reads none of them."""
@@ -68,10 +68,12 @@ class PlaceNode:
 
     Args:
         name: Its name.
+        among: All nodes that are known, which share the room for answers.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, among: Sized) -> None:
         self.name = name
+        self._among = among
         self.record: NodeRecord | None = None
         self.topology: NodeTopology | None = None
         self.build: Build | None = None
@@ -83,7 +85,8 @@ class PlaceNode:
         """The pods of every priority, with those that are on their way."""
         self.levels: dict[int, Level] = {}
         """The pods bound to the node, by their priority: those that kube-scheduler may evict for others."""
-        self._refusals: dict[NodeNeeds, str] = {}
+        self._refusals: dict[int, str] = {}
+        """The answers to requirements, by their numbers."""
 
     def changed(self, record: NodeRecord | None, topology: NodeTopology | None, builds: Builds) -> None:
         """Takes over the present state of the node."""
@@ -113,12 +116,12 @@ class PlaceNode:
         record = self.record
         if record is None:
             return "is unknown"
-        found = self._refusals.get(needs)
+        found = self._refusals.get(needs.number)
         if found is None:
-            if len(self._refusals) >= _ANSWERS_KEPT:
+            if len(self._refusals) >= max(_LEAST_ANSWERS, _ANSWERS_KEPT // (1 + len(self._among))):
                 self._refusals.clear()
             found = needs.refusal(self.name, record.labels, record.taints, unschedulable=record.is_cordoned)
-            self._refusals[needs] = found
+            self._refusals[needs.number] = found
         return found
 
     def is_only_cordoned(self, needs: NodeNeeds) -> bool:
@@ -299,7 +302,7 @@ class World:
         if node is None:
             if record is None and topology is None:
                 return
-            node = self.nodes[name] = PlaceNode(name)
+            node = self.nodes[name] = PlaceNode(name, self.nodes)
         self.gains += record != node.record or topology is not node.topology
         before = set(node.uuids.values())
         node.changed(record, topology, self._builds)
@@ -491,7 +494,7 @@ class World:
         if name:
             node = self.nodes.get(name)
             if node is None:
-                node = self.nodes[name] = PlaceNode(name)
+                node = self.nodes[name] = PlaceNode(name, self.nodes)
             node.count(pod, 1)
             self._counted[key] = name
             if pod.is_bound:

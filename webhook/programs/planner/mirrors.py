@@ -49,8 +49,8 @@ AGENTS = Limit(objects=20_000, bytes=64 * 1024 * 1024)
 PODS = Limit(objects=300_000, bytes=256 * 1024 * 1024)
 """Limit for the 150,000 pods that Kubernetes supports, 100,000 of them with cards: kubernetes.io, "Considerations for
 large clusters". It is half of the memory that the chart gives the planner, so all stays below four fifths of it."""
-POD_WEIGHT, HELD_WEIGHT, UNBOUND_WEIGHT, OCCUPANT_WEIGHT = 700, 700, 2048, 500
-"""Bytes as they were measured, with what the world of the decisions keeps of a pod."""
+POD_WEIGHT, HELD_WEIGHT, UNBOUND_WEIGHT, OCCUPANT_WEIGHT = 700, 1000, 2048, 500
+"""Bytes as they were measured, with what the worlds of the decisions and of the extender keep of a pod."""
 REGISTERED_WEIGHT, AMOUNT_WEIGHT = 60, 360
 _FINISHED = ("Succeeded", "Failed")
 

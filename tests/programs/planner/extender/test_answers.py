@@ -272,3 +272,12 @@ def test_what_names_no_nodes_is_no_question(scene: Scene, body: bytes) -> None:
 
 def test_a_node_that_stands_there_twice_is_answered_once(scene: Scene) -> None:
     assert scene.filter(question(pod(), "pairs", "pairs"))["NodeNames"] == ["pairs"]
+
+
+def test_pods_that_got_their_node_are_kept_for_no_reader(scene: Scene) -> None:
+    for number in range(3):
+        asked = pod(f"pod-{number}")
+        scene.put(asked)
+        scene.put({**asked, "spec": {**asked["spec"], "nodeName": "pairs"}})
+    assert scene.knowledge.world.pods["team/pod-0"].is_bound
+    assert not scene.knowledge.world.newly_bound

@@ -42,7 +42,6 @@ class Knowledge:
     @property
     def world(self) -> World:
         """The world as it is now."""
-        self._world.newly_bound.clear()  # only the planner needs these pods
         return self._world
 
     def doubt(self) -> None:
@@ -57,6 +56,7 @@ class Knowledge:
         See :class:`webhook.programs.planner.decisions.Follower`.
         """
         self._guarded(lambda: self._world.pod_changed(key, before, after))
+        self._world.newly_bound.clear()  # only the planner needs these pods
 
     def node_changed(self, name: str, record: NodeRecord | None, topology: NodeTopology | None) -> None:
         """Tell the world of a node; an exception must not end the mirror."""
