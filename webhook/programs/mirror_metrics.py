@@ -22,6 +22,12 @@ def cache_families(caches: Sequence[CacheReport]) -> Iterator[Metric]:
         ("cache",),
         {(c.name,): c.left_out for c in caches},
     )
+    yield counter(
+        "cache_shortened",
+        "States of objects of which less was kept because a cache was full and their namespace filled most of it.",
+        ("cache",),
+        {(c.name,): c.shortened for c in caches},
+    )
     yield gauge(
         "cache_age_seconds",
         "Seconds since a list or a message of the watch last confirmed a cache.",

@@ -3,7 +3,7 @@
 Patches are applied by an independent library. HAMi's part is as small as it can be: it gives the cards of the list.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -148,6 +148,12 @@ class PlacedCluster:
             after = read_pod(msgspec.json.encode(self.pods[name]), key, before)
             self.records[key] = after
         self.world.pod_changed(key, before, after)
+
+    def replace_record(self, name: str, change: Callable[[PodRecord], PodRecord]) -> None:
+        """The planner keeps something else of a pod from now on."""
+        key = f"{self.namespaces[name]}/{name}"
+        before, self.records[key] = self.records[key], change(self.records[key])
+        self.world.pod_changed(key, before, self.records[key])
 
     def delete(self, name: str) -> None:
         """The pod is gone."""

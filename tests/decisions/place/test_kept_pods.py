@@ -15,7 +15,7 @@ from tests.hardware.topology.machines import a100_pcie_bridged
 from webhook.decisions.place.kept_pod import kept_pod
 from webhook.decisions.place.pins import pinned_cards
 from webhook.decisions.place.placed_annotation import MOST_OTHERS, Placed, format_placed
-from webhook.decisions.place.pod import MOST_PARTS
+from webhook.decisions.place.pod import MOST_PARTS, shortened
 from webhook.decisions.place.scheduling import MOST_OF_NEEDS
 from webhook.objects.pod import Container, decode_stored_pod
 
@@ -182,6 +182,55 @@ def test_a_pod_that_is_too_long_to_be_kept_goes_on_without_a_choice_and_disturbs
     assert message.endswith(": what the planner has to keep of it is longer than 128 KiB")
     assert "label-0-0" in found.pods["long"]["metadata"]["labels"]
     assert len(found.pinned("next")) == 2
+
+
+def test_a_pod_whose_namespace_fills_the_memory_goes_on_without_a_choice_and_disturbs_no_other() -> None:
+    found = one_node()
+    found.create("greedy", 2)
+    found.replace_record("greedy", shortened)
+    found.create("next", 2)
+    found.round()
+    assert (found.gates("greedy"), found.label("greedy")) == ([], "released")
+    reason, message = found.why("greedy")
+    assert reason == "NotPlaceable"
+    assert message.endswith(": the pods of its namespace fill the planner's memory")
+    assert len(found.pinned("next")) == 2
+
+
+@pytest.mark.parametrize(("forged", "held"), [(0, 4), (200, 16)])
+def test_the_cards_of_a_pod_with_a_node_stay_held_while_its_namespace_fills_the_memory(forged: int, held: int) -> None:
+    found = one_node()
+    pod = found.create("holder", 4, gated=False)
+    own = "".join(f"GPU-a.{card},NVIDIA,0,0:" for card in range(4))
+    pod["metadata"]["annotations"] |= {
+        "hami.io/vgpu-node": "a",
+        "hami.io/vgpu-devices-allocated": own + names(0, forged),
+    }
+    pod["spec"]["nodeName"] = "a"
+    found.tell("holder")
+    found.replace_record("holder", shortened)
+    found.create("next", 1)
+    found.round()
+    assert len(found.records["team/holder"].held) == held
+    assert found.pinned("next") == ()
+
+
+def test_a_list_of_cards_of_a_pod_without_a_node_is_not_kept_while_its_namespace_fills_the_memory() -> None:
+    found = one_node()
+    found.create("greedy", 1, gated=False)
+    forged_cards(found.pods["greedy"], 0)
+    found.tell("greedy")
+    assert len(found.records["team/greedy"].held) == MOST_PARTS
+    assert shortened(found.records["team/greedy"]).held == ()
+
+
+def test_what_is_short_stays_as_it_is_when_it_is_shortened_again() -> None:
+    found = one_node()
+    for number, change in enumerate((fat_tolerations, forged_cards, long_choice)):
+        change(found.create(f"pod-{number}", 1), number)
+        found.tell(f"pod-{number}")
+        short = shortened(found.records[f"team/pod-{number}"])
+        assert shortened(short) == short
 
 
 def test_a_pod_with_a_long_command_is_placed_as_one_without() -> None:

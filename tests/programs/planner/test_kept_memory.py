@@ -1,6 +1,7 @@
 """The memory of the planner's mirror of pods is what the mirror counts, whatever users write into their pods."""
 
 import tracemalloc
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -19,7 +20,9 @@ from tests.decisions.place.test_kept_pods import (
 )
 from tests.decisions.place.test_kept_pods import names as cards_of_no_node
 from tests.docs.test_docs import ROOT
+from tests.programs.planner.test_mirrors import published
 from webhook.decisions.place.placed_annotation import CardsHeld, Later, format_placed
+from webhook.decisions.place.pod import MEMORY_FULL, MOST_PARTS, read_pod
 from webhook.decisions.place.scheduling import MOST_OF_NEEDS
 from webhook.decisions.place.world import World
 from webhook.programs.planner.mirrors import PODS, weigh_pod
@@ -148,6 +151,35 @@ def test_what_was_decided_of_pods_that_are_gone_is_bounded(change: Change) -> No
     taken = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert taken < GONE * 48 * 1024
+
+
+def cards_of_others(pod: dict[str, Any], number: int) -> None:
+    allocated = cards_of_no_node(number, MOST_PARTS)
+    pod["metadata"]["annotations"] |= {"hami.io/vgpu-node": "a", "hami.io/vgpu-devices-allocated": allocated}
+
+
+@pytest.mark.parametrize("change", [many_values, cards_of_others])
+def test_one_namespace_that_fills_the_memory_takes_none_from_others(change: Change) -> None:
+    template = one_node().create("pod", 1)
+    told, filled = published(), 0
+    others = [told.versioned(f"team/pod-{number}", template) for number in range(20)]
+    for other in others[:10]:
+        told.mirrors.take_pod(other)
+    while not told.mirrors.pods.shortened:
+        manifest = deepcopy(template)
+        change(manifest, filled)
+        told.mirrors.take_pod(told.versioned(f"greedy/pod-{filled}", manifest))
+        filled += 1
+    for other in others[10:]:
+        told.mirrors.take_pod(other)
+    assert (told.mirrors.pods.is_incomplete, told.mirrors.pods.left_out) == (False, 0)
+    kept = told.mirrors.pods.values()
+    for other in others:
+        assert kept[other.name] == read_pod(other.document, other.name, None)
+    last = kept[f"greedy/pod-{filled - 1}"]
+    assert (last.held, last.unbound and last.unbound.why_cut) == ((), MEMORY_FULL)
+    said = "pods: expected at most 268435456 bytes, found more; those of greedy take the most, so of these only what"
+    assert told.said == [f"{said} has to be kept is kept"]
 
 
 def test_all_pods_that_the_mirror_keeps_leave_a_fifth_of_the_memory_of_the_chart() -> None:

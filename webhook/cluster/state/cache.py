@@ -8,6 +8,7 @@ that version have been delivered. A list is taken object by object, so that a re
 from collections.abc import Callable, Mapping, Set
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from webhook.cluster.state.owners import Owners, Shares
 from webhook.cluster.state.report import CacheReport
 from webhook.words.errors import GpuTopologyError
 from webhook.words.printable import printable
@@ -20,6 +21,9 @@ FAILING_SECONDS = 10.0
 """The silence of an API server that refuses or does not answer, in seconds, after which a mirror is not relied on."""
 SILENT_SECONDS = 150.0
 """The silence of an API server without failures after which a mirror is not relied on: bookmarks come each minute."""
+_SPARE = 64
+"""The share of the capacity that is made free at once when a cache is full, and that an owner must have to be looked
+at for it: 1/64. A look at all objects for each new one would take too long."""
 
 
 class Versioned(Protocol):
@@ -43,6 +47,8 @@ class _Entry(NamedTuple, Generic[T]):
     value: T | None
     """The kept value; None if the object cannot be read."""
     weight: int
+    is_short: bool = False
+    """Whether only what has to be kept of the value is kept."""
 
 
 class Limit(NamedTuple):
@@ -61,6 +67,7 @@ class Form(NamedTuple, Generic[T]):
     weigh: Callable[[T], int]
     """A function that returns the bytes of a value."""
     limit: Limit
+    shares: Shares[T] | None = None
 
 
 class Cache(Generic[T]):
@@ -72,6 +79,8 @@ class Cache(Generic[T]):
             :class:`GpuTopologyError` for an object that it cannot read.
         weigh: A function that returns the bytes of a value.
         limit: The capacity.
+        shares: How the room is shared between the owners of the objects; ``None``: what is beyond the capacity is left
+            out, whoever owns it.
         tell: A function that takes a text for the log.
         clock: A clock in seconds that never goes back.
         changed: A function that is called for each changed value, with the name, the earlier value and the present one.
@@ -85,6 +94,7 @@ class Cache(Generic[T]):
         weigh: Callable[[T], int],
         *,
         limit: Limit,
+        shares: Shares[T] | None = None,
         tell: Callable[[str], None],
         clock: Callable[[], float],
         changed: Callable[[str, T | None, T | None], None] | None = None,
@@ -98,6 +108,8 @@ class Cache(Generic[T]):
         """The bytes of all values, without those that Python adds."""
         self.left_out = 0
         """The number of states of objects that were left out because of the limit."""
+        self.shortened = 0
+        """The number of states of objects of which less is kept, because their owner fills most of a full cache."""
         self.is_incomplete = False
         """True if something was left out since the list before the last one."""
         self._left_out_then = 0
@@ -108,6 +120,10 @@ class Cache(Generic[T]):
         self._tell = tell
         self._clock = clock
         self._changed = changed
+        self._owners = Owners(shares.owner) if shares else None
+        self._shorten = shares.shorten if shares else None
+        self._told_of: set[str] = set()
+        """The owners that the log names since the last list."""
         self._entries: dict[str, _Entry[T]] = {}
         self._gone: dict[str, int] = {}
         """The versions of deletions of objects that an old message may still mention."""
@@ -148,6 +164,7 @@ class Cache(Generic[T]):
         except GpuTopologyError as error:
             entry, problem = _Entry(version, None, len(name)), str(error)
         self._gone.pop(name, None)
+        entry = self._fitted(name, entry, before)
         if not self._has_room(entry, before):
             self._remove(name)  # the earlier state is no longer true
             return False
@@ -155,9 +172,7 @@ class Cache(Generic[T]):
             self.doubt(name, problem)
         else:
             self._faults.pop(name, None)
-        self._entries[name] = entry
-        self.weight += entry.weight - (before.weight if before else 0)
-        self._tell_change(name, before, entry)
+        self._keep(name, before, entry)
         return True
 
     def drop(self, versioned: Versioned) -> None:
@@ -179,6 +194,7 @@ class Cache(Generic[T]):
     def listed(self, version: int, names: Set[str]) -> None:
         """Take the names of all objects at that version; each was put already, and every other kept one is removed."""
         self._is_full = False
+        self._told_of.clear()
         self.is_incomplete, self._left_out_then = self.left_out > self._left_out_then, self.left_out
         for name in [name for name, entry in self._entries.items() if entry.version <= version and name not in names]:
             self._remove(name)
@@ -233,9 +249,53 @@ class Cache(Generic[T]):
             objects=len(self),
             bytes=self.weight,
             left_out=self.left_out,
+            shortened=self.shortened,
             filled=self.filled,
             confirmed_seconds=None if self.confirmed is None else self._clock() - self.confirmed,
         )
+
+    def _keep(self, name: str, before: _Entry[T] | None, entry: _Entry[T]) -> None:
+        self._entries[name] = entry
+        self._count(name, before, -1)
+        self._count(name, entry, 1)
+        self._tell_change(name, before, entry)
+
+    def _count(self, name: str, entry: _Entry[T] | None, sign: int) -> None:
+        if entry is not None:
+            self.weight += sign * entry.weight
+            if self._owners and not entry.is_short:
+                self._owners.count(name, sign * entry.weight)
+
+    def _fitted(self, name: str, entry: _Entry[T], before: _Entry[T] | None) -> _Entry[T]:
+        """Make room for ``entry`` at the cost of the largest owner, and return it, shortened if that owner has it."""
+        more = entry.weight - (before.weight if before else 0)
+        if self._owners is None or self.weight + more <= self._limit.bytes:
+            return entry
+        if self._owners.is_largest(name, entry.weight - (before.weight if before and not before.is_short else 0)):
+            return self._shortened(name, entry, before)
+        spare = self._limit.bytes // _SPARE
+        whole = (other for other, kept in reversed(self._entries.items()) if other != name and not kept.is_short)
+        for other in self._owners.by_size(whole, spare):
+            if self.weight + more + spare <= self._limit.bytes:
+                break
+            kept = self._entries[other]
+            self._keep(other, kept, self._shortened(other, kept, kept))
+        return entry
+
+    def _shortened(self, name: str, entry: _Entry[T], before: _Entry[T] | None) -> _Entry[T]:
+        if self._shorten is None or self._owners is None or entry.value is None:
+            return entry
+        value = self._shorten(entry.value)
+        weight = len(name) + self._weigh(value)
+        is_same = before is not None and before.value == value
+        self.shortened += 1
+        if (owner := self._owners.of(name)) not in self._told_of:
+            self._told_of.add(owner)
+            self._tell(
+                f"{self.kind}: expected at most {self._limit.bytes} bytes, found more; those of {printable(owner)} "
+                "take the most, so of these only what has to be kept is kept"
+            )
+        return _Entry(entry.version, before.value if before and is_same else value, weight, is_short=True)
 
     def _has_room(self, entry: _Entry[T], before: _Entry[T] | None) -> bool:
         """Return whether ``entry`` fits in the place of ``before``. A misfit is counted, and logged once a list."""
@@ -258,7 +318,7 @@ class Cache(Generic[T]):
         entry = self._entries.pop(name, None)
         self._faults.pop(name, None)
         if entry:
-            self.weight -= entry.weight
+            self._count(name, entry, -1)
             self._tell_change(name, entry, None)
 
     def _tell_change(self, name: str, before: _Entry[T] | None, after: _Entry[T] | None) -> None:

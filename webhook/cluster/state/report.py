@@ -13,6 +13,8 @@ class CacheReport:
     """The bytes of all values, without those that Python adds."""
     left_out: int
     """The number of states of objects that were left out because of the limit of their kind."""
+    shortened: int = 0
+    """The number of states of objects of which less is kept, because their owner fills most of a full cache."""
     filled: bool
     """True if the cache has been complete once."""
     confirmed_seconds: float | None

@@ -29,8 +29,8 @@ class KeptPod(NamedTuple):
     pod: Pod
     size: int
     """About its bytes."""
-    is_too_long: bool
-    """Whether more would have to be kept than the limit, so that only what opens the gate is kept."""
+    why_cut: str
+    """Why only what opens the gate is kept, in a clause; empty: all is kept that the planner reads."""
 
 
 def kept_pod(pod: Pod) -> KeptPod:
@@ -49,11 +49,11 @@ def kept_pod(pod: Pod) -> KeptPod:
     )
     size = size_of(kept)
     if size > MOST_KEPT:
-        return KeptPod(_gate_alone(pod), 0, is_too_long=True)
-    return KeptPod(_detached(kept), size, is_too_long=False)
+        return KeptPod(gate_alone(pod), 0, f"what the planner has to keep of it is longer than {MOST_KEPT // 1024} KiB")
+    return KeptPod(_detached(kept), size, "")
 
 
-def _gate_alone(pod: Pod) -> Pod:
+def gate_alone(pod: Pod) -> Pod:
     """Returns what it takes to let a pod go: its names and gates, and whether it has labels and annotations."""
     metadata, spec = pod.metadata or Metadata(), pod.spec or PodSpec()
     labels = metadata.labels or {}

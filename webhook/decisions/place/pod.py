@@ -9,7 +9,7 @@ import msgspec
 from webhook.decisions.allocation.hami import Counted, counted_parts
 from webhook.decisions.allocation.model import WHOLE
 from webhook.decisions.place.group import group_of
-from webhook.decisions.place.kept_pod import kept_pod, size_of
+from webhook.decisions.place.kept_pod import gate_alone, kept_pod, size_of
 from webhook.decisions.place.placed_annotation import Later, Placed, read_placed
 from webhook.decisions.place.scheduling import ANY_NODE, MOST_OF_NEEDS, NodeNeeds, node_needs
 from webhook.objects.amounts import MOST_RESOURCES, Amounts, greatest, read_amounts, total
@@ -37,6 +37,10 @@ MOST_PARTS = 256
 annotation, which users can write, and may name tens of thousands of cards that no node has."""
 NEEDS_BYTES = 12
 """About the bytes that requirements to nodes take for each of their JSON, where they are thousands of short values."""
+MOST_OF_SHORT = 16
+"""The most cards that are kept of a pod with a node while the pods of its namespace fill the planner's memory: no
+machine has more."""
+MEMORY_FULL = "the pods of its namespace fill the planner's memory"
 MOST_ASKED = 1024
 """The most requests, over all containers, that are kept of a running pod with cards."""
 MOST_SHARED = 8
@@ -74,8 +78,8 @@ class UnboundPod(msgspec.Struct, frozen=True):
     """Whether kube-scheduler may evict pods of lower priority for the pod (``preemptionPolicy``)."""
     size: int = 0
     """About the bytes of ``pod``, ``needs`` and ``chosen``."""
-    is_too_long: bool = False
-    """Whether the pod is too long to be kept. Of ``pod`` only what opens its gate is kept then."""
+    why_cut: str = ""
+    """Why of ``pod`` only what opens its gate is kept, in a clause; empty: all is kept that the planner reads."""
 
     @property
     def is_gated(self) -> bool:
@@ -167,6 +171,36 @@ def read_pod(document: Document, name: str, before: PodRecord | None) -> PodReco
     return before if before == record else record
 
 
+def shortened(pod: PodRecord) -> PodRecord:
+    """Returns what has to be kept of a pod while the pods of its namespace fill the planner's memory.
+
+    A pod that waits goes on without a choice. Of a pod with a node the cards that it can have there are kept. A list of
+    cards of a pod without a node is the scheduler's for a moment only, or a user's.
+    """
+    cards = pod.held[:MOST_OF_SHORT] if pod.is_bound else ()
+    is_whole = len(cards) == len(pod.held)
+    return msgspec.structs.replace(
+        pod,
+        held=cards,
+        parts=pod.parts if is_whole else (),
+        occupant=pod.occupant if is_whole else None,
+        amounts={name: pod.amounts[name] for name in islice(pod.amounts, MOST_SHARED)},
+        later=None,
+        unbound=pod.unbound and _cut(pod.unbound),
+    )
+
+
+def _cut(unbound: UnboundPod) -> UnboundPod:
+    return msgspec.structs.replace(
+        unbound,
+        pod=gate_alone(unbound.pod),
+        needs=ANY_NODE,
+        size=0,
+        chosen=None,
+        why_cut=unbound.why_cut or MEMORY_FULL,
+    )
+
+
 def _check(pod: Pod) -> None:
     """Raises MalformedPod if the pod lacks what every pod of the API server has."""
     metadata = pod.metadata or Metadata()
@@ -247,7 +281,7 @@ def _is_of_interest(pod: Pod, spec: PodSpec) -> bool:
 
 def _unbound(pod: Pod, metadata: Metadata, spec: PodSpec) -> UnboundPod:
     kept, needs, needs_size = kept_pod(pod), ANY_NODE, 0
-    if not kept.is_too_long:
+    if not kept.why_cut:
         texts = (spec.node_selector_json, spec.affinity_json, spec.tolerations_json)
         needs, needs_size = node_needs(*texts), NEEDS_BYTES * min(MOST_OF_NEEDS, sum(map(size_of, texts)))
     chosen = read_placed(kept.pod.annotations)
@@ -264,7 +298,7 @@ def _unbound(pod: Pod, metadata: Metadata, spec: PodSpec) -> UnboundPod:
         is_ending=metadata.deletion_timestamp is not None,
         chosen=chosen,
         may_preempt=spec.preemption_policy != _NEVER,
-        is_too_long=kept.is_too_long,
+        why_cut=kept.why_cut,
     )
 
 

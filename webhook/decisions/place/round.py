@@ -13,7 +13,6 @@ from webhook.decisions.place import evidence
 from webhook.decisions.place.card_request import Asked, CardsAsked, read_asked, read_asked_as_it_is
 from webhook.decisions.place.choice import Chooser, Chosen, is_satisfying
 from webhook.decisions.place.group import MOST_PODS, pod_group_of
-from webhook.decisions.place.kept_pod import MOST_KEPT
 from webhook.decisions.place.later_pods import HeldForLater
 from webhook.decisions.place.memory import Intents, Memory, NoCards
 from webhook.decisions.place.pins import written_pin
@@ -150,8 +149,8 @@ class Scene:
         """
         if pod.unbound is None:
             raise NotPlaceable("it has a node")
-        if pod.unbound.is_too_long:
-            raise NotPlaceable(f"what the planner has to keep of it is longer than {MOST_KEPT // 1024} KiB")
+        if pod.unbound.why_cut:
+            raise NotPlaceable(pod.unbound.why_cut)
         found, policy, namespace = pod.unbound.pod, self._policy, self._namespaces(pod.namespace)
         try:
             requests = read_requests(found, policy.resources, policy.default_count)

@@ -18,6 +18,7 @@ from webhook.cluster.api.object_version import VersionedObject
 from webhook.cluster.state.cache import Cache, Document, Form, Limit
 from webhook.cluster.state.keeper import Keeper, blindness, waiting
 from webhook.cluster.state.nodes import NodeSources
+from webhook.cluster.state.owners import Shares
 from webhook.cluster.state.reduction import (
     NAMESPACE_FORM,
     NODES,
@@ -32,7 +33,7 @@ from webhook.cluster.state.reduction import read_node as read_texts
 from webhook.cluster.state.report import CacheReport
 from webhook.decisions.node_record import NodeRecord, read_node
 from webhook.decisions.place.kept_pod import size_of
-from webhook.decisions.place.pod import MOST_SHARED, Occupant, PodRecord, read_pod
+from webhook.decisions.place.pod import MOST_SHARED, Occupant, PodRecord, read_pod, shortened
 from webhook.decisions.resolve.node import Sources, choose_node
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.traffic.document import parse_traffic
@@ -129,7 +130,7 @@ class Mirrors:
         sign = Form(partial(_read_sign, read_lease), _weigh_sign, AGENTS)
         self.leases: Cache[AgentSign] = keeper.keep(kinds.leases(namespace), sign)
         self.pods: Cache[PodRecord] = keeper.keep(
-            kinds.PODS, Form(read_pod, weigh_pod, PODS), changed=self._pod_changed
+            kinds.PODS, Form(read_pod, weigh_pod, PODS, Shares(_namespace_of, shortened)), changed=self._pod_changed
         )
         self._sources = NodeSources(self.topologies, _Texts(self.nodes), clock=clock, kept=NODES.objects)
 
@@ -263,6 +264,10 @@ class _Texts:
 
     def doubt(self, name: str, problem: str) -> None:
         self._nodes.doubt(name, problem)
+
+
+def _namespace_of(pod: str) -> str:
+    return pod.partition("/")[0]
 
 
 def _read_node(document: Document, name: str, before: KeptNode | None) -> KeptNode:
