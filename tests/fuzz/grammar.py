@@ -377,6 +377,17 @@ TEXTUAL = frozenset(
 )
 """The fields in which a text may stand that tells something; in others it is a name, or a word among many."""
 
+WORST = [
+    ("few containers", "transceivers"),
+    ("few containers", "lists of GPUs"),
+    ("variables of containers", "references"),
+    ("arguments", "mentions"),
+    ("variables", "plain"),
+    ("containers", "plain"),
+    ("claims", "plain"),
+]
+"""Fields and texts that took most for each byte, or once did."""
+
 
 @dataclass(frozen=True)
 class Recipe:

@@ -9,22 +9,12 @@ import pytest
 from tests.control_plane.nightly import NIGHTLY
 from tests.figures import ShowFigures
 from tests.fuzz import effort
-from tests.fuzz.grammar import ANNOTATION_BYTES, FIELDS, TEXTS, TEXTUAL, Recipe, read_recipe, recipes
+from tests.fuzz.grammar import ANNOTATION_BYTES, FIELDS, TEXTS, TEXTUAL, WORST, Recipe, read_recipe, recipes
 from tests.fuzz.scenes import Scene
 from tests.fuzz.targets.pod import check_growth, decide, scene_of
 
 LONG = 3 * 1024 * 1024
 """Bytes of the body of a request that the API server takes (apiserver pkg/server/config.go, MaxRequestBodyBytes)."""
-WORST = [
-    ("few containers", "transceivers"),
-    ("few containers", "lists of GPUs"),
-    ("variables of containers", "references"),
-    ("arguments", "mentions"),
-    ("variables", "plain"),
-    ("containers", "plain"),
-    ("claims", "plain"),
-]
-"""Fields and texts that took most for each byte, or once did."""
 ALLOWED = {"allowed": True}
 
 

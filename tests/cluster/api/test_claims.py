@@ -9,9 +9,9 @@ import pytest
 
 from tests.cluster.api.conftest import Run
 from tests.cluster.api.stand_in import StandIn, Turn, always, kubeconfig, serving, status
-from webhook.cluster.api.current_objects import LiveClaims
+from webhook.cluster.api.current_objects import CLAIM_BYTES, LiveClaims
 from webhook.cluster.api.session import connect
-from webhook.cluster.api.verbs import OBJECT_BYTES, Api
+from webhook.cluster.api.verbs import Api
 from webhook.cluster.state import Claims
 from webhook.decisions.claims.slices import Pools
 from webhook.words.errors import ClaimsUnreadable
@@ -40,6 +40,17 @@ def test_a_claim_and_a_template_are_given_as_they_were_sent(run: Run, tmp_path: 
             "/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaims/shared",
             "/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaimtemplates/two.gpus",
         ]
+
+    run(test())
+
+
+def test_the_longest_claim_that_is_read_is_given(run: Run, tmp_path: Path) -> None:
+    longest = CLAIM.ljust(CLAIM_BYTES)
+
+    async def test() -> None:
+        async with site(tmp_path, always(longest)) as (_, claims):
+            assert await claims.claim("team-a", "shared") == longest
+            assert await claims.template("team-a", "shared") == longest
 
     run(test())
 
@@ -76,7 +87,7 @@ def test_a_name_that_no_claim_can_have_is_not_asked_for(run: Run, tmp_path: Path
         (status(401, "Unauthorized"), "401 Unauthorized", "The API server does not know the webhook"),
         (status(500, "etcd is away"), "500 Internal Server Error", "The scheduler tries again"),
         (b"[]", "200 OK", "expected a ResourceClaim, found something else"),
-        (b"{" + b" " * OBJECT_BYTES, "200 OK", "expected an answer of at most"),
+        (b"{" + b" " * CLAIM_BYTES, "200 OK", "expected an answer of at most"),
     ],
     ids=["not served", "no role", "no token", "away", "no object", "too long"],
 )

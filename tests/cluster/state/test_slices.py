@@ -47,12 +47,20 @@ class Site:
     """The slices of one driver."""
 
     limit: Limit = ENOUGH
+    of_node: Limit = ENOUGH
     said: list[str] = field(default_factory=list)
     version: int = 0
     slices: DriverSlices = field(init=False)
 
     def __post_init__(self) -> None:
-        self.slices = DriverSlices(DRIVER, ClaimSettings(), tell=self.said.append, clock=lambda: 0.0, limit=self.limit)
+        self.slices = DriverSlices(
+            DRIVER,
+            ClaimSettings(),
+            tell=self.said.append,
+            clock=lambda: 0.0,
+            limit=self.limit,
+            of_node=self.of_node,
+        )
 
     def put(self, name: str, document: Manifest) -> bool:
         self.version += 1
@@ -105,6 +113,26 @@ def test_a_slice_of_another_node_cannot_take_a_pool_away() -> None:
     assert site.uuid("gpu-0") == "GPU-gpu-0"
 
 
+@pytest.mark.parametrize(
+    "place",
+    [{"allNodes": True}, {"nodeSelector": {"nodeSelectorTerms": []}}, {"perDeviceNodeSelection": True}],
+    ids=lambda place: next(iter(place)),
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_slice_without_a_node_cannot_take_the_pool_of_a_node_away(place: Manifest, is_first: bool) -> None:
+    """With a newer generation that is never complete: kube-scheduler reads no other slices of the pool then."""
+    site = Site()
+    forged = manifest("gpu-0", node=None, **place)
+    forged["spec"] |= {"pool": {"name": "n1", "generation": 2**63 - 1, "resourceSliceCount": 2**31}}
+    own = manifest("gpu-0")
+    for name, document in (("a", forged), ("b", own)) if is_first else (("b", own), ("a", forged)):
+        site.put(name, document)
+    assert site.uuid("gpu-0") == "GPU-gpu-0"
+    assert site.missing("gpu-0", node="n2") == "GT270"
+    site.drop("b")
+    assert site.missing("gpu-0") == "GT270"
+
+
 def test_devices_that_every_node_reaches_are_found_from_each() -> None:
     site = Site()
     site.put("a", manifest("gpu-0", node=None, pool="shared", allNodes=True))
@@ -143,6 +171,52 @@ def test_slices_beyond_the_limit_are_left_out_and_counted() -> None:
     assert site.slices.cache.report().left_out == 2
     assert site.uuid("gpu-0", pool="p1") == "GPU-gpu-0"
     assert site.missing("gpu-0", pool="p3") == "GT269"
+
+
+def test_a_node_with_very_many_slices_takes_no_room_of_others() -> None:
+    """The token of a node's driver may write as many as it likes."""
+    site = Site(limit=Limit(10, 1_000_000), of_node=Limit(3, 1_000_000))
+    site.put("own", manifest("gpu-0"))
+    for number in range(20):
+        site.put(f"many-{number}", manifest("gpu-0", node="n2", pool=f"p{number}"))
+    site.put("late", manifest("gpu-0", node="n3", pool="n3"))
+    assert site.uuid("gpu-0", pool="n3", node="n3") == site.uuid("gpu-0") == "GPU-gpu-0"
+    report = site.slices.cache.report()
+    assert (report.objects, report.left_out) == (5, 17)
+    expected = "node n2: expected at most 3 objects and 1000000 bytes, found more; what is beyond is left out"
+    assert site.said == [f"resourceslices/{DRIVER}: {expected}"]
+
+
+def test_a_node_whose_slices_are_removed_has_its_room_again() -> None:
+    site = Site(of_node=Limit(2, 1_000_000))
+    for round_ in range(3):
+        for number in range(2):
+            assert site.put(f"s{number}", manifest(f"gpu-{round_}", pool=f"p{number}"))
+        assert not site.put("more", manifest("gpu-0"))
+        site.put("s1", manifest("gpu-0", node="n2", pool="p1"))
+        assert site.put("more", manifest("gpu-0"))
+        for name in ("s0", "s1", "more"):
+            site.drop(name)
+    assert site.slices.cache.weight == 0
+
+
+def test_the_slices_of_one_node_have_a_limit_of_bytes() -> None:
+    site = Site(of_node=Limit(100, 4000))
+    site.put("a", manifest("gpu-0"))
+    many = [f"gpu-{number}-{number * 7919 % 1013}" for number in range(3000)]
+    assert not site.put("b", manifest(*many))
+    assert not site.put("a", manifest(*many))
+    assert site.missing("gpu-0") == "GT269"
+    assert site.put("a", manifest("gpu-0"))
+    assert site.uuid("gpu-0") == "GPU-gpu-0"
+
+
+def test_pools_without_a_node_have_a_limit_each() -> None:
+    site = Site(of_node=Limit(1, 1_000_000))
+    everywhere: Manifest = {"node": None, "allNodes": True}
+    assert site.put("a", manifest("gpu-0", pool="p", **everywhere))
+    assert not site.put("b", manifest("gpu-1", pool="p", **everywhere))
+    assert site.put("c", manifest("gpu-0", pool="q", **everywhere))
 
 
 def test_an_enormous_slice_is_left_out() -> None:

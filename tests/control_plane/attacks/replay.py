@@ -45,7 +45,7 @@ class Figures:
         largest_reply: Bytes of the largest reply of the replica to the API server, TLS included.
         replica_mib: The most resident memory of the replica.
         api_server_mib: That of kube-apiserver.
-        longest: Seconds that one of the honest tenant's pods waited at most.
+        waits: Seconds that the honest tenant's pods waited: half of them, 99 of 100, and at most.
         probes: How many pods they created.
     """
 
@@ -54,7 +54,7 @@ class Figures:
     largest_reply: int
     replica_mib: float
     api_server_mib: float
-    longest: float
+    waits: tuple[float, float, float]
     probes: int
     disturbed: tuple[str, ...]
 
@@ -80,7 +80,7 @@ def replay(attack: Attack, stage: Stage) -> Figures:
         largest_reply=stage.traffic.largest_reply,
         replica_mib=peak_mib(stage.replica),
         api_server_mib=peak_mib(stage.api_server),
-        longest=probes.longest,
+        waits=(probes.wait(0.5), probes.wait(0.99), probes.wait(1.0)),
         probes=probes.sent,
         disturbed=tuple(probes.faults),
     )

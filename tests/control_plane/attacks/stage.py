@@ -51,6 +51,7 @@ ALLOCATION = {
     "hami.io/vgpu-devices-allocated": "".join(f"{uuid},NVIDIA,97871,100:" for uuid in H20_UUIDS[:2]) + ";",
     "hami.io/bind-phase": "allocating",
 }
+CLAIMS = {"claims": {"enabled": True}}
 KNOWN = 'gpu_topology_nodes{topology="fresh"} 1.0'
 
 
@@ -142,7 +143,7 @@ def running_stage(binaries: Binaries, directory: Path, nvml: Path) -> Iterator[S
         (directory / part).mkdir()
     with ExitStack() as stack:
         plane = stack.enter_context(running_control_plane(binaries, directory / "control-plane"))
-        ours = stack.enter_context(installed(plane, directory / "ours", {}, nvml, hami="2.9.0"))
+        ours = stack.enter_context(installed(plane, directory / "ours", {}, nvml, hami="2.9.0", settings=CLAIMS))
         ours.kill(1)
         create_nodes(plane, (h20(),))
         _wait_for_node(ours)

@@ -91,6 +91,45 @@ def test_two_pods_of_one_claim_are_told_the_same_cards(claims_product: ClaimsPro
         assert team.bound("prefill")["spec"]["nodeName"] == team.bound("decode")["spec"]["nodeName"]
 
 
+@pytest.mark.parametrize("expected", [1, 2**31], ids=["complete", "never complete"])
+def test_whoever_publishes_for_all_nodes_changes_nothing_of_what_a_node_has(
+    claims_product: ClaimsProduct, expected: int
+) -> None:
+    """The API server takes a newer generation of the pool of a node from each account that may write ResourceSlices."""
+    devices = [
+        {"name": f"gpu-{n}", "attributes": {"type": {"string": "gpu"}, "uuid": {"string": f"GPU-forged-{n}"}}}
+        for n in range(4)
+    ]
+    forged = {
+        "apiVersion": VERSION,
+        "kind": "ResourceSlice",
+        "metadata": {"name": "forged"},
+        "spec": {
+            "driver": NVIDIA,
+            "allNodes": True,
+            "pool": {"name": BRIDGED, "generation": 2**60, "resourceSliceCount": expected},
+            "devices": devices,
+        },
+    }
+    metric = f'gpu_topology_cache_objects{{cache="resourceslices/{NVIDIA}"}}'
+
+    def known() -> list[str]:
+        return [line for replica in claims_product.ours.metrics() for line in replica if line.startswith(metric)]
+
+    with claims_product.team() as team:
+        team.apply(claim("pair", exactly(count=2)))
+        team.creates(claiming("before", of_claim("gpus", "pair"), node=BRIDGED))
+        told, there = claimed(team, "before"), known()
+        claims_product.cluster.apply(forged)
+        try:
+            until(lambda: all(now != then for now, then in zip(known(), there, strict=True)), "the forged slice known")
+            team.creates(claiming("after", of_claim("gpus", "pair"), node=BRIDGED))
+            assert claimed(team, "after") == told
+        finally:
+            claims_product.cluster.withdraw(forged)
+            until(lambda: known() == there, "the forged slice gone")
+
+
 def test_pods_of_one_template_are_told_different_cards(claims_product: ClaimsProduct) -> None:
     with claims_product.team() as team:
         team.apply(template("one"))

@@ -32,12 +32,40 @@ def test_a_pool_of_another_node_does_not_count() -> None:
     assert pools.device("d", "p", "a", node="other").uuid == "GPU-a-2"
 
 
+@pytest.mark.parametrize("reversed_", [False, True])
+def test_slices_that_name_no_node_do_not_count_beside_those_of_the_node(reversed_: bool) -> None:
+    """Whatever generation they have: the driver on the node says what it will prepare there."""
+    parts = [part(9, 1, "a", node=""), part(1, 1, "a")]
+    pools = Pools(reversed(parts) if reversed_ else parts)
+    assert pools.device("d", "p", "a", node="n").uuid == "GPU-a-1"
+    assert pools.device("d", "p", "a", node="other").uuid == "GPU-a-9"
+
+
+@given(st.permutations([part(1, 1, "a"), part(1, 3, "b"), part(1, 2, "c")]))
+def test_of_slices_that_disagree_on_their_number_the_greatest_counts(parts: list[SlicePart]) -> None:
+    assert Pools(parts).device("d", "p", "c", node="n").uuid == "GPU-c-1"
+    with pytest.raises(MissingDevice, match="2 of 3 ResourceSlices are there"):
+        Pools(each for each in parts if "c" not in each.devices).device("d", "p", "a", node="n")
+
+
+@pytest.mark.parametrize("generation", [-(2**63), -1, 0, 2**63 - 1])
+@pytest.mark.parametrize("slices", [0, -1, 2**31, 2**63 - 1])
+def test_numbers_that_no_driver_writes_are_numbers(generation: int, slices: int) -> None:
+    pools = Pools([part(generation, slices, "a")])
+    if slices > 1:
+        with pytest.raises(MissingDevice, match=f"1 of {slices} ResourceSlices are there"):
+            pools.device("d", "p", "a")
+    else:
+        assert pools.device("d", "p", "a").uuid == f"GPU-a-{generation}"
+
+
 @pytest.mark.parametrize(
     ("parts", "sentence"),
     [
         ([], "driver d publishes no pool p"),
         ([part(1, 1, "a"), part(2, 2, "b")], "1 of 2 ResourceSlices are there"),
         ([part(1, 1, "b")], "pool p of driver d has no device a"),
+        ([part(1, 2, "a"), part(1, 2, "a", "b")], "pool p of driver d publishes device a twice"),
     ],
 )
 def test_what_is_missing_is_said(parts: list[SlicePart], sentence: str) -> None:

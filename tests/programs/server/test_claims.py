@@ -1,22 +1,27 @@
 """Reviews of pods with resource claims: what is read for them, what is not, and what cannot be."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.decisions.claims.kept import KeptClaims
+from tests.fuzz import effort
 from tests.pods import Manifest, container, pod
 from tests.programs.server.asgi import application, binding_review, post, review
 from tests.programs.server.test_bindings import GPU, PATH, POD_UID, KnownCluster, KnownPods, to_node
 from webhook.cluster.files.claims import DirectoryClaims
 from webhook.cluster.state import Claims
-from webhook.decisions.claims.pod import MOST_CLAIMS
+from webhook.decisions.claims.pod import MOST_CLAIMS, MOST_REFERENCES, claim_uses
 from webhook.decisions.claims.slices import Pools, slice_part
 from webhook.decisions.configuration import ClaimSettings
 from webhook.objects.claims import decode_slice
+from webhook.objects.pod import Pod
+from webhook.programs.server.claim_specs import spec_sources
 
 ENABLED = {"claims": {"enabled": True}}
 MARKED = [
@@ -72,6 +77,10 @@ def of_template(name: str = "two") -> Manifest:
 
 def named(name: str = "train-gpus", entry: str = "gpus") -> Manifest:
     return {"name": entry, "resourceClaimName": name}
+
+
+def pod_of(made: Manifest) -> Pod:
+    return msgspec.json.decode(json.dumps(made), type=Pod)
 
 
 def admitted(made: Manifest, known: Claims, **settings: Any) -> Manifest:
@@ -135,6 +144,32 @@ def test_of_a_pod_with_very_many_claims_32_are_read() -> None:
     entries = [named(f"claim-{number}", f"e{number}") for number in range(MOST_CLAIMS + 1)]
     admitted(claiming(*entries), claims, **ENABLED)
     assert len(claims.asked) == MOST_CLAIMS
+
+
+@pytest.mark.parametrize("entry", [of_template, named])
+def test_entries_of_one_object_count_as_claims_too(entry: Callable[[], Manifest]) -> None:
+    """What a claim asks for is added up for each entry: 26,000 entries of one template of 32 requests took 2.6 s."""
+    made = pod_of(claiming(*(entry() | {"name": f"e{number}"} for number in range(26_000))))
+    assert len(spec_sources(made)) == MOST_CLAIMS
+
+
+def test_of_all_containers_so_many_references_to_claims_are_looked_at() -> None:
+    entries = [named(entry=f"e{number}") for number in range(MOST_REFERENCES)]
+    made = claiming(*entries)
+    uses = made["spec"]["containers"][0]["resources"]["claims"]
+    later = [container(name) | {"resources": {"claims": uses[:1]}} for name in ("second", "third")]
+    made["spec"]["containers"] += later
+    assert claim_uses(pod_of(made)).keys() == {"main"}
+    del uses[1:]
+    assert claim_uses(pod_of(made)).keys() == {"main", "second", "third"}
+
+
+def test_the_work_for_references_ends_at_the_limit() -> None:
+    most, twice = (
+        pod_of(claiming(*(of_template() | {"name": f"e{number}"} for number in range(count))))
+        for count in (MOST_REFERENCES, 2 * MOST_REFERENCES)
+    )
+    assert effort.count_calls(lambda: claim_uses(twice)) == effort.count_calls(lambda: claim_uses(most))
 
 
 def test_claims_of_another_type_than_in_a_pod_are_a_bad_request() -> None:
@@ -219,6 +254,16 @@ def test_a_device_that_is_published_nowhere_is_told_of() -> None:
     line, _ = bound(claiming(named(), env=MARKED), claims, **ENABLED)
     assert line["outcome"] == "degraded"
     assert line["error"].startswith("GT269: pod ml-workloads/train: driver gpu.nvidia.com publishes no pool a100-pcie")
+
+
+def test_a_binding_of_very_many_entries_of_one_claim_reads_none() -> None:
+    entries = [named(entry=f"e{number}") for number in range(MOST_CLAIMS + 1)]
+    claims = KeptClaims({("claim", "train-gpus"): allocated("gpu-0", "gpu-1")}, published(SLICE))
+    line, _ = bound(claiming(*entries, env=MARKED), claims, **ENABLED)
+    assert (line["outcome"], claims.asked) == ("refuse", [])
+    assert line["error"].startswith("GT275")
+    line, _ = bound(claiming(*entries[1:], env=MARKED), claims, **ENABLED)
+    assert (line["outcome"], len(claims.asked)) == ("patch", 1)
 
 
 @pytest.mark.parametrize(("count", "outcome", "read"), [(MOST_CLAIMS, "degraded", MOST_CLAIMS), (33, "refuse", 0)])

@@ -41,6 +41,19 @@ def test_a_real_burst_is_read_and_a_flood_is_not() -> None:
     assert asyncio.run(reads(pods, "team-a", 3000)) == 200
 
 
+def test_however_many_reads_some_namespaces_cause_those_of_others_are_done() -> None:
+    """Four namespaces take all that there is in total, for a minute; a fifth reads twenty pods a second."""
+    clock, source = Clock(), KnownPods()
+    pods = LimitedPods(source, clock=clock)
+    for _ in range(60):
+        for name in ("team-a", "team-b", "team-c", "team-d"):
+            asyncio.run(reads(pods, name, 500))
+        assert asyncio.run(reads(pods, "quiet", 20)) == 20
+        clock.now += 1
+    assert asyncio.run(reads(pods, "team-a", 2000)) <= EACH_NAMESPACE.burst
+    assert len(source.asked) <= 1500 + 500 + 60 * (600 + 200)
+
+
 def test_two_hundred_a_second_are_read_without_end() -> None:
     clock, source = Clock(), KnownPods()
     pods = LimitedPods(source, clock=clock)

@@ -12,7 +12,7 @@ from contextlib import aclosing
 from webhook.cluster import kinds
 from webhook.cluster.api.errors import ApiError, ApiServerAway, Malformed
 from webhook.cluster.api.object_version import VersionedObject
-from webhook.cluster.api.verbs import MOST_PER_PAGE, Api, Paging
+from webhook.cluster.api.verbs import MOST_PER_PAGE, OBJECT_BYTES, Api, Paging
 from webhook.cluster.kinds import Kind
 from webhook.decisions.claims.slices import Pools
 from webhook.words import names
@@ -21,6 +21,10 @@ from webhook.words.object_names import NAMESPACE, OBJECT
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """A label value that is not empty: k8s.io/apimachinery, pkg/util/validation, IsValidLabelValue."""
+CLAIM_BYTES = 256 * 1024
+"""The most bytes of a claim or template that are read. Whoever may make one may make it as long as etcd takes, 1.5 MiB,
+and a pod may name 32. The longest that ``gpu-topology claim`` prints has 82 KiB, twice with the annotation of
+``kubectl apply``."""
 _LATER = "The scheduler tries again"
 _UNKNOWN = "The API server does not know the webhook: its token has ended or is another cluster's"
 _POD_ROLE = "The webhook needs a role to get and list pods"
@@ -101,7 +105,7 @@ class LiveClaims:
 
     async def _get(self, kind: Kind, namespace: str, name: str, deadline: float | None) -> bytes | None:
         try:
-            return await _document(self._api, kind, namespace, name, deadline)
+            return await _document(self._api, kind, namespace, name, deadline, limit=CLAIM_BYTES)
         except ApiError as error:
             raise ClaimsUnreadable(_with_fix(error, self._api, missing_role=_CLAIM_ROLE)) from None
 
@@ -127,13 +131,15 @@ class LiveNamespaces:
             raise StateUnknown(str(error)) from None
 
 
-async def _document(api: Api, kind: Kind, namespace: str, name: str, deadline: float | None) -> bytes | None:
+async def _document(
+    api: Api, kind: Kind, namespace: str, name: str, deadline: float | None, *, limit: int = OBJECT_BYTES
+) -> bytes | None:
     """Return the object as it was sent, or ``None``. Decisions decode it themselves.
 
     Raises:
         ApiError: no answer in time, or one without an object.
     """
-    found = await api.find(kind, name, namespace, deadline=deadline)
+    found = await api.find(kind, name, namespace, limit=limit, deadline=deadline)
     if found is None:
         return None
     if not found.document.startswith(b"{"):

@@ -156,7 +156,14 @@ class Api:
         await self.session.close()
 
     async def get(
-        self, kind: Kind, name: str, namespace: str = "", *, form: str = JSON, deadline: float | None = None
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str = "",
+        *,
+        form: str = JSON,
+        limit: int = OBJECT_BYTES,
+        deadline: float | None = None,
     ) -> Reply:
         """Get the object in its present state: no resourceVersion is named, so that no cache answers.
 
@@ -165,9 +172,11 @@ class Api:
             name: The name of the object. An impossible name causes no request.
             namespace: The namespace of the object; empty if it has none.
             form: The ``Accept`` header.
+            limit: The most bytes of the object; of a longer one nothing is read.
             deadline: The time limit on the clock of the event loop, for several requests that share one.
 
         Raises:
+            AnswerTooLong: the object is longer.
             NotFound: there is no object of that name.
             NotServed: the API server does not have such objects.
         """
@@ -175,15 +184,22 @@ class Api:
         if not _can_be(kind, name, namespace):
             raise NotFound(f"{what}: no object is called so")
         return await self.ask(
-            what, "GET", kind.path(namespace, name), form=form, deadline=deadline, api=_optional(kind)
+            what, "GET", kind.path(namespace, name), form=form, limit=limit, deadline=deadline, api=_optional(kind)
         )
 
     async def find(
-        self, kind: Kind, name: str, namespace: str = "", *, form: str = JSON, deadline: float | None = None
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str = "",
+        *,
+        form: str = JSON,
+        limit: int = OBJECT_BYTES,
+        deadline: float | None = None,
     ) -> Reply | None:
         """Get the object as :meth:`get` does; ``None`` if there is none of that name."""
         with suppress(NotFound):
-            return await self.get(kind, name, namespace, form=form, deadline=deadline)
+            return await self.get(kind, name, namespace, form=form, limit=limit, deadline=deadline)
         return None
 
     async def pages(

@@ -6,7 +6,7 @@ that version have been delivered. A list is taken object by object, so that a re
 """
 
 from collections.abc import Callable, Mapping, Set
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from webhook.cluster.state.owners import Owners, Shares
 from webhook.cluster.state.report import CacheReport
@@ -58,6 +58,14 @@ class Limit(NamedTuple):
     bytes: int
 
 
+class Share(NamedTuple, Generic[T]):
+    """The part of the capacity that the objects of one owner may take, so that none takes the room of others."""
+
+    owner: Callable[[T], str]
+    """A function that returns the owner of a value, such as a node."""
+    limit: Limit
+
+
 class Form(NamedTuple, Generic[T]):
     """The reduction of the objects of one kind, and the capacity for them."""
 
@@ -85,6 +93,7 @@ class Cache(Generic[T]):
         clock: A clock in seconds that never goes back.
         changed: A function that is called for each changed value, with the name, the earlier value and the present one.
             ``None`` means that no value is kept, or that the object cannot be read. So an index can follow the cache.
+        share: The capacity for the objects of one owner.
     """
 
     def __init__(  # noqa: PLR0913 - the reduction, the capacity and the listeners
@@ -98,6 +107,7 @@ class Cache(Generic[T]):
         tell: Callable[[str], None],
         clock: Callable[[], float],
         changed: Callable[[str, T | None, T | None], None] | None = None,
+        share: Share[T] | None = None,
     ) -> None:
         self.kind = kind
         self.filled = False
@@ -114,6 +124,9 @@ class Cache(Generic[T]):
         """True if something was left out since the list before the last one."""
         self._left_out_then = 0
         self._limit = limit
+        self._share = share
+        self._used: dict[str, Limit] = {}
+        """What the objects of each owner take of its share."""
         self._is_full = False
         self._read = read
         self._weigh = weigh
@@ -299,20 +312,34 @@ class Cache(Generic[T]):
 
     def _has_room(self, entry: _Entry[T], before: _Entry[T] | None) -> bool:
         """Return whether ``entry`` fits in the place of ``before``. A misfit is counted, and logged once a list."""
-        most = self._limit
-        objects = len(self._entries) + (before is None)
-        weight = self.weight + entry.weight - (before.weight if before else 0)
-        if objects <= most.objects and weight <= most.bytes:
+        used = Limit(len(self._entries), self.weight)
+        if not (beyond := _beyond(self._limit, used, entry, before)):
+            beyond = self._beyond_share(entry, before)
+        if not beyond:
             return True
         self.left_out += 1
         self.is_incomplete = True
         if not self._is_full:
             self._is_full = True
-            self._tell(
-                f"{self.kind}: expected at most {most.objects} objects and {most.bytes} bytes, found more; what is "
-                "beyond is left out"
-            )
+            self._tell(printable(f"{self.kind}: {beyond}, found more; what is beyond is left out"))
         return False
+
+    def _beyond_share(self, entry: _Entry[T], before: _Entry[T] | None) -> str:
+        if self._share is None or entry.value is None:
+            return ""
+        owner = self._share.owner(entry.value)
+        replaced = before if before and before.value is not None and self._share.owner(before.value) == owner else None
+        beyond = _beyond(self._share.limit, self._used.get(owner, Limit(0, 0)), entry, replaced)
+        return f"{owner}: {beyond}" if beyond else ""
+
+    def _count(self, entry: _Entry[T] | None, sign: int) -> None:
+        """Add an entry to what its owner has, or, with the sign -1, take it away."""
+        if self._share is None or entry is None or entry.value is None:
+            return
+        owner = self._share.owner(entry.value)
+        used = self._used.pop(owner, Limit(0, 0))
+        if objects := used.objects + sign:
+            self._used[owner] = Limit(objects, used.bytes + sign * entry.weight)
 
     def _remove(self, name: str) -> None:
         entry = self._entries.pop(name, None)
@@ -322,6 +349,17 @@ class Cache(Generic[T]):
             self._tell_change(name, entry, None)
 
     def _tell_change(self, name: str, before: _Entry[T] | None, after: _Entry[T] | None) -> None:
+        self._count(before, -1)
+        self._count(after, 1)
         old, new = before.value if before else None, after.value if after else None
         if self._changed and old is not new:
             self._changed(name, old, new)
+
+
+def _beyond(most: Limit, used: Limit, entry: _Entry[Any], before: _Entry[Any] | None) -> str:
+    """Return what is expected, if ``entry`` does not fit in the place of ``before``; empty if it fits."""
+    objects = used.objects + (before is None)
+    weight = used.bytes + entry.weight - (before.weight if before else 0)
+    if objects <= most.objects and weight <= most.bytes:
+        return ""
+    return f"expected at most {most.objects} objects and {most.bytes} bytes"

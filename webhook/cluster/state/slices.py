@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from webhook.cluster.state.cache import Cache, Document, Limit
+from webhook.cluster.state.cache import Cache, Document, Limit, Share
 from webhook.decisions.claims.slices import Pools, PublishedDevice, SlicePart, slice_part
 from webhook.decisions.configuration import ClaimSettings
 from webhook.objects.claims import decode_slice
@@ -21,6 +21,10 @@ from webhook.words.errors import FormatError
 SLICES = Limit(objects=40_000, bytes=64 * 1024 * 1024)
 """The limit for each driver: eight slices for each of the 5,000 nodes that Kubernetes supports. A slice has 128 devices
 at most."""
+OF_NODE = Limit(objects=64, bytes=1024 * 1024)
+"""The limit for the slices of one node, or of one pool whose slices name no node. The token of a node's driver may
+write as many as it likes, and they must not take the room of other nodes. A driver needs at most one for each of 16
+GPUs, and twice as many while it publishes them anew."""
 POOLS_KEPT = 256
 """The number of decoded pools that are kept: one with 500 devices takes 300 KB."""
 
@@ -50,6 +54,7 @@ class DriverSlices:
         tell: A function that takes a text for the log.
         clock: A clock in seconds that never goes back.
         limit: The capacity.
+        of_node: The capacity for the slices of one node.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class DriverSlices:
         tell: Callable[[str], None],
         clock: Callable[[], float],
         limit: Limit = SLICES,
+        of_node: Limit = OF_NODE,
     ) -> None:
         self.driver = driver
         self.cache = Cache[PackedSlice](
@@ -70,6 +76,7 @@ class DriverSlices:
             tell=tell,
             clock=clock,
             changed=self._changed,
+            share=Share(_owner, of_node),
         )
         self._names: dict[str, dict[str, set[str]]] = {}
         """The names of slices, by pool and by node."""
@@ -77,10 +84,10 @@ class DriverSlices:
         """The decoded pools by name and nodes, until one of their slices changes."""
 
     def pool(self, pool: str, node: str) -> Pools:
-        """Return the devices of a pool that a node reaches; those of all nodes if ``node`` is empty."""
+        """Return the devices of a pool that count for a node; those of all nodes if ``node`` is empty."""
         of_nodes = self._names.get(pool, {})
         # Only published places are keys, because the node of a forged Binding may be any text, of any length.
-        places = tuple(place for place in ("", node) if place in of_nodes) if node else tuple(of_nodes)
+        places = tuple(place for place in (node, "") if place in of_nodes)[:1] if node else tuple(of_nodes)
         if not places:
             return _NO_POOLS
         key = pool, places
@@ -168,6 +175,10 @@ def _reader(driver: str, settings: ClaimSettings) -> Callable[[Document, str, Pa
         return PackedSlice(part.pool, part.node, digest, zlib.compress(plain, 6))
 
     return read
+
+
+def _owner(packed: PackedSlice) -> str:
+    return f"node {packed.node}" if packed.node else f"pool {packed.pool}"
 
 
 def _weigh(packed: PackedSlice) -> int:

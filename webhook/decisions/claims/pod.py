@@ -11,6 +11,10 @@ from webhook.words import names
 MOST_CLAIMS = 32
 """The most claims of one pod that are read. The API server allows more only of claims that few pods have."""
 
+MOST_REFERENCES = 2048
+"""The most references to claims, in all containers of a pod together, that are looked at: 32 claims in 64 containers.
+The API server sets no limit of its own."""
+
 
 class ClaimUse(NamedTuple):
     """The use of a claim by a container."""
@@ -38,7 +42,8 @@ class ClaimNames(msgspec.Struct, frozen=True, gc=False):
 def claim_uses(pod: Pod) -> dict[str, list[ClaimUse]]:
     """Returns the claims that containers use, by the names of the containers; without those that use none.
 
-    The remap container is left out: it sees the devices of the other containers, and was given none itself.
+    The remap container is left out: it sees the devices of the other containers, and was given none itself. Beyond
+    :data:`MOST_REFERENCES` no container is looked at.
 
     Raises:
         MalformedPod: a field has another type than in a pod.
@@ -47,11 +52,15 @@ def claim_uses(pod: Pod) -> dict[str, list[ClaimUse]]:
     if is_present(spec.resource_claims_json):
         declared = {claim.name for claim in spec.resource_claims}
         containers: list[Container] = [*(spec.init_containers or ()), *(spec.containers or ())]
+        room = MOST_REFERENCES
         for container in containers:
-            claims = container.resources.claims if container.resources else ()
+            if not room:
+                break
+            claims = container.resources.claims[:room] if container.resources else ()
             uses = [ClaimUse(claim.name, claim.request or "") for claim in claims if claim.name in declared]
             if uses and not _is_remap_container(container):
                 found[container.name] = uses
+                room -= len(uses)
     extended = pod.status.extended_claim if pod.status else None
     for mapping in (extended.request_mappings if extended else None) or ():
         found.setdefault(mapping.container_name, []).append(ClaimUse(EXTENDED, mapping.request_name))

@@ -13,7 +13,12 @@ import msgspec
 from webhook.decisions.configuration import ClaimSettings
 from webhook.objects.claims import ResourceSlice, SliceDevice
 from webhook.objects.pod import Quantity
-from webhook.words.catalogue.claims import DEVICE_NOT_PUBLISHED, POOL_INCOMPLETE, POOL_NOT_PUBLISHED
+from webhook.words.catalogue.claims import (
+    DEVICE_NOT_PUBLISHED,
+    DEVICE_PUBLISHED_TWICE,
+    POOL_INCOMPLETE,
+    POOL_NOT_PUBLISHED,
+)
 from webhook.words.catalogue.entry import Message
 
 PARENT_UUID = "parentUUID"
@@ -88,18 +93,19 @@ class Pools:
             node: The node that has to reach the device; empty: any node.
 
         Raises:
-            MissingDevice: the device is not published, or its pool is incomplete.
+            MissingDevice: the device is not published, or published twice, or its pool is incomplete.
         """
         parts = self._parts_of(driver, pool, node)
         if parts is None:
             raise MissingDevice(POOL_NOT_PUBLISHED.say(driver=driver, pool=pool))
-        if len(parts) < parts[0].slices:
-            message = POOL_INCOMPLETE.say(driver=driver, pool=pool, found=len(parts), expected=parts[0].slices)
+        if (expected := _expected(parts)) > len(parts):
+            message = POOL_INCOMPLETE.say(driver=driver, pool=pool, found=len(parts), expected=expected)
             raise MissingDevice(message)
-        device = next((part.devices[name] for part in parts if name in part.devices), None)
-        if device is None:
-            raise MissingDevice(DEVICE_NOT_PUBLISHED.say(driver=driver, pool=pool, device=name))
-        return device
+        found = [part.devices[name] for part in parts if name in part.devices]
+        if len(found) != 1:
+            entry = DEVICE_PUBLISHED_TWICE if found else DEVICE_NOT_PUBLISHED
+            raise MissingDevice(entry.say(driver=driver, pool=pool, device=name))
+        return found[0]
 
     def uses_partitions(self, driver: str, pool: str, *, node: str = "") -> bool:
         """Returns whether the driver names partitions of the NVSwitches for a pool, and so prepares no other sets."""
@@ -111,14 +117,24 @@ class Pools:
         found = list[PublishedDevice]()
         pools = [parts for (name, _), of in self._pools.items() if name == driver and (parts := of.get(node))]
         for parts in pools:
-            if len(parts) < parts[0].slices:
+            if len(parts) < _expected(parts):
                 return None
             found += [device for part in parts for device in part.devices.values() if device.is_whole]
         return found if pools else None
 
     def _parts_of(self, driver: str, pool: str, node: str) -> list[SlicePart] | None:
+        """Returns the slices of a pool that count for a node; ``None`` without any.
+
+        The driver on the node writes the slices that name it. Slices that name no node count only without such ones:
+        else whoever may write them could take the pool of any node away.
+        """
         by_node = self._pools.get((driver, pool), {})
-        return next((parts for where, parts in by_node.items() if not node or where in ("", node)), None)
+        return by_node.get(node) or by_node.get("") if node else next(iter(by_node.values()), None)
+
+
+def _expected(parts: Iterable[SlicePart]) -> int:
+    """Returns how many slices the pool has. All should say the same number."""
+    return max(part.slices for part in parts)
 
 
 def are_one_partition(gpus: Collection[PublishedDevice]) -> bool:

@@ -124,11 +124,11 @@ class BindingReviews:
             StateUnknown: not all is known yet.
         """
         used = used_entries(pod)
-        wanted = {name for entry, name in claim_names(pod).by_entry.items() if entry in used}
+        wanted = [name for entry, name in claim_names(pod).by_entry.items() if entry in used]
         if len(wanted) > MOST_CLAIMS:
             message = TOO_MANY_CLAIMS.say(found=len(wanted), most=MOST_CLAIMS)
             return refused(BindReason.BAD_POD, INVALID, message.about(f"pod {namespace.name}/{pod.display_name}"))
-        claims = await reading.claims.claims(namespace.name, sorted(wanted)) if wanted else _NO_CLAIMS
+        claims = await reading.claims.claims(namespace.name, wanted) if wanted else _NO_CLAIMS
         return given_gpus(pod, claims, self._claims.pools(), self._policy.claims, node=binding.node)
 
     async def _peers(self, pod: PodToBind, namespace: Namespace, reading: "_Reading") -> tuple[Device, ...]:

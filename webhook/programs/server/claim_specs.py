@@ -19,7 +19,9 @@ class SpecSource(NamedTuple):
 
 
 def spec_sources(pod: Pod) -> Mapping[str, SpecSource]:
-    """Return the objects to read, by entries of ``spec.resourceClaims`` that containers use; at most 32 different ones.
+    """Return the objects to read, by entries of ``spec.resourceClaims`` that containers use; of 32 entries at most.
+
+    Entries of one object count as well: what a claim asks for is added up for each of them.
 
     The claims in the status of the pod are not read, because the creator of the pod may have written any name there.
 
@@ -27,19 +29,16 @@ def spec_sources(pod: Pod) -> Mapping[str, SpecSource]:
         MalformedPod: a field has another type than in a pod.
     """
     used = used_entries(pod)
-    found, known = dict[str, SpecSource](), set[SpecSource]()
+    found = dict[str, SpecSource]()
     for entry in (pod.spec or PodSpec()).resource_claims:
+        if len(found) == MOST_CLAIMS:
+            break
         if entry.name not in used:
             continue
         if entry.resource_claim_name:
-            source = SpecSource("claim", entry.resource_claim_name)
+            found[entry.name] = SpecSource("claim", entry.resource_claim_name)
         elif entry.resource_claim_template_name:
-            source = SpecSource("template", entry.resource_claim_template_name)
-        else:
-            continue
-        if source in known or len(known) < MOST_CLAIMS:
-            known.add(source)
-            found[entry.name] = source
+            found[entry.name] = SpecSource("template", entry.resource_claim_template_name)
     return found
 
 

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from time import monotonic
 
 from webhook.cluster.state import Claims, Pods
-from webhook.cluster.token_bucket import Buckets, Rate
+from webhook.cluster.token_bucket import Buckets, Rate, Reserve
 from webhook.decisions.claims.slices import Pools
 from webhook.words.errors import TooManyClaimReads, TooManyPodReads
 
 EACH_NAMESPACE = Rate(burst=500, per_second=200)
 """Real bursts are Jobs of hundreds of pods; a scheduler binds one or two hundred in a second."""
 ALL_NAMESPACES = Rate(burst=1500, per_second=600)
+FOR_FEW_READS = Reserve(each=Rate(burst=100, per_second=20), total=Rate(burst=500, per_second=200))
+"""For namespaces with few reads: three with many take the 600 a second."""
 
 
 class _Limit:
@@ -29,7 +31,7 @@ class _Limit:
         self, error: type[TooManyPodReads] | type[TooManyClaimReads], kind: str, clock: Callable[[], float]
     ) -> None:
         self._error, self._kind, self._clock = error, kind, clock
-        self._buckets = Buckets(each=EACH_NAMESPACE, total=ALL_NAMESPACES)
+        self._buckets = Buckets(each=EACH_NAMESPACE, total=ALL_NAMESPACES, reserve=FOR_FEW_READS)
 
     def take(self, namespace: str, what: str) -> None:
         """Count one read of ``what``, which the error names.

@@ -47,6 +47,9 @@ DEVICE_NOT_PUBLISHED = Entry(
     _CLAIM_AGAIN,
     _PAGE,
 )
+DEVICE_PUBLISHED_TWICE = Entry(
+    "GT277", "pool {pool} of driver {driver} publishes device {device} twice", _SLICES, _PAGE
+)
 SHARED_DEVICE = Entry(
     "GT272",
     "a GPU of the pod is shared with others, so nothing is promised of it",
