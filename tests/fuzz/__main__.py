@@ -84,7 +84,7 @@ def fuzz(name: str, folder: Path, *, seconds: int, runs: int, seed: int) -> int:
                 progress.said = time.monotonic()
                 print(f"{name}: {progress}", flush=True)
     print(f"{name}: {progress}", flush=True)
-    if worker.returncode and not progress.finds:
+    if worker.returncode:
         print("".join(tail), end="", flush=True)
     if progress.finds or worker.returncode:
         print(

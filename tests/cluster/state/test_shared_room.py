@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.cluster.state.test_cache import Index, State, Told
 from webhook.cluster.state.cache import Cache, Document, Limit
-from webhook.cluster.state.owners import Owners, Shares
+from webhook.cluster.state.owners import Owners, Shortening
 
 MOST = 6400
 SHORT = 3
@@ -31,7 +31,7 @@ def make(told: Told | None = None, index: Index | None = None) -> Cache[int]:
         read,
         lambda value: value,
         limit=Limit(objects=1000, bytes=MOST),
-        shares=Shares(owner, lambda value: min(value, SHORT)),
+        shortening=Shortening(owner, lambda value: min(value, SHORT)),
         tell=(told or Told()).lines.append,
         clock=lambda: 0.0,
         changed=index.changed if index else None,

@@ -109,6 +109,14 @@ def test_a_second_admission_at_a_limit_ends_like_the_first(limits: Limits, manif
     assert outcome.reason is Reason.INJECTED
 
 
+@pytest.mark.parametrize(("most", "reason"), [(2, Reason.OVER_LIMIT), (3, Reason.INJECTED)])
+def test_a_container_of_a_user_with_the_name_of_ours_counts(most: int, reason: Reason) -> None:
+    manifest = pod(container("a", 2), container("b"))
+    manifest["spec"]["initContainers"] = [{"name": "gpu-topology-remap", "image": "registry.example.com/fetch:1"}]
+    outcome, _ = judge(manifest, rules=policy(limits={"containers": most}))
+    assert outcome.reason is reason
+
+
 def long_variables(length: int) -> Manifest:
     return pod(container("a"), container("b"), annotations={"gpu.topology/env.LONG": "x" * length})
 

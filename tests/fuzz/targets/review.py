@@ -84,8 +84,8 @@ def check_pod(scene: Scene, request: Manifest, operations: list[Manifest], *, ou
     before = request["object"]
     permissions.check_operations(operations)
     after: Manifest = jsonpatch.apply_patch(before, operations)
-    if not _commands_are_lists(after):
-        return  # what is added can be what makes us read them, and no API server sends them
+    if not _is_read_by_an_api_server(after):
+        return  # what is added can be what makes us read such fields, and no API server sends them
     again = response(scene, request, after)
     assert again["allowed"], "a second admission that refuses"
     assert patch_of(again) == [], f"a second admission that adds {patch_of(again)[:3]}"
@@ -97,9 +97,13 @@ def check_pod(scene: Scene, request: Manifest, operations: list[Manifest], *, ou
         _check_outputs(scene, request, permissions.outputs(after))
 
 
-def _commands_are_lists(pod: Manifest) -> bool:
+def _is_read_by_an_api_server(pod: Manifest) -> bool:
+    """Whether containers, volumes and commands have the types that an API server decodes."""
     spec = pod.get("spec") or {}
-    containers = [*(spec.get("initContainers") or []), *(spec.get("containers") or [])]
+    lists = [spec.get(field) or [] for field in ("initContainers", "containers", "volumes")]
+    if not all(isinstance(each, list) and all(isinstance(entry, dict) for entry in each) for each in lists):
+        return False
+    containers = [*lists[0], *lists[1]]
     words = (container.get(field) or [] for container in containers for field in ("command", "args"))
     return all(isinstance(each, list) and all(isinstance(word, str) for word in each) for each in words)
 

@@ -194,6 +194,14 @@ CONTRADICTIONS: dict[str, tuple[Callable[[], NodeTopology], str]] = {
         lambda: bent(h20(), 2, compute_capability="sm_90"),
         'GPU2: expected a compute capability such as 9.0, found "sm_90"',
     ),
+    "a compute capability that no GPU with a driver has": (
+        lambda: bent(h20(), 2, compute_capability="0.8"),
+        'GPU2: expected a compute capability such as 9.0, found "0.8"',
+    ),
+    "C2C with a bandwidth that NCCL cannot read": (
+        lambda: bent(h20(), 2, c2c=C2c(links=10, bandwidth_mbps=2**53)),
+        "GPU2: expected C2C links with a bandwidth",
+    ),
     "C2C without links": (
         lambda: bent(h20(), 2, c2c=C2c(links=0, bandwidth_mbps=1)),
         "GPU2: expected C2C links with a bandwidth",

@@ -8,7 +8,7 @@ that version have been delivered. A list is taken object by object, so that a re
 from collections.abc import Callable, Mapping, Set
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from webhook.cluster.state.owners import Owners, Shares
+from webhook.cluster.state.owners import Owners, Shortening
 from webhook.cluster.state.report import CacheReport
 from webhook.words.errors import GpuTopologyError
 from webhook.words.printable import printable
@@ -75,7 +75,7 @@ class Form(NamedTuple, Generic[T]):
     weigh: Callable[[T], int]
     """A function that returns the bytes of a value."""
     limit: Limit
-    shares: Shares[T] | None = None
+    shortening: Shortening[T] | None = None
 
 
 class Cache(Generic[T]):
@@ -87,8 +87,8 @@ class Cache(Generic[T]):
             :class:`GpuTopologyError` for an object that it cannot read.
         weigh: A function that returns the bytes of a value.
         limit: The capacity.
-        shares: How the room is shared between the owners of the objects; ``None``: what is beyond the capacity is left
-            out, whoever owns it.
+        shortening: What is kept when the cache is full; ``None``: what is beyond the capacity is left out, whoever
+            owns it.
         tell: A function that takes a text for the log.
         clock: A clock in seconds that never goes back.
         changed: A function that is called for each changed value, with the name, the earlier value and the present one.
@@ -103,7 +103,7 @@ class Cache(Generic[T]):
         weigh: Callable[[T], int],
         *,
         limit: Limit,
-        shares: Shares[T] | None = None,
+        shortening: Shortening[T] | None = None,
         tell: Callable[[str], None],
         clock: Callable[[], float],
         changed: Callable[[str, T | None, T | None], None] | None = None,
@@ -133,8 +133,8 @@ class Cache(Generic[T]):
         self._tell = tell
         self._clock = clock
         self._changed = changed
-        self._owners = Owners(shares.owner) if shares else None
-        self._shorten = shares.shorten if shares else None
+        self._owners = Owners(shortening.owner) if shortening else None
+        self._shorten = shortening.shorten if shortening else None
         self._told_of: set[str] = set()
         """The owners that the log names since the last list."""
         self._entries: dict[str, _Entry[T]] = {}
@@ -269,11 +269,11 @@ class Cache(Generic[T]):
 
     def _keep(self, name: str, before: _Entry[T] | None, entry: _Entry[T]) -> None:
         self._entries[name] = entry
-        self._count(name, before, -1)
-        self._count(name, entry, 1)
+        self._weigh_in(name, before, -1)
+        self._weigh_in(name, entry, 1)
         self._tell_change(name, before, entry)
 
-    def _count(self, name: str, entry: _Entry[T] | None, sign: int) -> None:
+    def _weigh_in(self, name: str, entry: _Entry[T] | None, sign: int) -> None:
         if entry is not None:
             self.weight += sign * entry.weight
             if self._owners and not entry.is_short:
@@ -345,7 +345,7 @@ class Cache(Generic[T]):
         entry = self._entries.pop(name, None)
         self._faults.pop(name, None)
         if entry:
-            self._count(name, entry, -1)
+            self._weigh_in(name, entry, -1)
             self._tell_change(name, entry, None)
 
     def _tell_change(self, name: str, before: _Entry[T] | None, after: _Entry[T] | None) -> None:

@@ -11,8 +11,8 @@ from typing import Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Shares(NamedTuple, Generic[T]):
-    """How the room of a cache is shared."""
+class Shortening(NamedTuple, Generic[T]):
+    """What a full cache does with the objects of the owner that fills most of it."""
 
     owner: Callable[[str], str]
     """A function from the name of an object to its owner."""

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import msgspec
 
 from webhook.decisions.admit.container import PodContainer
+from webhook.decisions.claims.pod import is_remap_container
 from webhook.decisions.configuration import LEAST_REPLY, LimitSettings
 from webhook.decisions.options import Options
 from webhook.decisions.request.resources import ContainerRequest
-from webhook.objects.pod import InitContainer
 from webhook.words import names
 from webhook.words.errors import LimitError
 from webhook.words.patch import Operation
@@ -23,11 +23,12 @@ _encoder = msgspec.json.Encoder()
 
 
 def check_counts(containers: Sequence[ContainerRequest], options: Options, limits: LimitSettings, holder: str) -> None:
-    """Raises LimitError if a pod has too many containers, or too many variables are asked for by annotations."""
-    own = any(
-        isinstance(container.spec, InitContainer) and container.name.startswith(names.REMAP_CONTAINER)
-        for container in containers
-    )
+    """Raises LimitError if a pod has too many containers, or too many variables are asked for by annotations.
+
+    Raises:
+        MalformedPod: the command of a container with the name of the remap container is no list of texts.
+    """
+    own = any(is_remap_container(container.spec) for container in containers)
     found = len(containers) - own
     if found > limits.containers:
         raise LimitError(holder, setting="containers", most=limits.containers, what="containers", found=found)

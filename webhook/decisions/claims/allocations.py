@@ -10,7 +10,14 @@ import msgspec
 
 from webhook.decisions.allocation.model import Allocation, Device
 from webhook.decisions.claims.pod import EXTENDED, ClaimUse, claim_names, claim_uses
-from webhook.decisions.claims.requests import NO_CLAIMS, ClaimedGpus, ClaimView, claimed_by_specs, sharing_configuration
+from webhook.decisions.claims.requests import (
+    NO_CLAIMS,
+    ClaimedGpus,
+    ClaimView,
+    claimed_by_specs,
+    read_sharings,
+    sharing_of,
+)
 from webhook.decisions.claims.slices import MissingDevice, Pools, PublishedDevice, are_one_partition
 from webhook.decisions.configuration import ClaimSettings
 from webhook.decisions.resolve.resolve import Unresolved, UnresolvedError
@@ -162,9 +169,9 @@ class _Reading:
             return
         self._check_consumers(name, claim)
         published = list[tuple[Result, PublishedDevice]]()
+        sharings = read_sharings(devices.config or ())
         for result in ours:
-            how = sharing_configuration(devices.config or (), result.request.partition("/")[0], {result.driver})
-            if how:
+            if how := sharing_of(sharings, result.request.partition("/")[0], {result.driver}):
                 raise UnresolvedError(Unresolved.SHARED_DEVICE, PART_BY_SHARING.say(how=how))
             published.append((result, self._published(result)))
             yield result, _device(name, *published[-1])

@@ -58,7 +58,7 @@ def claim_uses(pod: Pod) -> dict[str, list[ClaimUse]]:
                 break
             claims = container.resources.claims[:room] if container.resources else ()
             uses = [ClaimUse(claim.name, claim.request or "") for claim in claims if claim.name in declared]
-            if uses and not _is_remap_container(container):
+            if uses and not is_remap_container(container):
                 found[container.name] = uses
                 room -= len(uses)
     extended = pod.status.extended_claim if pod.status else None
@@ -76,7 +76,12 @@ def used_entries(pod: Pod) -> Set[str]:
     return dict.fromkeys(use.entry for uses in claim_uses(pod).values() for use in uses).keys()
 
 
-def _is_remap_container(container: Container) -> bool:
+def is_remap_container(container: Container) -> bool:
+    """Returns whether a container has the name and the command of the remap container.
+
+    Raises:
+        MalformedPod: the command is no list of texts.
+    """
     is_named = isinstance(container, InitContainer) and container.name.startswith(names.REMAP_CONTAINER)
     return is_named and container.command == list(names.REMAP_COMMAND)
 

@@ -1,6 +1,7 @@
 """The GPUs that claims ask for, read from their specs: all that is known of a pod's GPUs when it is created."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -85,27 +86,25 @@ def claimed_by_specs(
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
-    found = {}
+    found, asked = {}, {entry: dict(_gpu_requests(spec, settings)) for entry, spec in specs.items() if spec}
     for container, uses in claim_uses(pod).items():
-        claimed = _of_container(tuple(use for use in uses if use.entry != EXTENDED), specs, settings)
+        claimed = _of_container(tuple(use for use in uses if use.entry != EXTENDED), asked)
         if claimed:
             found[container] = claimed
     return found
 
 
-def _of_container(
-    uses: Sequence[ClaimUse], specs: Mapping[str, ClaimSpec | None], settings: ClaimSettings
-) -> ClaimedGpus | None:
+def _of_container(uses: Sequence[ClaimUse], requests: Mapping[str, dict[str, "_Asked"]]) -> ClaimedGpus | None:
     kept, unknown, asked = list[ClaimUse](), list[ClaimUse](), dict[tuple[str, str], _Asked]()
     for use in uses:
-        spec = specs.get(use.entry)
-        if spec is None:
+        by_name = requests.get(use.entry)
+        if by_name is None:
             unknown.append(use)
             continue
-        requests = [(name, gpus) for name, gpus in _gpu_requests(spec, settings) if use.request in ("", name)]
-        if requests:
+        named = [use.request] if use.request in by_name else [] if use.request else list(by_name)
+        if named:
             kept.append(use)
-            asked |= {(use.entry, name): gpus for name, gpus in requests}
+            asked |= {(use.entry, name): by_name[name] for name in named}
     if not asked:
         return ClaimedGpus(uses=tuple(unknown), is_known=False) if unknown else None
     counts = [gpus.count for gpus in asked.values()]
@@ -127,15 +126,14 @@ class _Asked(msgspec.Struct, frozen=True):
 
 def _gpu_requests(spec: ClaimSpec, settings: ClaimSettings) -> Iterable[tuple[str, _Asked]]:
     devices = spec.devices
+    sharings = read_sharings((devices.config if devices else None) or ())
     for request in (devices.requests if devices else None) or ():
-        asked = _asked(request, (devices.config if devices else None) or (), settings)
+        asked = _asked(request, sharings, settings)
         if asked:
             yield request.name, asked
 
 
-def _asked(
-    request: DeviceRequest, configurations: Iterable[DeviceConfiguration], settings: ClaimSettings
-) -> _Asked | None:
+def _asked(request: DeviceRequest, sharings: Sequence["Sharing"], settings: ClaimSettings) -> _Asked | None:
     """Reads a request; ``None`` if it asks for no GPU, or only for administrative access to GPUs of others."""
     alternatives = [
         (alternative, driver)
@@ -147,7 +145,7 @@ def _asked(
     counts = {_count(alternative) for alternative, _ in alternatives}
     parts = (_part(request.name, alternative, driver) for alternative, driver in alternatives)
     driver = alternatives[0][1]
-    sharing = sharing_configuration(configurations, request.name, {found.name for _, found in alternatives})
+    sharing = sharing_of(sharings, request.name, {found.name for _, found in alternatives})
     return _Asked(
         driver=driver,
         count=counts.pop() if len(counts) == 1 else 0,
@@ -171,19 +169,35 @@ def _part(request: str, alternative: ExactRequest, driver: ClaimDriver) -> Messa
     return None
 
 
-def sharing_configuration(configurations: Iterable[DeviceConfiguration], request: str, drivers: Iterable[str]) -> str:
-    """Returns the way in which a claim shares its GPUs, such as ``TimeSlicing``; empty if it does not.
+class Sharing(NamedTuple):
+    """A configuration of a claim by which GPUs are shared."""
+
+    driver: str
+    requests: frozenset[str]
+    """The requests that it is for; empty: all."""
+    how: str
+    """The way, such as ``TimeSlicing``."""
+
+
+def read_sharings(configurations: Iterable[DeviceConfiguration]) -> list[Sharing]:
+    """Returns the configurations by which a claim shares its GPUs.
 
     Source: github.com/kubernetes-sigs/dra-driver-nvidia-gpu, api/nvidia.com/resource/v1beta1/sharing.go.
     """
+    found = []
     for configuration in configurations:
-        opaque, meant = configuration.opaque, configuration.requests
-        if opaque is None or opaque.driver not in drivers:
-            continue
-        if meant and request not in {name.partition("/")[0] for name in meant}:
-            continue
-        sharing = opaque.parameters.get("sharing") if isinstance(opaque.parameters, dict) else None
-        if isinstance(sharing, dict):
+        opaque = configuration.opaque
+        sharing = opaque.parameters.get("sharing") if opaque and isinstance(opaque.parameters, dict) else None
+        if opaque and isinstance(sharing, dict):
             strategy = sharing.get("strategy")
-            return strategy if isinstance(strategy, str) and strategy else "sharing"
-    return ""
+            how = strategy if isinstance(strategy, str) and strategy else "sharing"
+            meant = frozenset(name.partition("/")[0] for name in configuration.requests or ())
+            found.append(Sharing(opaque.driver, meant, how))
+    return found
+
+
+def sharing_of(sharings: Iterable[Sharing], request: str, drivers: Collection[str]) -> str:
+    """Returns the way in which the GPUs of a request are shared; empty if they are not."""
+    return next(
+        (each.how for each in sharings if each.driver in drivers and request in (each.requests or (request,))), ""
+    )

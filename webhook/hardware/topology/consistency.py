@@ -23,7 +23,7 @@ from webhook.words.errors import FormatError
 from webhook.words.node_names import NAME_LIMIT
 
 BUS_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]")
-_CAPABILITY = re.compile(r"[0-9]{1,2}\.[0-9]")
+_CAPABILITY = re.compile(r"([3-9]|1[0-9])\.[0-9]")
 _HOST_BRIDGE = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}")
 _CPU_LIST = re.compile(r"[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*")
 _CPU_VENDOR = re.compile(r"[A-Za-z0-9 !]{0,12}")
@@ -160,7 +160,7 @@ def _check_gpu(gpu: Gpu, source: str) -> None:
             f"{source}: {gpu.label}", expected="a compute capability such as 9.0", found=gpu.compute_capability
         )
     _check_cpu_list(gpu.cpu_affinity, f"{source}: {gpu.label}")
-    if gpu.c2c and not (1 <= gpu.c2c.links <= MAX_LINKS and gpu.c2c.bandwidth_mbps >= 1):
+    if gpu.c2c and not (1 <= gpu.c2c.links <= MAX_LINKS and 1 <= gpu.c2c.bandwidth_mbps <= MAX_MEASURED_MBPS):
         raise FormatError(f"{source}: {gpu.label}", expected="C2C links with a bandwidth", found=gpu.c2c)
 
 

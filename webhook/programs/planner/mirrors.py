@@ -18,7 +18,7 @@ from webhook.cluster.api.object_version import VersionedObject
 from webhook.cluster.state.cache import Cache, Document, Form, Limit
 from webhook.cluster.state.keeper import Keeper, blindness, waiting
 from webhook.cluster.state.nodes import NodeSources
-from webhook.cluster.state.owners import Shares
+from webhook.cluster.state.owners import Shortening
 from webhook.cluster.state.reduction import (
     NAMESPACE_FORM,
     NODES,
@@ -130,7 +130,7 @@ class Mirrors:
         sign = Form(partial(_read_sign, read_lease), _weigh_sign, AGENTS)
         self.leases: Cache[AgentSign] = keeper.keep(kinds.leases(namespace), sign)
         self.pods: Cache[PodRecord] = keeper.keep(
-            kinds.PODS, Form(read_pod, weigh_pod, PODS, Shares(_namespace_of, shortened)), changed=self._pod_changed
+            kinds.PODS, Form(read_pod, weigh_pod, PODS, Shortening(_namespace_of, shortened)), changed=self._pod_changed
         )
         self._sources = NodeSources(self.topologies, _Texts(self.nodes), clock=clock, kept=NODES.objects)
 
