@@ -85,11 +85,12 @@ def test_a_name_that_no_claim_can_have_is_not_asked_for(run: Run, tmp_path: Path
             "The webhook needs a role to get resourceclaims and resourceclaimtemplates: set claims.enabled of",
         ),
         (status(401, "Unauthorized"), "401 Unauthorized", "The API server does not know the webhook"),
+        (status(429, "too many requests"), "429 Too Many Requests", "too many requests"),
         (status(500, "etcd is away"), "500 Internal Server Error", "The scheduler tries again"),
         (b"[]", "200 OK", "expected a ResourceClaim, found something else"),
         (b"{" + b" " * CLAIM_BYTES, "200 OK", "expected an answer of at most"),
     ],
-    ids=["not served", "no role", "no token", "away", "no object", "too long"],
+    ids=["not served", "no role", "no token", "overloaded", "away", "no object", "too long"],
 )
 def test_whatever_comes_instead_has_a_sentence(
     run: Run, tmp_path: Path, body: bytes, answer: str, problem: str

@@ -23,7 +23,7 @@ from tests.cluster.api.stand_in import (
     serving,
     status,
 )
-from webhook.cluster.api.current_objects import LivePods
+from webhook.cluster.api.current_objects import GROUP_BYTES, LivePods
 from webhook.cluster.api.session import connect
 from webhook.cluster.api.verbs import Api
 from webhook.cluster.state import Pods
@@ -538,6 +538,29 @@ def test_a_group_without_a_last_page_is_not_read_for_ever(run: Run, tmp_path: Pa
         async with site(tmp_path, turn, seconds=HASTE_S) as (_, pods):
             with pytest.raises(PodsUnreadable, match=r"within 0\.2 s\. The scheduler tries again$"):
                 await pods.group("team-a", "g", "node-1")
+
+    run(test())
+
+
+@pytest.mark.parametrize(("each", "is_read"), [(GROUP_BYTES // 8, True), (GROUP_BYTES // 8 + 1, False)])
+def test_of_a_group_no_more_is_read_than_a_node_runs(run: Run, tmp_path: Path, each: int, is_read: bool) -> None:
+    """Whoever may create pods may fill them, and have them name the node."""
+    pod = '{"n":""}'
+    text, asked = pod.replace('""', '"' + "x" * (each - len(pod)) + '"'), 0
+
+    async def turn(_: Received, line: Line) -> None:
+        nonlocal asked
+        asked += 1
+        line.say(page(text, following="" if asked == 8 and is_read else "more"))
+
+    async def test() -> None:
+        async with site(tmp_path, turn) as (_, pods):
+            if is_read:
+                assert len(await pods.group("team-a", "g", "node-1")) == 8
+            else:
+                with pytest.raises(PodsUnreadable, match=rf"expected at most {GROUP_BYTES} bytes, found more"):
+                    await pods.group("team-a", "g", "node-1")
+            assert asked == 8
 
     run(test())
 

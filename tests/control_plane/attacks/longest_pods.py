@@ -12,7 +12,7 @@ from tests.pods import Manifest
 
 LONG = 3 * 1024 * 1024 - 64 * 1024
 """Of the pod; the API server takes bodies of 3 MiB."""
-AT_ONCE, ROUNDS = 4, (3 if NIGHTLY else 1)
+AT_ONCE, ROUNDS = 8, (3 if NIGHTLY else 1)
 PROFILES = ("exclusive", "pod-peers") if NIGHTLY else ("exclusive",)
 ANSWERS = (201, 413, 422)
 """Created, too long with what we add, or refused with a reason."""

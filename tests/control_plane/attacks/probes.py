@@ -4,12 +4,13 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
+from bench.proc import cpu_ns
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.registration import gpu_pod
 from webhook.words.names import INJECTED
@@ -26,11 +27,13 @@ class Probes:
     Attributes:
         sent: How many requests there were.
         waits: What each pod waited until it was created, in seconds.
+        most_cpu_ms: The most CPU time of the replica while one of them waited.
         faults: Answers that are not a pod that was injected.
     """
 
     sent: int = 0
     waits: list[float] = field(default_factory=list)
+    most_cpu_ms: float = 0.0
     faults: list[str] = field(default_factory=list)
 
     def wait(self, share: float) -> float:
@@ -39,7 +42,7 @@ class Probes:
 
 
 @contextmanager
-def probing(control_plane: ControlPlane, token: str, namespace: str) -> Iterator[Probes]:
+def probing(control_plane: ControlPlane, token: str, namespace: str, replica: Callable[[], int]) -> Iterator[Probes]:
     """Creates dry-run pods one after the other in this namespace; one before it begins, and one after its end."""
     found, ending = Probes(), threading.Event()
     place = urlsplit(control_plane.url)
@@ -66,12 +69,13 @@ def probing(control_plane: ControlPlane, token: str, namespace: str) -> Iterator
 
     def probe() -> None:
         """One pod, tried again as controllers do."""
-        begin = time.monotonic()
+        begin, spent = time.monotonic(), _cpu_ms(replica())
         for _ in range(ATTEMPTS):
             if is_created():
                 break
             time.sleep(PAUSE_S)
         found.waits.append(time.monotonic() - begin)
+        found.most_cpu_ms = max(found.most_cpu_ms, _cpu_ms(replica()) - spent)
 
     def go() -> None:
         while not ending.wait(PAUSE_S):
@@ -87,3 +91,11 @@ def probing(control_plane: ControlPlane, token: str, namespace: str) -> Iterator
         thread.join()
         probe()
         connection.close()
+
+
+def _cpu_ms(replica: int) -> float:
+    """The CPU time of the replica; none while it does not run."""
+    try:
+        return cpu_ns(replica) / 1e6
+    except FileNotFoundError:
+        return 0.0

@@ -46,6 +46,7 @@ class Figures:
         replica_mib: The most resident memory of the replica.
         api_server_mib: That of kube-apiserver.
         waits: Seconds that the honest tenant's pods waited: half of them, 99 of 100, and at most.
+        cpu_ms: The most CPU time of the replica while one of them waited.
         probes: How many pods they created.
     """
 
@@ -55,6 +56,7 @@ class Figures:
     replica_mib: float
     api_server_mib: float
     waits: tuple[float, float, float]
+    cpu_ms: float
     probes: int
     disturbed: tuple[str, ...]
 
@@ -81,6 +83,7 @@ def replay(attack: Attack, stage: Stage) -> Figures:
         replica_mib=peak_mib(stage.replica),
         api_server_mib=peak_mib(stage.api_server),
         waits=(probes.wait(0.5), probes.wait(0.99), probes.wait(1.0)),
+        cpu_ms=probes.most_cpu_ms,
         probes=probes.sent,
         disturbed=tuple(probes.faults),
     )

@@ -24,7 +24,17 @@ def table(all_figures: Sequence[Figures]) -> Table:
     """What each attack cost."""
     made = Table(title="Attacks, while somebody creates pods in another namespace")
     made.add_column("", no_wrap=True)
-    for heading in ("largest reply", "replica", "kube-apiserver", "waits: half", "99 %", "longest", "pods", "held off"):
+    for heading in (
+        "largest reply",
+        "replica",
+        "kube-apiserver",
+        "waits: half",
+        "99 %",
+        "longest",
+        "our CPU meanwhile",
+        "pods",
+        "held off",
+    ):
         made.add_column(heading, justify="right")
     for figures in all_figures:
         made.add_row(
@@ -33,6 +43,7 @@ def table(all_figures: Sequence[Figures]) -> Table:
             f"{figures.replica_mib:.0f} MiB",
             f"{figures.api_server_mib:.0f} MiB",
             *(f"{wait:.2f} s" for wait in figures.waits),
+            f"{figures.cpu_ms:.0f} ms",
             str(figures.probes),
             "no" if figures.faults else "yes",
         )

@@ -168,7 +168,7 @@ def running_stage(binaries: Binaries, directory: Path, nvml: Path) -> Iterator[S
 
 def honest_tenant(stage: Stage) -> Any:
     """A context in which somebody creates pods in the other namespace."""
-    return probing(stage.control_plane, _token(stage.control_plane.kubeconfig), stage.others)
+    return probing(stage.control_plane, _token(stage.control_plane.kubeconfig), stage.others, lambda: stage.replica)
 
 
 def _wait_for_node(ours: Installation) -> None:

@@ -78,6 +78,13 @@ def application(
 
 def post(app: Reviews, *chunks: bytes, path: str = "/mutate/pods", method: str = "POST", ends: bool = True) -> Answer:
     """One request, its body in as many messages as there are chunks; unless it ``ends`` the client goes away."""
+    return asyncio.run(posted(app, *chunks, path=path, method=method, ends=ends))
+
+
+async def posted(
+    app: Reviews, *chunks: bytes, path: str = "/mutate/pods", method: str = "POST", ends: bool = True
+) -> Answer:
+    """The request of :func:`post`, beside others."""
     messages: list[MutableMapping[str, Any]] = [
         {"type": "http.request", "body": chunk, "more_body": not ends or index < len(chunks) - 1}
         for index, chunk in enumerate(chunks)
@@ -92,11 +99,7 @@ def post(app: Reviews, *chunks: bytes, path: str = "/mutate/pods", method: str =
         sent.append(message)
 
     scope = {"type": "http", "method": method, "path": path, "headers": [], "query_string": b""}
-    asyncio.run(_call(app, scope, receive, send))
+    await app(scope, receive, send)
     return Answer(
         sent[0]["status"], dict(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:])
     )
-
-
-async def _call(app: Reviews, scope: dict[str, Any], receive: Any, send: Any) -> None:
-    await app(scope, receive, send)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from webhook.cluster import kinds
-from webhook.cluster.api.errors import ApiError, ApiServerAway, Malformed
+from webhook.cluster.api.errors import AnswerTooLong, ApiError, ApiServerAway, Malformed
 from webhook.cluster.api.object_version import VersionedObject
 from webhook.cluster.api.verbs import MOST_PER_PAGE, OBJECT_BYTES, Api, Paging
 from webhook.cluster.kinds import Kind
@@ -25,6 +25,9 @@ CLAIM_BYTES = 256 * 1024
 """The most bytes of a claim or template that are read. Whoever may make one may make it as long as etcd takes, 1.5 MiB,
 and a pod may name 32. The longest that ``gpu-topology claim`` prints has 82 KiB, twice with the annotation of
 ``kubectl apply``."""
+GROUP_BYTES = 16 * 1024 * 1024
+"""The most bytes of a group's pods on one node. A pod may have 1.5 MiB, and its author may name any node in it, as
+often as the quota allows; a node runs 110 pods by default, and most have less than 30 KB."""
 _LATER = "The scheduler tries again"
 _UNKNOWN = "The API server does not know the webhook: its token has ended or is another cluster's"
 _POD_ROLE = "The webhook needs a role to get and list pods"
@@ -68,8 +71,14 @@ class LivePods:
         if deadline is None:
             deadline = asyncio.get_running_loop().time() + self._api.session.seconds
         try:
+            found, size = list[bytes](), 0
             async with aclosing(self._api.pages(pods, Paging(MOST_PER_PAGE), what=what, deadline=deadline)) as pages:
-                return [bytes(item) async for page in pages for item in page.items]
+                async for page in pages:
+                    of_page = [bytes(item) for item in page.items]
+                    found, size = found + of_page, size + sum(map(len, of_page))
+                    if size > GROUP_BYTES:
+                        raise AnswerTooLong(f"{what}: expected at most {GROUP_BYTES} bytes, found more")
+            return found
         except ApiError as error:
             raise PodsUnreadable(_with_fix(error, self._api, missing_role=_POD_ROLE)) from None
 

@@ -22,6 +22,10 @@ Answer = Callable[[bytes, int], bytes | Awaitable[bytes]]
 """A function from the body of a review, and the ``perf_counter_ns`` at which it began to arrive, to the reply."""
 
 _SLOW_NS = int(SLOW_SECONDS * 1e9)
+LONG_BYTES = 64 * 1024
+"""The length of a body from which on a review takes turns with other long ones. A shorter one takes about 1 ms."""
+REST_SECONDS = 0.001
+"""The pause before each long review, in which shorter ones that have come meanwhile are answered."""
 
 
 class Reviews:
@@ -50,6 +54,7 @@ class Reviews:
         self.log = log
         self._max_review_bytes = max_review_bytes
         self.counts = counts
+        self._turn = asyncio.Lock()
         self.draining = False
         """While set, every answer asks the client to close its connection, so that the stop loses no review."""
 
@@ -66,7 +71,12 @@ class Reviews:
                 raise BadRequest(405, f"{scope['path']}: expected POST, found {scope['method']}")
             body = await read_body(scope, receive, self._max_review_bytes, setting="server.maxReviewBytes")
             arrived, size = perf_counter_ns(), len(body)
-            answer = reply(body, started)
+            if size >= LONG_BYTES:  # else as many as have come take the loop one after the other, and all others wait
+                async with self._turn:
+                    await asyncio.sleep(REST_SECONDS)
+                    answer = reply(body, started)
+            else:
+                answer = reply(body, started)
             del body  # frees the body while the answer is awaited
             if not isinstance(answer, bytes):
                 answer = await answer
