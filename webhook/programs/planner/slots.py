@@ -1,4 +1,4 @@
-"""The slots of requests that are made at the same time. Namespaces take turns, however many requests each has waiting."""
+"""The slots of requests that are made at the same time. Namespaces take turns, however many requests each has."""
 
 import asyncio
 from collections import OrderedDict, deque

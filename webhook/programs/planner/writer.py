@@ -214,9 +214,7 @@ class Writer:
                     return Fate.ABANDONED
             looks += 1
             try:
-                found = await self._request(
-                    write.namespace, lambda: self._api.find(POD, write.name, write.namespace)
-                )
+                found = await self._request(write.namespace, lambda: self._api.find(POD, write.name, write.namespace))
             except _NotLeadingError:
                 return Fate.ABANDONED
             except ApiError as failure:
