@@ -324,3 +324,15 @@ def test_cards_that_hami_gave_are_held_until_the_pod_has_ended() -> None:
     end(cluster, "kept", "Failed")
     cluster.round()
     assert len(cluster.pinned("next")) == 8
+
+
+def test_pods_of_another_namespace_that_name_a_group_do_not_belong_to_it() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    group = {"gpu.topology/group": "g"}
+    for number in range(2):
+        cluster.create(f"own-{number}", 4, options={"group-size": "2"}, labels=group, namespace="victim")
+        options = {"group-size": "3", "on-violation": "deny"}
+        cluster.create(f"odd-{number}", 1, options=options, labels=group, namespace="evil", priority=1000)
+    cluster.round()
+    assert [len(cluster.pinned(f"own-{number}")) for number in range(2)] == [4, 4]
+    assert {cluster.why(f"odd-{number}")[0] for number in range(2)} == {"GroupIncomplete"}

@@ -344,13 +344,16 @@ def test_no_node_is_kept_for_a_pod_that_none_could_serve() -> None:
     assert let_in(cluster, 4 * RESERVE).count(False) == 2 * RESERVE // 10
 
 
-def test_no_node_is_kept_for_a_group_that_none_could_serve() -> None:
+@pytest.mark.parametrize(
+    ("gpus", "options", "is_kept"), [(2, IMPOSSIBLE, False), (8, POSSIBLE, False), (4, POSSIBLE, True)]
+)
+def test_no_node_is_kept_for_a_group_that_none_could_serve(gpus: int, options: dict[str, str], is_kept: bool) -> None:
     cluster = keeping()
     for number in range(2):
-        options = {"group-size": "2", **IMPOSSIBLE}
-        cluster.create(f"never-{number}", 2, options=options, labels={"gpu.topology/group": "g"})
+        group = {"gpu.topology/group": "g"}
+        cluster.create(f"never-{number}", gpus, options={"group-size": "2", **options}, labels=group)
     cluster.round()
-    assert all(let_in(cluster, 4 * RESERVE))
+    assert all(let_in(cluster, 4 * RESERVE)) is not is_kept
 
 
 def test_pods_of_a_namespace_that_wait_in_turn_keep_a_node_for_half_of_the_time() -> None:

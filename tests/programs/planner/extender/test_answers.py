@@ -353,7 +353,6 @@ def test_a_pod_that_is_too_long_is_not_read_and_all_nodes_pass(scene: Scene, mor
     ] * more
 
 
-
 def test_pods_that_got_their_node_are_kept_for_no_reader(scene: Scene) -> None:
     for number in range(3):
         asked = pod(f"pod-{number}")
