@@ -69,6 +69,10 @@ class LiveContext:
         """Switch the connection to the current context. OpenSSL calls this in each handshake, with or without SNI."""
         if self._current is None or (self._demands_clients and not self._client_authority):
             return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+        if self._demands_clients and connection.session_reused:
+            # A session of TLS 1.2 goes on without a look at the certificate of the client, for two hours after the
+            # certificate has ended or its authority was replaced. Go's client keeps no such sessions.
+            return ssl.ALERT_DESCRIPTION_CERTIFICATE_EXPIRED
         connection.context = self._current
         return None
 

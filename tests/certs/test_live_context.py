@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from certs.bundle import TlsBundle, authority_context
-from certs.certificate import load
+from certs.certificate import encode, load
 from certs.context import LiveContext
 from certs.errors import BundleError
 from certs.issue import Authority, issue, issue_serving, new_authority
@@ -44,6 +44,8 @@ def signed(
     names: x509.SubjectAlternativeName,
     usage: x509.ObjectIdentifier,
     authority: Authority = AUTHORITY,
+    *,
+    ends: datetime = NOW + DAY,
 ) -> bytes:
     signer = serialization.load_pem_private_key(authority.key, password=None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
@@ -54,7 +56,7 @@ def signed(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(NOW - DAY)
-        .not_valid_after(NOW + DAY)
+        .not_valid_after(ends)
         .add_extension(names, critical=False)
         .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .sign(signer, hashes.SHA256())
@@ -266,10 +268,13 @@ def test_nothing_fails_while_pairs_are_replaced_all_the_time(run: asyncio.Runner
     assert swaps > 10
 
 
-def client_context(authority: Authority, usage: x509.ObjectIdentifier, directory: Path) -> ssl.SSLContext:
+def client_context(
+    authority: Authority, usage: x509.ObjectIdentifier, directory: Path, *, ends: datetime = NOW + DAY
+) -> ssl.SSLContext:
     """Of a client that shows a certificate of ``authority``."""
     key = ec.generate_private_key(ec.SECP256R1())
-    certificate = signed(key, x509.SubjectAlternativeName([x509.DNSName("kube-apiserver")]), usage, authority)
+    name = x509.SubjectAlternativeName([x509.DNSName("kube-apiserver")])
+    certificate = signed(key, name, usage, authority, ends=ends)
     file = directory / "client.pem"
     file.touch(mode=0o600)
     file.write_bytes(
@@ -304,8 +309,9 @@ def test_clients_must_show_a_certificate_of_their_authority_also_after_a_change(
     usage = ExtendedKeyUsageOID.CLIENT_AUTH
     good, stranger = client_context(ours, usage, tmp_path), client_context(others, usage, tmp_path)
     server_like = client_context(ours, ExtendedKeyUsageOID.SERVER_AUTH, tmp_path)
+    ended = client_context(ours, usage, tmp_path, ends=NOW - DAY / 2)
     bare = authority_context(pair().authority)
-    for context in (good, stranger, server_like, bare):
+    for context in (good, stranger, server_like, ended, bare):
         context.maximum_version = version
 
     async def main() -> None:
@@ -315,8 +321,8 @@ def test_clients_must_show_a_certificate_of_their_authority_also_after_a_change(
             assert not await is_let_in(port, good)  # whose, nobody has said yet
             live.replace(client_authority=pem[ours])
             for _ in range(2):
-                found = [await is_let_in(port, each) for each in (good, stranger, server_like, bare)]
-                assert found == [True, False, False, False]
+                found = [await is_let_in(port, each) for each in (good, stranger, server_like, ended, bare)]
+                assert found == [True, False, False, False, False]
                 live.replace(bundle=pair())
             live.replace(client_authority=pem[others])
             assert [await is_let_in(port, each) for each in (good, stranger, bare)] == [False, True, False]
@@ -332,3 +338,37 @@ def test_a_key_is_in_no_file_and_in_no_representation() -> None:
     live, found = LiveContext(), issue(["localhost"], now=NOW, lifetime=DAY)
     live.replace(bundle=found)
     assert "PRIVATE" not in repr(live) + repr(vars(live)) + repr(AUTHORITY)
+
+
+@pytest.mark.parametrize("demands", [True, False])
+def test_no_session_goes_on_without_a_look_at_the_certificate_that_is_demanded(
+    tmp_path: Path, demands: bool, run: asyncio.Runner
+) -> None:
+    """A session of TLS 1.2 would outlive the end of the certificate of its client, and the authority of it."""
+    client = client_context(AUTHORITY, ExtendedKeyUsageOID.CLIENT_AUTH, tmp_path)
+    client.maximum_version = ssl.TLSVersion.TLSv1_2
+    live = LiveContext(demands_clients=demands)
+    live.replace(bundle=pair(), client_authority=encode([AUTHORITY.certificate]))
+
+    def again(port: int, session: ssl.SSLSession | None) -> bool:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+            tls = client.wrap_socket(plain, server_hostname="localhost", session=session)
+            with tls:
+                return bool(tls.session_reused)
+
+    async def main() -> None:
+        async with listening(live) as port:
+            first = await connect(port, client)
+            try:
+                await first.ask()
+                if demands:
+                    with pytest.raises((ssl.SSLError, ConnectionError), match=r"(?i)expired|eof|reset"):
+                        await asyncio.to_thread(again, port, first.tls.session)
+                else:
+                    assert await asyncio.to_thread(again, port, first.tls.session)
+            finally:
+                first.close()
+            assert await is_let_in(port, client)
+
+    with run:
+        run.run(main())

@@ -15,6 +15,8 @@ from webhook.words.errors import GpuTopologyError
 from webhook.words.nesting import decode
 from webhook.words.shape import shape_problem
 
+MOST_NODES = 100_000
+"""The most nodes of a question. Kubernetes supports 5,000; the largest clusters that are offered have 100,000."""
 FILTER_PATH, PRIORITIZE_PATH = "/scheduler/filter", "/scheduler/prioritize"
 
 
@@ -29,7 +31,7 @@ class ExtenderQuestion:
     pod: msgspec.Raw
     """The pod as JSON."""
     nodes: Sequence[str]
-    """The names of the nodes."""
+    """The names of the nodes, each once."""
     documents: Mapping[str, msgspec.Raw] | None
     """The nodes as they were sent, by name; None: only their names were sent."""
 
@@ -37,7 +39,7 @@ class ExtenderQuestion:
 class _Arguments(msgspec.Struct, gc=False):
     pod: msgspec.Raw = msgspec.field(name="Pod", default=msgspec.Raw())
     nodes: msgspec.Raw = msgspec.field(name="Nodes", default=msgspec.Raw())
-    names: list[str] | None = msgspec.field(name="NodeNames", default=None)
+    names: msgspec.Raw = msgspec.field(name="NodeNames", default=msgspec.Raw())
 
 
 class _NodeList(msgspec.Struct, gc=False):
@@ -50,6 +52,10 @@ class _Metadata(msgspec.Struct, gc=False):
 
 class _Node(msgspec.Struct, gc=False):
     metadata: _Metadata
+
+
+class _Nodes(msgspec.Struct, gc=False):
+    items: list[_Node] | None = None
 
 
 class _Filtered(msgspec.Struct, gc=False):
@@ -66,8 +72,9 @@ class _HostPriority(msgspec.Struct, gc=False):
 
 
 _ARGUMENTS = msgspec.json.Decoder(_Arguments)
-_NODES = msgspec.json.Decoder(_NodeList)
-_NODE = msgspec.json.Decoder(_Node)
+_NAMES = msgspec.json.Decoder(list[str])
+_NODES = msgspec.json.Decoder(_Nodes)
+_DOCUMENTS = msgspec.json.Decoder(_NodeList)
 
 
 def decode_question(body: bytes) -> ExtenderQuestion:
@@ -78,13 +85,34 @@ def decode_question(body: bytes) -> ExtenderQuestion:
     """
     try:
         found = decode(_ARGUMENTS, body)
-        if found.names is not None or not is_present(found.nodes):
-            return ExtenderQuestion(found.pod, found.names or [], None)
-        listed = decode(_NODES, found.nodes).items or []
-        documents = {decode(_NODE, node).metadata.name: node for node in listed}
+        if is_present(found.names) or not is_present(found.nodes):
+            return ExtenderQuestion(found.pod, _names(found.names), None)
+        documents = _documents(found.nodes)
     except msgspec.DecodeError as error:
         raise MalformedQuestion(f"request body: {shape_problem(error)}") from None
     return ExtenderQuestion(found.pod, list(documents), documents)
+
+
+def _names(listed: msgspec.Raw) -> list[str]:
+    """Returns the names in a list, each once. The quotes are counted first: millions of names take much memory."""
+    if not is_present(listed):
+        return []
+    _limit(bytes(listed).count(b'"') // 2)
+    found = decode(_NAMES, listed)
+    return list(dict.fromkeys(found))
+
+
+def _documents(listed: msgspec.Raw) -> dict[str, msgspec.Raw]:
+    """Returns the nodes of a list by their names. The names are read first: whatever has none ends that at once."""
+    nodes = decode(_NODES, listed).items or []
+    _limit(len(nodes))
+    documents = decode(_DOCUMENTS, listed).items or []
+    return {node.metadata.name: document for node, document in zip(nodes, documents, strict=True)}
+
+
+def _limit(count: int) -> None:
+    if count > MOST_NODES:
+        raise MalformedQuestion(f"request body: expected at most {MOST_NODES} nodes, found {count}")
 
 
 def encode_filtered(

@@ -76,6 +76,24 @@ def test_the_cards_of_a_pod_that_is_deleted_while_it_is_pinned_are_free_at_once(
     assert given(team.bound("second")) == [0, 1, 2, 3]
 
 
+def test_a_pod_that_is_deleted_while_it_is_pinned_holds_no_cards_though_a_finalizer_keeps_it(
+    cluster: Cluster, team: Team
+) -> None:
+    """Quotas do not count such a pod. ``test_a_pod_that_stays_keeps_its_turn`` has the opposite."""
+    kept = train("first", gpus=4)
+    kept["metadata"]["finalizers"] = ["example.com/for-ever"]
+    with cluster.hami.scheduling.away():
+        team.creates(kept)
+        until(has_label(team, "first", "pinned"), "a pin")
+        team.creates(train("second", gpus=4, options={"on-violation": "deny"}))
+        until(placed_as(team, "second", "NoFreeCards"), "a pod that waits for the cards of the other")
+        team.deletes("first")
+        assert team.pod("first")["metadata"]["deletionTimestamp"]
+        until(has_label(team, "second", "pinned"), "the other's pin")
+    assert given(team.bound("second")) == [0, 1, 2, 3]
+    team.admin.patch_namespaced_pod("first", team.namespace, {"metadata": {"finalizers": None}})
+
+
 def test_cards_that_a_pod_without_a_gate_takes_after_the_choice_are_replaced(cluster: Cluster, team: Team) -> None:
     with cluster.hami.scheduling.away():
         team.creates(train())

@@ -273,3 +273,66 @@ def test_on_links_that_no_machine_has_a_choice_takes_bounded_work(asked: int) ->
         assert len(found.pinned("pod")) == asked
     assert taken[1] < 8 * taken[0]
     assert taken[1] < 25_000_000  # less than 0.1 s without the counting
+
+
+# Pods that are deleted and stay, because a finalizer keeps them.
+
+
+def end(cluster: PlacedCluster, name: str, phase: str = "") -> None:
+    """A user deletes a pod that has a finalizer."""
+    pod = cluster.pods[name]
+    pod["metadata"] |= {"deletionTimestamp": "2026-11-22T12:00:10Z", "finalizers": ["example.com/for-ever"]}
+    pod["status"]["phase"] = phase or pod["status"]["phase"]
+    cluster.tell(name)
+
+
+def test_a_pod_that_is_deleted_before_it_got_its_cards_holds_none() -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    cluster.create("kept", 8)
+    cluster.create("next", 8, namespace="other", options={"on-violation": "deny"})
+    cluster.round()
+    cluster.now += 10
+    cluster.round()
+    assert (len(cluster.pinned("kept")), cluster.pinned("next")) == (8, ())
+    end(cluster, "kept")
+    cluster.round()
+    assert len(cluster.pinned("next")) == 8
+
+
+def test_a_group_that_is_deleted_behind_its_gates_holds_no_cards() -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    for number in range(2):
+        cluster.create(f"kept-{number}", 4, options={"group-size": "2"}, labels={"gpu.topology/group": "g"})
+    cluster.round()
+    assert [len(cluster.pinned(f"kept-{number}")) for number in range(2)] == [4, 4]
+    for number in range(2):
+        end(cluster, f"kept-{number}")
+    cluster.create("next", 8, namespace="other")
+    cluster.round()
+    assert len(cluster.pinned("next")) == 8
+
+
+def test_cards_that_hami_gave_are_held_until_the_pod_has_ended() -> None:
+    cluster = PlacedCluster(named(h20(), "a"))
+    cluster.create("kept", 8, namespace="one")
+    cluster.round()
+    cluster.schedule()
+    cluster.create("next", 8, namespace="other", options={"on-violation": "deny"})
+    end(cluster, "kept")
+    cluster.round()
+    assert cluster.pinned("next") == ()  # its processes may still run
+    end(cluster, "kept", "Failed")
+    cluster.round()
+    assert len(cluster.pinned("next")) == 8
+
+
+def test_pods_of_another_namespace_that_name_a_group_do_not_belong_to_it() -> None:
+    cluster = PlacedCluster(named(h20(), "a"), named(h20(), "b"))
+    group = {"gpu.topology/group": "g"}
+    for number in range(2):
+        cluster.create(f"own-{number}", 4, options={"group-size": "2"}, labels=group, namespace="victim")
+        options = {"group-size": "3", "on-violation": "deny"}
+        cluster.create(f"odd-{number}", 1, options=options, labels=group, namespace="evil", priority=1000)
+    cluster.round()
+    assert [len(cluster.pinned(f"own-{number}")) for number in range(2)] == [4, 4]
+    assert {cluster.why(f"odd-{number}")[0] for number in range(2)} == {"GroupIncomplete"}

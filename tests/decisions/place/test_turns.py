@@ -4,6 +4,7 @@ import pytest
 
 from tests.decisions.place.cluster import BEGIN, PlacedCluster, named
 from tests.hardware.topology.machines import a100_pcie_bridged, h20
+from webhook.decisions.place.shares import BUDGET
 from webhook.decisions.place.writes import Write
 
 LET_GO = {"gpu.topology/placement": "released"}
@@ -302,3 +303,106 @@ def test_groups_that_never_fit_do_not_keep_others_from_their_turn() -> None:
         cluster.round()
     assert all(map(cluster.pinned, ("good", "fine")))
     assert {cluster.why(f"hopeless-{number}")[0] for number in range(20)} == {"NoFreeCards"}
+
+
+# Nodes that are kept for pods that wait, and tenants who wait only to have one kept.
+
+RESERVE = 100
+IMPOSSIBLE = {"min-bandwidth": "100000", "on-violation": "deny"}
+POSSIBLE = {"require-nvlink": "true", "on-violation": "deny"}
+
+
+def keeping(*, holds_a_card: bool = True) -> PlacedCluster:
+    """One node of eight cards, of which a pod may have one for ever."""
+    cluster = PlacedCluster(named(h20(), "a"), settings={"reserveSeconds": RESERVE})
+    if holds_a_card:
+        cluster.create("for-ever", 1, gated=False, namespace="third")
+        cluster.give("for-ever", "a", ("GPU-a.0",))
+    return cluster
+
+
+def let_in(cluster: PlacedCluster, seconds: int, namespace: str = "stranger") -> list[bool]:
+    """For each ten seconds, whether a pod of two cards got them; it ends at once."""
+    found = []
+    for number in range(seconds // 10):
+        cluster.now += 10
+        cluster.create(f"visit-{number}", 2, namespace=namespace)
+        cluster.round()
+        found.append(bool(cluster.pinned(f"visit-{number}")))
+        cluster.delete(f"visit-{number}")
+    return found
+
+
+def test_no_node_is_kept_for_a_pod_that_none_could_serve() -> None:
+    cluster = keeping()
+    cluster.create("never", 2, options=IMPOSSIBLE)
+    cluster.round()
+    assert all(let_in(cluster, 4 * RESERVE))
+    cluster = keeping()
+    cluster.create("some-day", 8, options=POSSIBLE)
+    cluster.round()
+    assert let_in(cluster, 4 * RESERVE).count(False) == 2 * RESERVE // 10
+
+
+@pytest.mark.parametrize(
+    ("gpus", "options", "is_kept"), [(2, IMPOSSIBLE, False), (8, POSSIBLE, False), (4, POSSIBLE, True)]
+)
+def test_no_node_is_kept_for_a_group_that_none_could_serve(gpus: int, options: dict[str, str], is_kept: bool) -> None:
+    cluster = keeping()
+    for number in range(2):
+        group = {"gpu.topology/group": "g"}
+        cluster.create(f"never-{number}", gpus, options={"group-size": "2", **options}, labels=group)
+    cluster.round()
+    assert all(let_in(cluster, 4 * RESERVE)) is not is_kept
+
+
+def test_pods_of_a_namespace_that_wait_in_turn_keep_a_node_for_half_of_the_time() -> None:
+    cluster = keeping()
+    for number in range(4):
+        cluster.create(f"crowd-{number}", 8, options=POSSIBLE, priority=number)
+        cluster.round()
+        cluster.now += RESERVE / 2
+    found = let_in(cluster, 8 * RESERVE)
+    assert found.count(False) <= len(found) // 2 + 1
+
+
+def test_each_namespace_has_its_own_half() -> None:
+    cluster = keeping()
+    cluster.create("first", 8, options=POSSIBLE, namespace="one")
+    cluster.round()
+    cluster.now += RESERVE
+    cluster.create("second", 8, options=POSSIBLE, namespace="two")
+    cluster.round()
+    assert not any(let_in(cluster, 2 * RESERVE - 20))
+
+
+def test_after_a_pod_got_what_was_kept_for_it_a_node_is_kept_for_the_next_of_its_namespace() -> None:
+    cluster = keeping()
+    for number in range(2):
+        cluster.create(f"large-{number}", 8, options=POSSIBLE)
+    cluster.round()
+    cluster.now += RESERVE
+    cluster.round()
+    cluster.delete("for-ever")
+    cluster.round()
+    assert len(cluster.pinned("large-0")) == 8
+    cluster.schedule()
+    cluster.delete("large-0")
+    cluster.create("small", 1, namespace="third", gated=False)
+    cluster.give("small", "a", ("GPU-a.0",))
+    cluster.round()
+    cluster.now += RESERVE / 2
+    assert not any(let_in(cluster, RESERVE // 2 - 20))
+
+
+def test_thousands_of_pods_that_none_could_serve_cost_nothing_once_they_are_answered() -> None:
+    cluster = keeping()
+    for number in range(1000):
+        cluster.create(f"never-{number}", 2, options={**IMPOSSIBLE, "min-bandwidth": str(100_000 + number)})
+    works = []
+    for _ in range(15):
+        cluster.now += 10
+        cluster.round()
+        works.append(cluster.planner._scene.chooser.work)  # noqa: SLF001 - the figure that the budget is about
+    assert max(works) < 1.1 * BUDGET
+    assert works[-1] == 0

@@ -458,3 +458,51 @@ def test_at_the_end_what_does_not_finish_is_abandoned(tmp_path: Path) -> None:
             assert not found.writer.busy
 
     asyncio.run(test())
+
+
+# Thousands of pods of another tenant, whose writes wait.
+
+CROWD = 300
+STRANGER = f"PATCH {POD}"
+
+
+async def behind_a_crowd(found: Desk) -> int:
+    """How many writes come before the one that opens the gate of a pod of another namespace."""
+    for number in range(CROWD):
+        found.site.server.put_pod(f"crowd/p{number}", pod(f"p{number}"))
+        found.know(f"crowd/p{number}")
+    told = [
+        Write(namespace="crowd", name=f"p{number}", uid=f"uid-of-p{number}", condition=CONDITION)
+        for number in range(CROWD)
+    ]
+    found.writer.take([*told, opening(found.record)])
+    await until(lambda: KEY not in found.writer.busy)
+    assert gates(found) == []
+    return found.site.server.writes.index(STRANGER)
+
+
+def test_a_pod_waits_for_the_writes_that_are_on_their_way_and_not_for_a_crowd_of_another_namespace(
+    tmp_path: Path,
+) -> None:
+    async def test() -> None:
+        async with desk(tmp_path) as found:
+            assert await behind_a_crowd(found) <= 2 * module.PARALLEL
+            await until(lambda: not found.writer.busy)
+            assert found.fates() == {"done": CROWD + 1}
+
+    asyncio.run(test())
+
+
+def test_a_crowd_whose_writes_are_refused_each_time_keeps_no_pod_of_another_namespace_waiting(tmp_path: Path) -> None:
+    def refusing(request: Received, line: Line) -> bool:
+        is_crowd = request.method == "PATCH" and "/namespaces/crowd/" in request.target
+        if is_crowd:
+            line.say(status(422, "forbidden: another policy"), "422 No")
+        return is_crowd
+
+    async def test() -> None:
+        async with desk(tmp_path, PlacingServer(before=refusing)) as found:
+            assert await behind_a_crowd(found) <= 2 * module.PARALLEL
+            assert len(found.writer.busy) > CROWD // 2  # they are put off, each for itself
+
+    asyncio.run(test())

@@ -174,6 +174,14 @@ class Chooser:
                 found[key] = grade(ranked.choice, asked) if ranked else None
         return max((grade for grade in found.values() if grade), default=None)
 
+    def would_do(self, node: PlaceNode, asked: CardsAsked) -> bool:
+        """Returns whether a set of the cards of a node would meet what a pod requires if all were free."""
+        self.work += 1
+        if node.build is None:
+            return False
+        ranked = self._ranked(asked, [Stock(node.build, frozenset(node.uuids))])
+        return bool(ranked) and not ranked[0].choice.unmet
+
     def _stocks(self, asked: CardsAsked, only: Collection[str] | None = None) -> Mapping[Stock, list[str]]:
         """Returns the stocks of all nodes, or of some, for a request."""
         world = self._world

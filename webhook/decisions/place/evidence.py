@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from webhook.decisions.place.card_parts import PartAsked
-from webhook.decisions.place.card_request import CardsAsked
+from webhook.decisions.place.card_request import Asked, CardsAsked
 from webhook.decisions.place.choice import ROOM, Chooser
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.ranking import rank_of
@@ -100,12 +100,18 @@ def _list(said: list[str], every: int) -> str:
     return "; ".join([*said, *([f"and {more} more"] if more > 0 else [])])
 
 
-def nearest(world: World, pod: PodRecord, count: int) -> str:
-    """Returns the node with the most free cards among those with enough cards for a pod; empty if there is none."""
+def nearest(world: World, chooser: Chooser, pod: PodRecord, asked: Asked) -> str:
+    """Returns the node with the most free cards among those with enough cards for a pod; empty if there is none.
+
+    If the pod waits for what it requires, only nodes count whose cards would meet it if all were free.
+    """
     fitting = (
         node
         for node in world.known_nodes()
-        if len(node.uuids) >= count and pod.unbound and not node.refusal(pod.unbound.needs)
+        if len(node.uuids) >= asked.cards.count
+        and pod.unbound
+        and not node.refusal(pod.unbound.needs)
+        and (not asked.waits or chooser.would_do(node, asked.cards))
     )
     return min(((-len(_free(world, node)), node.name) for node in fitting), default=(0, ""))[1]
 

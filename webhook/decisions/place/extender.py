@@ -112,14 +112,15 @@ def judge(world: World, question: Question, nodes: Iterable[str], late: Callable
     """Judges nodes for a pod.
 
     Args:
-        world: The pods and nodes of the cluster. Cards that the pod itself holds count as free.
+        world: The pods and nodes of the cluster. Cards that the pod itself holds count as free, unless it has a node:
+            no scheduler asks about such a pod, and the answer would tell where its cards are.
         question: The request of the pod.
         nodes: The names of the nodes.
         late: Returns whether there is no time for more choices; nodes that need a choice pass then.
     """
     judging = _Judging(world, question, late)
     found = world.pods.get(question.pod.key)
-    if found is None or found.uid != question.pod.uid:
+    if found is None or found.uid != question.pod.uid or found.unbound is None:
         return {name: judging.verdict(name) for name in nodes}
     with world.without(found):
         return {name: judging.verdict(name) for name in nodes}

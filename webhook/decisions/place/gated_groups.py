@@ -183,7 +183,8 @@ class GatedGroups:
                 yield from self._turns.wait(member.pod, reason, message, this)
             else:
                 this.count(reason, scene.memory.see(member.pod, this.now))
-        self._turns.keep_a_node(first.pod, first.asked, this)
+        if self._has_room(members, this):
+            self._turns.keep_a_node(first.pod, first.asked, this)
 
     def _group_without_cards(self, members: Sequence[Member], absent: Sequence[Member], group: WaitingGroup) -> Message:
         asked, size, count = members[0].asked.cards, len(members) + len(absent), _cards((*members, *absent))
@@ -205,6 +206,10 @@ class GatedGroups:
         is_whole = not group.has_begun and group.present >= group.size
         if not is_whole or waited >= KEPT_PERIODS * self._scene.settings.reserve_seconds:
             return False
+        return self._has_room(members, this)
+
+    def _has_room(self, members: Sequence[Member], this: Round) -> bool:
+        """Returns whether there would be room for pods of a group together if all cards were free."""
         world, first = self._scene.world, members[0]
         counts = [member.asked.cards.count for member in members]
         on_one_node, needs = first.asked.on_one_node, first.pod.unbound.needs if first.pod.unbound else None

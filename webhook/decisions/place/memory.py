@@ -89,6 +89,8 @@ class NoCards(NamedTuple):
     reason: PlaceReason
     is_told: bool
     """Whether the pod says so with what is free now, as far as it was its turn to say something."""
+    is_for_ever: bool = False
+    """Whether no node could serve the pod even if all of its cards were free, as far as this is known."""
 
     def holds(self, pod: PodRecord, namespace: Namespace, gains: int) -> bool:
         """Returns whether the answer would be the same now: nothing became free, and the pod asks for the same."""
@@ -100,6 +102,14 @@ class NoCards(NamedTuple):
 def _wishes(unbound: UnboundPod) -> tuple[object, ...]:
     """Returns all that can change of what a pod behind the gate asks for."""
     return unbound.needs, unbound.pod.annotations, unbound.pod.labels
+
+
+class Kept(NamedTuple):
+    """A node that is kept for a pod which has waited for long."""
+
+    since: float
+    uid: str
+    """The UID of the pod for which a node was kept first."""
 
 
 @dataclass(slots=True)
@@ -131,6 +141,8 @@ class Memory:
     """For each namespace that no pod of had a turn in the last round: the number of such rounds in a row."""
     refused: dict[str, NoCards] = field(default_factory=dict)
     """The last answer to pods for which there were no cards."""
+    kept: dict[str, Kept] = field(default_factory=dict)
+    """The last period in which nodes were kept for pods of a namespace, by its name."""
 
     def is_time_for_all(self, now: float) -> bool:
         """Returns whether a round looks at all pods that wait, and notes the time if it does."""
@@ -167,8 +179,28 @@ class Memory:
         """Returns the seconds since the pod was seen first."""
         return now - self.seen.setdefault(pod.uid, now)
 
+    def may_keep(self, pod: PodRecord, now: float, seconds: float) -> bool:
+        """Returns whether a node may be kept for a pod.
+
+        For pods of one namespace that is so for ``seconds``, and then not for as long again.
+        """
+        last, refused = self.kept.get(pod.namespace), self.refused.get(pod.uid)
+        is_resting = last is not None and seconds <= now - last.since < 2 * seconds
+        return not is_resting and not (refused and refused.is_for_ever)
+
+    def keep(self, pod: PodRecord, now: float, seconds: float, *, is_in_vain: bool) -> None:
+        """Notes that a node is kept for a pod, or that none could serve the pod."""
+        if is_in_vain:
+            if refused := self.refused.get(pod.uid):
+                self.refused[pod.uid] = refused._replace(is_for_ever=True)
+            return
+        self.kept = {name: last for name, last in self.kept.items() if now - last.since < 2 * seconds}
+        self.kept.setdefault(pod.namespace, Kept(now, pod.uid))
+
     def pinned(self, pod: PodRecord, placed: Placed, now: float) -> None:
         """Notes that a pod is being pinned."""
+        if (last := self.kept.get(pod.namespace)) and last.uid == pod.uid:
+            del self.kept[pod.namespace]  # it was kept with success
         before = pod.unbound.scheduled if pod.unbound else NO_CONDITION
         self.followed[pod.uid] = Followed(placed, now, now, before)
 

@@ -10,9 +10,10 @@ def pin_of(pod: PodRecord) -> Placed | None:
     """Returns the planner's choice for a pod without a node while its cards are held for it; else None.
 
     The placement label says that the cards are held. Users can write the annotations of a choice, or that label, but
-    not both: the chart's policies keep them from it.
+    not both: the chart's policies keep them from it. No card is held for a pod that is being deleted, because no
+    scheduler gives it a node, and finalizers may keep it for ever.
     """
-    placed = written_pin(pod)
+    placed = None if pod.unbound and pod.unbound.is_ending else written_pin(pod)
     return placed if placed and placement_of(pod) in (Placement.WAITING, Placement.PINNED) else None
 
 

@@ -111,15 +111,25 @@ class Turns:
     def keep_a_node(self, pod: PodRecord, asked: Asked, this: Round) -> None:
         """Reserves the node that is nearest to having enough cards for the first pod that has waited for long.
 
-        The node is reserved in every second period of ``reserveSeconds`` only, because some nodes never become free.
+        A node is reserved in every second period of ``reserveSeconds`` only, because some nodes never become free. That
+        holds for all pods of a namespace together: pods that were created one after the other would take turns.
         """
-        waited = self._scene.memory.see(pod, this.now)
+        scene, seconds = self._scene, self._scene.settings.reserve_seconds
+        waited, memory, world = scene.memory.see(pod, this.now), scene.memory, scene.world
         if asked.cards.part:
             return  # no node is emptied for a part of a card
-        if not this.closed and int(waited // self._scene.settings.reserve_seconds) % 2:
-            world, count = self._scene.world, asked.cards.count
-            nearest = this.once_for(world, "nearest", pod, asked.cards, lambda: evidence.nearest(world, pod, count))
-            this.closed.update({nearest} if nearest else ())
+        if this.closed or not int(waited // seconds) % 2 or not memory.may_keep(pod, this.now, seconds):
+            return
+        nearest = this.once_for(
+            world,
+            f"nearest {asked.waits}",
+            pod,
+            asked.cards,
+            lambda: evidence.nearest(world, scene.chooser, pod, asked),
+        )
+        if nearest:
+            this.closed.add(nearest)
+        memory.keep(pod, this.now, seconds, is_in_vain=not nearest)
 
     def _opened(
         self,

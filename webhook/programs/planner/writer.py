@@ -26,6 +26,7 @@ from webhook.programs.planner.clock import Clock
 from webhook.programs.planner.counts import Counts
 from webhook.programs.planner.effect import has_effect
 from webhook.programs.planner.mirrors import Mirrors
+from webhook.programs.planner.slots import Slots
 from webhook.words import names
 from webhook.words.patch import Operation
 from webhook.words.timestamp import format_timestamp
@@ -73,6 +74,8 @@ class _Queued(NamedTuple):
 class Writer:
     """The writer: writes of one pod are made one after the other, writes of different pods beside each other.
 
+    Namespaces take turns: the pod of one does not wait for the thousands that another has just been told of.
+
     Args:
         api: The API server; it is written to as the planner.
         mirrors: The mirrors, with each pod as the API server returned it last.
@@ -104,7 +107,7 @@ class Writer:
         self._counts = counts
         self._log = log
         self._clock = clock
-        self._slots = asyncio.Semaphore(PARALLEL)
+        self._slots = Slots(PARALLEL)
         self._queues: dict[str, deque[_Queued]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._refusals: dict[str, int] = {}
@@ -211,7 +214,7 @@ class Writer:
                     return Fate.ABANDONED
             looks += 1
             try:
-                found = await self._request(lambda: self._api.find(POD, write.name, write.namespace))
+                found = await self._request(write.namespace, lambda: self._api.find(POD, write.name, write.namespace))
             except _NotLeadingError:
                 return Fate.ABANDONED
             except ApiError as failure:
@@ -262,7 +265,10 @@ class Writer:
             ApiError: the request failed.
         """
         return (
-            await self._request(lambda: self._api.patch(POD, write.name, write.namespace, patch, form, part=part))
+            await self._request(
+                write.namespace,
+                lambda: self._api.patch(POD, write.name, write.namespace, patch, form, part=part),
+            )
         ).versioned(all_namespaces=True)
 
     def _status(self, key: str) -> str:
@@ -275,14 +281,14 @@ class Writer:
         if was and was.is_gated and not (now and now.is_gated):
             self._counts.opened(was.created, self._clock.now())
 
-    async def _request(self, make: Callable[[], Awaitable[_T]]) -> _T:
-        """Make a request as soon as fewer than :data:`PARALLEL` others are on their way.
+    async def _request(self, namespace: str, make: Callable[[], Awaitable[_T]]) -> _T:
+        """Make a request as soon as fewer than :data:`PARALLEL` others are on their way and its namespace has its turn.
 
         Raises:
             _NotLeadingError: this replica may write no more.
             ApiError: the request failed.
         """
-        async with self._slots:
+        async with self._slots.slot(namespace):
             if not self._may_write():
                 raise _NotLeadingError
             try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 
 from tests.control_plane.hami.nodes import node_manifest
 from tests.programs.planner.extender.scene import PAIRS, WHOLE, Scene, denying, pod, question
-from webhook.objects.extender import MalformedQuestion
+from webhook.objects.extender import MOST_NODES, MalformedQuestion
 from webhook.objects.pod import Namespace
 from webhook.programs.planner.extender import answers as module
+from webhook.programs.planner.extender.application import BODY_BYTES
 from webhook.programs.planner.extender.knowledge import AGAIN_SECONDS
 
 BROKEN = "GT692: no 2 free cards with NVLink between every pair"
@@ -110,6 +112,13 @@ def test_the_pod_itself_takes_nothing_from_itself(scene: Scene) -> None:
     chosen["status"]["phase"] = "Pending"
     scene.put(chosen)
     assert scene.filter(question(chosen, "pairs")) == ALL | {"NodeNames": ["pairs"]}
+
+
+def test_a_question_in_the_name_of_a_pod_that_has_a_node_tells_nothing_of_its_cards(scene: Scene) -> None:
+    scene.put(pod("train", 4, node="pairs", cards=[0, 1, 2, 3]))
+    found = scene.filter(question(pod("train", 4), "pairs", "whole"))
+    text = "GT690: 0 of the 4 cards that the pod asks for are free"
+    assert found == ALL | {"NodeNames": ["whole"], "FailedNodes": {"pairs": text}}
 
 
 # What goes wrong.
@@ -272,6 +281,76 @@ def test_what_names_no_nodes_is_no_question(scene: Scene, body: bytes) -> None:
 
 def test_a_node_that_stands_there_twice_is_answered_once(scene: Scene) -> None:
     assert scene.filter(question(pod(), "pairs", "pairs"))["NodeNames"] == ["pairs"]
+    body = json.dumps({"Pod": pod(), "Nodes": {"items": [node_manifest(PAIRS)] * 2}}).encode()
+    assert len(scene.filter(body)["Nodes"]["items"]) == 1
+
+
+def test_names_that_only_look_like_those_of_nodes_pass_and_are_told_nothing(scene: Scene) -> None:
+    names = ["Pairs", "pairs\u200b", "p\u0430irs", " pairs", "pairs/", "../pairs", "", "x" * 1_000_000]
+    assert scene.filter(question(denying(9), *names)) == ALL | {"NodeNames": names}
+    assert scene.filter(question(denying(9), *names, "pairs"))["NodeNames"] == names
+    assert {entry["Score"] for entry in scene.prioritize(question(pod(), *names))} == {0}
+
+
+# Bodies of nearly 16 MiB, from a client with a certificate.
+
+FULL = BODY_BYTES - 64 * 1024
+
+
+def hostile(member: bytes, *repeated: bytes) -> bytes:
+    """A question whose list of nodes is as long as a body may be."""
+    each = b",".join(repeated) + b","
+    listed = each * (FULL // len(each)) + repeated[-1]
+    return b'{"Pod":' + json.dumps(denying(3)).encode() + b"," + member.replace(b"LIST", listed) + b"}"
+
+
+def with_names(count: int) -> bytes:
+    return question(denying(3), *(f"{number:x}" for number in range(count)))
+
+
+MOST = f"request body: expected at most {MOST_NODES} nodes, found "
+LISTS = {
+    "the same name": (hostile(b'"NodeNames":[LIST]', b'"pairs"'), MOST),
+    "short names": (hostile(b'"NodeNames":[LIST]', *(b'"%x"' % each for each in range(0x1000))), MOST),
+    "names beyond the limit": (with_names(MOST_NODES + 1), MOST),
+    "nodes": (hostile(b'"Nodes":{"items":[LIST]}', b'{"metadata":{"name":"a"}}'), MOST),
+    "empty nodes": (hostile(b'"Nodes":{"items":[LIST]}', b"{}"), r"items\[0\]: expected the member metadata"),
+    "numbers": (hostile(b'"Nodes":{"items":[LIST]}', b"1"), r"items\[0\]: expected an object"),
+}
+
+
+def test_lists_without_end_are_refused_before_they_take_memory(scene: Scene, subtests: pytest.Subtests) -> None:
+    """In Python a short name takes ten times the bytes that it has in JSON."""
+    for name, (body, said) in LISTS.items():
+        with subtests.test(name):
+            tracemalloc.start()
+            with pytest.raises(MalformedQuestion, match=said):
+                scene.filter(body)
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert peak < 7 * BODY_BYTES
+
+
+def test_as_many_names_as_are_allowed_are_answered(scene: Scene) -> None:
+    assert len(scene.filter(with_names(MOST_NODES))["NodeNames"]) == MOST_NODES
+
+
+def test_a_member_that_stands_there_a_million_times_counts_once(scene: Scene) -> None:
+    members = b'"NodeNames":["pairs"],' * (FULL // 22) + b'"NodeNames":["whole"]'
+    found = scene.filter(b'{"Pod":' + json.dumps(denying(3)).encode() + b"," + members + b"}")
+    assert found == ALL | {"NodeNames": ["whole"]}
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_pod_that_is_too_long_is_not_read_and_all_nodes_pass(scene: Scene, more: int) -> None:
+    asked = json.dumps(denying(9)).encode()
+    asked = asked[:-1] + b" " * (module.POD_BYTES + more - len(asked)) + b"}"
+    found = scene.filter(b'{"Pod":' + asked + b',"NodeNames":["pairs","whole"]}')
+    assert found["NodeNames"] == (["pairs", "whole"] if more else [])
+    assert scene.counts.requests == {("filter", "malformed" if more else "judged"): 1}
+    assert [line["text"] for line in scene.lines()] == [
+        f"expected a pod of at most {module.POD_BYTES} bytes, found more"
+    ] * more
 
 
 def test_pods_that_got_their_node_are_kept_for_no_reader(scene: Scene) -> None:

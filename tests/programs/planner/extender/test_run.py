@@ -5,7 +5,7 @@ import json
 import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -143,6 +143,37 @@ def test_without_a_certificate_or_with_a_foreign_one_nothing_is_answered(tmp_pat
                 with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError, httpx.ConnectError)):
                     await client.post("/filter", content=question(pod(), "pairs"))
         assert port.extender.counts.requests == {}
+
+    with_port(tmp_path, test)
+
+
+def test_hundreds_of_clients_without_a_certificate_keep_no_scheduler_out(tmp_path: Path) -> None:
+    """They come from the address of the scheduler, say nothing or half of a greeting, and come again when ended."""
+    greeting = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+
+    async def stays(port: int, said: bytes) -> None:
+        while True:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            try:
+                writer.write(said)
+                with suppress(OSError):
+                    await reader.read(1)
+            finally:
+                writer.close()
+
+    async def test(port: Port) -> None:
+        number = httpx.URL(port.url).port
+        assert number is not None
+        hostile = [asyncio.create_task(stays(number, said)) for said in (b"", greeting) for _ in range(150)]
+        await asyncio.sleep(0.2)
+        for _ in range(5):
+            async with port.client() as client:
+                answer = await client.post("/filter", content=question(denying(3), "pairs", "whole"))
+                assert answer.json()["NodeNames"] == ["whole"]
+        assert port.extender.counts.closed == {}
+        for task in hostile:
+            task.cancel()
+        await asyncio.wait(hostile)
 
     with_port(tmp_path, test)
 

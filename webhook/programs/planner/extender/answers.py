@@ -20,6 +20,8 @@ from webhook.words.errors import ManifestError
 
 BUDGET_SECONDS = 0.5
 """Longest time for the choices of one answer. They hold up the whole loop, on which a leader renews its Lease."""
+POD_BYTES = 1024 * 1024
+"""Longest pod that is judged. The time to read one grows with it, and etcd keeps no object of more than 1.5 MiB."""
 AGAIN_SECONDS = 0.1
 """Time before a second judgement if no node would be left. The scheduler may know a moment sooner than we that cards
 were given back, and it asks about a refused pod again only when something else happens."""
@@ -107,7 +109,11 @@ class Answers:
 
     def _verdicts(self, question: ExtenderQuestion) -> _Judged:
         """Judge the nodes. Every error is raised."""
-        asked = read_question(read_pod(bytes(question.pod), "of the question", None), self._policy, self._namespaces)
+        document = bytes(question.pod)
+        if len(document) > POD_BYTES:
+            passed = dict.fromkeys(question.nodes, Verdict())
+            return _Judged(passed, Result.MALFORMED, f"expected a pod of at most {POD_BYTES} bytes, found more")
+        asked = read_question(read_pod(document, "of the question", None), self._policy, self._namespaces)
         if blindness := self._knowledge.blindness:
             return _Judged(dict.fromkeys(question.nodes, Verdict()), Result.NOT_READY, blindness)
         end = self._clock() + BUDGET_SECONDS

@@ -28,7 +28,7 @@ class Result(StrEnum):
     NOT_READY = "not-ready"
     """Too little was known of the cluster, so all nodes passed."""
     MALFORMED = "malformed"
-    """The pod cannot be read, so all nodes passed."""
+    """The pod cannot be read or is too long, so all nodes passed."""
     LATE = "late"
     """There was not enough time to judge all nodes; the rest passed."""
     BUG = "bug"

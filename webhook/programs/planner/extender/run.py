@@ -28,7 +28,7 @@ DRAIN_SECONDS = 3.0
 """Time at the stop of the program in which questions are still answered, each with ``Connection: close``. Go's client
 does not repeat a POST that was lost with a closing connection."""
 LIMITS = Limits(
-    connections=64,
+    connections=512,
     unfinished_bytes=2 * BODY_BYTES,
     header_bytes=8 * 1024,
     body_bytes=BODY_BYTES,
@@ -38,7 +38,10 @@ LIMITS = Limits(
     answer_seconds=10.0,
     idle_seconds=120.0,
 )
-"""The limits of the port. A scheduler asks one question after the other, and keeps its connection for 90 s."""
+"""The limits of the port. A scheduler asks one question after the other, and keeps its connection for 90 s.
+
+The connections are for clients without a certificate: of these the oldest is ended first, and with few connections that
+is a scheduler in the middle of its handshake, if they come from its address."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
