@@ -16,8 +16,8 @@ from webhook.objects.pod import Namespace, Pod
 from webhook.words.errors import GpuTopologyError
 
 FIXED_CALLS, CALLS_EACH = 12_000_000, 250.0
-"""Reading YAML takes up to 200 calls for each byte. It takes more the deeper brackets are nested: the parser looks at each
-open bracket again for each token, until Python ends it at some hundred levels. The file is an operator's own."""
+"""Reading YAML takes up to 200 calls for each byte. It takes more the deeper brackets are nested: the parser looks at
+each open bracket again for each token, until Python ends it at some hundred levels. The file is an operator's own."""
 _ROOT = Path(__file__).parents[3]
 
 
