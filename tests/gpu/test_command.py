@@ -180,6 +180,26 @@ def test_with_eight_cards_all_that_stand_ins_can_play_is_tried(
     assert "left out of the environment: NCCL_P2P_DISABLE" in out
 
 
+def test_of_eight_cards_a_call_that_hangs_costs_its_own_step_alone(
+    bench_of: BenchOf, play_bench: PlayBench, person: Person
+) -> None:
+    play_bench(bench_of(hgx_h100()).with_lines("pair 0 0 1500 pcie 1", "multicast", "hang cuMulticastCreate 0"))
+    person.environment.update({name: os.environ[name] for name in os.environ if "STUB" in name})
+    person.environment |= {"LD_LIBRARY_PATH": os.environ["LD_LIBRARY_PATH"], "PATH": str(person.bin)}
+    code, out, err = person.tries("--step-seconds", "10")
+    assert code == 1, out + err
+    result = person.result()
+    found = {each["step"]: (each["verdict"], each["why"]) for each in result["results"]}
+    assert found["multicast"] == ("fails", "it was not done after 10 seconds")
+    held = {step for step, (verdict, _) in found.items() if verdict == "holds"}
+    assert {"local-copy", "ipc-cards", "idle-counters", "nccl-cards-file", "remap-wrong", "verify"} <= held
+    assert [step for step, (verdict, _) in found.items() if verdict == "fails"] == ["multicast"]
+    claims = {each["claim"]: each["verdict"] for each in result["verdicts"]}
+    assert (claims["links"], claims["mapping"], claims["counters"]) == ("holds", "holds", "holds")
+    assert result["isWhole"]
+    assert "cuda_stub: cuMulticastCreate hangs" in person.files()["card.txt"].decode()
+
+
 SLOW = Way(gbps=9.0, over="pcie")
 """A pair whose NVLinks carry nothing."""
 

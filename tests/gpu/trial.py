@@ -45,6 +45,8 @@ class Wanted:
     host: str = ""
     minutes: float = 45.0
     """How long all steps together may take."""
+    step_seconds: float | None = None
+    """How long a step may take that has a longer limit of its own."""
 
 
 @dataclass
@@ -67,11 +69,10 @@ class Trial:
 
     def look(self) -> None:
         """Run the steps that look at the machine, and plan the others by what they saw."""
-        first = steps.first_steps()
-        self._planned = list(first)
-        for step in first:
+        self._planned = self._limited(steps.first_steps())
+        for step in self._planned:
             self._run(step)
-        self._planned += self._others()
+        self._planned += self._limited(self._others())
         self.write(is_whole=False)
 
     def planned(self) -> Sequence[Step]:
@@ -165,6 +166,12 @@ class Trial:
         ran = self._ran[step.name] = run_step(step, self.folder)
         end = ran.problem or f"exit code {ran.exit_code}"
         self.tell(f"{step.name}: {end}, {ran.seconds:.1f} s{f' ({ran.said})' if ran.said else ''}")
+
+    def _limited(self, planned: Sequence[Step]) -> list[Step]:
+        most = self.wanted.step_seconds
+        if most is None:
+            return list(planned)
+        return [msgspec.structs.replace(step, seconds=min(step.seconds, most)) for step in planned]
 
     def _others(self) -> list[Step]:
         topology, wanted = self._seen.topology, self.wanted
