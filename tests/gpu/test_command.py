@@ -143,6 +143,25 @@ def test_a_probe_says_what_fails_and_what_could_not_be_tried(  # noqa: PLR0917 -
     assert (found.verdict, why in found.why) == (verdict, True), found.why
 
 
+@pytest.mark.parametrize(
+    ("refused", "freed"),
+    [
+        ("cuMulticastAddDevice", ["cuMemRelease"]),
+        ("cuMemCreate", ["cuMemRelease"]),
+        ("cuMulticastBindMem", ["cuMemRelease", "cuMemRelease"]),
+        ("", ["cuMulticastUnbind", "cuMemRelease", "cuMemRelease"]),
+    ],
+)
+def test_what_was_made_of_a_multicast_object_is_freed_where_the_driver_refuses_the_rest(
+    one_card: Bench, play_bench: PlayBench, tmp_path: Path, refused: str, freed: list[str]
+) -> None:
+    play_bench(one_card.with_lines(f"error {refused} 802 0") if refused else one_card)
+    step_alone("multicast", one_card, tmp_path)
+    done = json.loads((tmp_path / "card/multicast.txt").read_text())["done"]
+    made = ["cuMulticastCreate", "cuMulticastAddDevice", "cuMemCreate", "cuMulticastBindMem"]
+    assert done == [*made[: made.index(refused) if refused else None], *freed]
+
+
 def test_a_driver_without_multicast_is_not_tried(one_card: Bench, play_bench: PlayBench, tmp_path: Path) -> None:
     play_bench(replace(one_card, lines=()))
     found = step_alone("multicast", one_card, tmp_path)
