@@ -13,7 +13,7 @@ import msgspec
 
 from tests.gpu import steps
 from tests.gpu.archive import TABLE, bundled, collected, write_archive
-from tests.gpu.judge import Seen, verdicts
+from tests.gpu.judge import Seen, proved, verdicts
 from tests.gpu.machine import machine_of, names_of
 from tests.gpu.model import Ran, Step, StepResult, Verdict, Word
 from tests.gpu.nccl_of_python import nccl_folder
@@ -113,7 +113,8 @@ class Trial:
         planned = (
             msgspec.structs.replace(step, hindrance=self._late.get(step.name, step.hindrance)) for step in self._planned
         )
-        return [step_result(step, self._ran.get(step.name), has_gpu=has_gpu) for step in planned]
+        found = [step_result(step, self._ran.get(step.name), has_gpu=has_gpu) for step in planned]
+        return proved(found, self._seen)
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """What the files say of each claim."""
