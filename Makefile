@@ -121,11 +121,12 @@ krew: .venv/installed       ## the plugin of kubectl for krew, in dist/krew/: ma
 release-rehearsal: .venv/installed ## makes twice, in .release/, what a release has, and compares; prints what was not tried (STEPS='python chart')
 	$(BIN)/python -m tests.release.rehearsal .release $(STEPS)
 
-gpu: .venv/installed        ## tries on a machine with GPUs what the project claims; one archive (GPU='--python PROGRAM --namespace NAMESPACE --image IMAGE')
-	$(BIN)/python -m tests.gpu $(GPU)
+# The kit has a Python of its own: nothing is installed where there is one, and no network is needed.
+gpu: $(if $(wildcard gpu-kit/gpu),,.venv/installed) ## tries on a machine with GPUs what the project claims; one archive (GPU='--python PROGRAM --namespace NAMESPACE --image IMAGE')
+	$(if $(wildcard gpu-kit/gpu),gpu-kit/gpu,$(BIN)/python -m tests.gpu) $(GPU)
 
-gpu-kit: .venv/installed    ## what a machine without a network needs for make gpu, in gpu-kit/; for your own machine only
-	$(BIN)/python -m tests.gpu.kit
+gpu-kit: .venv/installed    ## what a machine without Python and network needs for make gpu, in gpu-kit/; for your own machine only
+	$(BIN)/python -m tests.gpu.pack
 
 lock: .venv/installed       ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet pip-tools

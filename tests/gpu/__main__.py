@@ -26,6 +26,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--hami-core", default="", metavar="FILE", help="HAMi-core's library, libvgpu.so")
     parser.add_argument("--idle-seconds", type=float, default=60.0, help="how long idle counters are watched")
     parser.add_argument("--minutes", type=float, default=45.0, help="after which no step is begun or goes on")
+    parser.add_argument(
+        "--step-seconds", type=float, metavar="SECONDS", help="how long any step may take; else each has its own limit"
+    )
     parser.add_argument("--namespace", default="", help="of a cluster, one that has opted in: pods are tried there")
     parser.add_argument("--image", default="", help="of the webhook, for these pods")
     parser.add_argument("--kubeconfig", type=Path, help="of the cluster; else as kubectl finds it")
@@ -57,6 +60,7 @@ def _wanted(given: argparse.Namespace, output: Path) -> Wanted:
         idle_seconds=given.idle_seconds,
         cluster=cluster,
         minutes=given.minutes,
+        step_seconds=given.step_seconds,
         host=socket.gethostname(),
     )
 

@@ -1,5 +1,6 @@
 """What the files of a run say of each claim of this project."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from statistics import median
@@ -8,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tests.gpu import steps
-from tests.gpu.model import Ran, Verdict, Word
+from tests.gpu.model import Ran, StepResult, Verdict, Word
 from tests.gpu.nccl_defaults import NcclDefaults
 from tests.gpu.nccl_dump import difference, read_cards
 from tests.gpu.nccl_log import Channel, NcclLog, read_nccl_log
@@ -94,6 +95,17 @@ def verdicts(seen: Seen) -> tuple[Verdict, ...]:
         for claim, says, judge in CLAIMS
         for word, why in (judge(seen),)
     )
+
+
+def proved(results: Sequence[StepResult], seen: Seen) -> list[StepResult]:
+    """The results of steps, without a control that shows nothing: it may end with 1, as it does where all hangs."""
+    why = _nothing_measured(seen, steps.REPORT_WITHOUT)
+    return [
+        msgspec.structs.replace(each, verdict=Word.NOT_TRIED, why=why)
+        if why and each.step == steps.WITHOUT_P2P and each.verdict is Word.HOLDS
+        else each
+        for each in results
+    ]
 
 
 def _topology(seen: Seen) -> Found:
@@ -216,12 +228,21 @@ def _mapping(seen: Seen) -> Found:
 def _links(seen: Seen) -> Found:
     known = _pairs(seen, steps.REPORT)
     if not known:
-        return Word.NOT_TRIED, _alone(seen) or seen.hindrance(
-            "verify"
-        ) or "no pair of cards could be measured and judged"
+        hindrance = _alone(seen) or seen.hindrance("verify") or _nothing_measured(seen, steps.REPORT)
+        return Word.NOT_TRIED, hindrance or "no pair of cards could be measured and judged"
     others = len(_pair_documents(seen, steps.REPORT)) - len(known)
     said = f"{_counted(known)}{f', {others} could not be judged' if others else ''}"
     return (Word.HOLDS if set(known) == {_GOOD} else Word.FAILS), said
+
+
+def _nothing_measured(seen: Seen, name: str) -> str:
+    """Why a report of ``verify`` has no measurement at all; empty where it has one, or where there is no report."""
+    report = seen.document(name)
+    skipped = report.get("skipped")
+    if not isinstance(skipped, list) or report.get("pairs") or report.get("sets"):
+        return ""
+    reasons = Counter(str(each.get("reason")) for each in skipped if isinstance(each, dict))
+    return f"nothing was measured: {', '.join(f'{count} {reason}' for reason, count in reasons.most_common())}"
 
 
 def _pairs(seen: Seen, name: str) -> Sequence[str]:

@@ -18,7 +18,7 @@ CARDS_PLAIN, CARDS_FILE = "card/nccl-cards-plain.txt", "card/nccl-cards-file.txt
 TRAINING, TRAINING_WITHOUT, TRAINING_PLAIN = "training/as-told.json", "training/without-p2p.json", "training/plain.json"
 SCRIPT = "training/fsdp_step.py"
 NO_FILE = "no topology file was written"
-RIGHT, WRONG = "remap-right", "remap-wrong"
+WITHOUT_P2P, RIGHT, WRONG = "verify-without-p2p", "remap-right", "remap-wrong"
 _NOWHERE = "GPU-ffffffff-ffff-ffff-ffff-ffffffffffff"
 _SUBSYSTEMS = "INIT,ENV,GRAPH,P2P,SHM,NET"
 _ALL_CONNECTED = {"NCCL_RUNTIME_CONNECT": "0"}
@@ -315,7 +315,7 @@ def _measured(folder: str, libraries: str, *, has_file: bool) -> Sequence[Step]:
             writes=(NCCL_LOG,),
         ),
         Step(
-            name="verify-without-p2p",
+            name=WITHOUT_P2P,
             says=f"the same with {WITHOUT_LINKS}: what a job gets that has lost NVLink",
             argv=argv,
             seconds=300.0,

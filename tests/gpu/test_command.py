@@ -143,6 +143,25 @@ def test_a_probe_says_what_fails_and_what_could_not_be_tried(  # noqa: PLR0917 -
     assert (found.verdict, why in found.why) == (verdict, True), found.why
 
 
+@pytest.mark.parametrize(
+    ("refused", "freed"),
+    [
+        ("cuMulticastAddDevice", ["cuMemRelease"]),
+        ("cuMemCreate", ["cuMemRelease"]),
+        ("cuMulticastBindMem", ["cuMemRelease", "cuMemRelease"]),
+        ("", ["cuMulticastUnbind", "cuMemRelease", "cuMemRelease"]),
+    ],
+)
+def test_what_was_made_of_a_multicast_object_is_freed_where_the_driver_refuses_the_rest(
+    one_card: Bench, play_bench: PlayBench, tmp_path: Path, refused: str, freed: list[str]
+) -> None:
+    play_bench(one_card.with_lines(f"error {refused} 802 0") if refused else one_card)
+    step_alone("multicast", one_card, tmp_path)
+    done = json.loads((tmp_path / "card/multicast.txt").read_text())["done"]
+    made = ["cuMulticastCreate", "cuMulticastAddDevice", "cuMemCreate", "cuMulticastBindMem"]
+    assert done == [*made[: made.index(refused) if refused else None], *freed]
+
+
 def test_a_driver_without_multicast_is_not_tried(one_card: Bench, play_bench: PlayBench, tmp_path: Path) -> None:
     play_bench(replace(one_card, lines=()))
     found = step_alone("multicast", one_card, tmp_path)
@@ -178,6 +197,26 @@ def test_with_eight_cards_all_that_stand_ins_can_play_is_tried(
     }
     assert set(claims.values()) == {"holds", "not tried"}
     assert "left out of the environment: NCCL_P2P_DISABLE" in out
+
+
+def test_of_eight_cards_a_call_that_hangs_costs_its_own_step_alone(
+    bench_of: BenchOf, play_bench: PlayBench, person: Person
+) -> None:
+    play_bench(bench_of(hgx_h100()).with_lines("pair 0 0 1500 pcie 1", "multicast", "hang cuMulticastCreate 0"))
+    person.environment.update({name: os.environ[name] for name in os.environ if "STUB" in name})
+    person.environment |= {"LD_LIBRARY_PATH": os.environ["LD_LIBRARY_PATH"], "PATH": str(person.bin)}
+    code, out, err = person.tries("--step-seconds", "10")
+    assert code == 1, out + err
+    result = person.result()
+    found = {each["step"]: (each["verdict"], each["why"]) for each in result["results"]}
+    assert found["multicast"] == ("fails", "it was not done after 10 seconds")
+    held = {step for step, (verdict, _) in found.items() if verdict == "holds"}
+    assert {"local-copy", "ipc-cards", "idle-counters", "nccl-cards-file", "remap-wrong", "verify"} <= held
+    assert [step for step, (verdict, _) in found.items() if verdict == "fails"] == ["multicast"]
+    claims = {each["claim"]: each["verdict"] for each in result["verdicts"]}
+    assert (claims["links"], claims["mapping"], claims["counters"]) == ("holds", "holds", "holds")
+    assert result["isWhole"]
+    assert "cuda_stub: cuMulticastCreate hangs" in person.files()["card.txt"].decode()
 
 
 SLOW = Way(gbps=9.0, over="pcie")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.gpu import steps
-from tests.gpu.judge import Seen, verdicts
+from tests.gpu.judge import Seen, proved, verdicts
 from tests.gpu.logs import (
     BRIDGED,
     BROKEN,
@@ -22,7 +22,7 @@ from tests.gpu.logs import (
     WITHOUT_LINKS,
 )
 from tests.gpu.machine import machine_of
-from tests.gpu.model import Ran, Verdict, Word
+from tests.gpu.model import Ran, StepResult, Verdict, Word
 from tests.gpu.nccl_defaults import NcclDefaults
 from tests.gpu.nccl_log import Channel
 from tests.gpu.nccl_of_python import nccl_folder
@@ -63,6 +63,33 @@ def of_training(told: float, plain: float, without: float) -> Verdict:
 
 def report(*words: str) -> dict[str, str]:
     return {steps.REPORT: json.dumps({"pairs": [{"verdict": word} for word in words]})}
+
+
+HANGING = json.dumps(
+    {"pairs": [], "sets": [], "skipped": [{"reason": "step-timed-out"}, *[{"reason": "given-up"}] * 2]}
+)
+
+
+def test_measurements_that_hang_show_nothing() -> None:
+    found = judged("links", {steps.REPORT: HANGING})
+    assert found.verdict is Word.NOT_TRIED
+    assert found.why == "nothing was measured: 2 given-up, 1 step-timed-out"
+
+
+@pytest.mark.parametrize(
+    ("document", "word"),
+    [
+        (HANGING, Word.NOT_TRIED),
+        (json.dumps({"pairs": [{"verdict": "as-expected"}], "skipped": [{"reason": "given-up"}]}), Word.HOLDS),
+        ("", Word.HOLDS),
+    ],
+)
+def test_a_control_whose_measurements_hang_does_not_hold(document: str, word: Word) -> None:
+    results = [
+        StepResult(step=name, says="", verdict=Word.HOLDS, why="") for name in ("verify-without-p2p", "remap-right")
+    ]
+    found = proved(results, Seen(ended(), {steps.REPORT_WITHOUT: document.encode()}))
+    assert [each.verdict for each in found] == [word, Word.HOLDS]
 
 
 def test_the_same_matrix_twice() -> None:

@@ -13,7 +13,7 @@ import msgspec
 
 from tests.gpu import steps
 from tests.gpu.archive import TABLE, bundled, collected, write_archive
-from tests.gpu.judge import Seen, verdicts
+from tests.gpu.judge import Seen, proved, verdicts
 from tests.gpu.machine import machine_of, names_of
 from tests.gpu.model import Ran, Step, StepResult, Verdict, Word
 from tests.gpu.nccl_of_python import nccl_folder
@@ -45,6 +45,8 @@ class Wanted:
     host: str = ""
     minutes: float = 45.0
     """How long all steps together may take."""
+    step_seconds: float | None = None
+    """How long a step may take that has a longer limit of its own."""
 
 
 @dataclass
@@ -67,11 +69,10 @@ class Trial:
 
     def look(self) -> None:
         """Run the steps that look at the machine, and plan the others by what they saw."""
-        first = steps.first_steps()
-        self._planned = list(first)
-        for step in first:
+        self._planned = self._limited(steps.first_steps())
+        for step in self._planned:
             self._run(step)
-        self._planned += self._others()
+        self._planned += self._limited(self._others())
         self.write(is_whole=False)
 
     def planned(self) -> Sequence[Step]:
@@ -112,7 +113,8 @@ class Trial:
         planned = (
             msgspec.structs.replace(step, hindrance=self._late.get(step.name, step.hindrance)) for step in self._planned
         )
-        return [step_result(step, self._ran.get(step.name), has_gpu=has_gpu) for step in planned]
+        found = [step_result(step, self._ran.get(step.name), has_gpu=has_gpu) for step in planned]
+        return proved(found, self._seen)
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """What the files say of each claim."""
@@ -165,6 +167,12 @@ class Trial:
         ran = self._ran[step.name] = run_step(step, self.folder)
         end = ran.problem or f"exit code {ran.exit_code}"
         self.tell(f"{step.name}: {end}, {ran.seconds:.1f} s{f' ({ran.said})' if ran.said else ''}")
+
+    def _limited(self, planned: Sequence[Step]) -> list[Step]:
+        most = self.wanted.step_seconds
+        if most is None:
+            return list(planned)
+        return [msgspec.structs.replace(step, seconds=min(step.seconds, most)) for step in planned]
 
     def _others(self) -> list[Step]:
         topology, wanted = self._seen.topology, self.wanted

@@ -161,7 +161,8 @@ def _measure(wanted: "Wanted", save: Path | None) -> "BandwidthReport":
     """Returns the report; a partial one after Ctrl-C or SIGTERM. Until then ``save`` has each result at once."""
     import signal
 
-    from webhook.programs.verify.run import NothingToMeasure, measured
+    from webhook.programs.verify.here import NothingToMeasure
+    from webhook.programs.verify.run import measured
 
     def show(report: "BandwidthReport") -> None:
         from webhook.insight.drawings.bandwidth import last_result

@@ -11,7 +11,8 @@ from tests.nvml import machines
 from tests.programs.verify.test_run import BenchOf, h100, two
 from webhook.hardware.topology.model import Preflight, Trial, TrialResult
 from webhook.programs.verify import preflight
-from webhook.programs.verify.preflight import NothingToTry, tried
+from webhook.programs.verify.here import NothingToMeasure
+from webhook.programs.verify.preflight import tried
 
 __all__ = ["bench_of", "cuda_libraries", "play_bench"]
 
@@ -112,6 +113,11 @@ def test_a_driver_that_promises_nothing_is_not_tried(bench_of: BenchOf, play_ben
     assert both.fabric == unknown("cuMemCreate returned 801: not supported")
 
 
+def test_to_ask_for_the_promise_no_memory_of_a_card_is_taken(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    root = play_bench(h100(bench_of).with_lines("error cuDevicePrimaryCtxRetain 2 0"))
+    assert found(root).multicast == unknown("the driver says that these GPUs have no multicast")
+
+
 def test_a_fabric_manager_that_is_not_ready_is_asked_three_times(bench: Bench, play_bench: PlayBench) -> None:
     paused: list[float] = []
     both = found(play_bench(bench.with_lines("error cuMulticastBindMem 802 0")), paused)
@@ -128,7 +134,7 @@ def test_a_driver_that_hangs_ends_nothing(bench: Bench, play_bench: PlayBench, m
 
 def test_a_card_that_others_use_is_left_alone(bench: Bench, play_bench: PlayBench) -> None:
     used = bench.machine.with_card(1, lines=("processes 2",))
-    with pytest.raises(NothingToTry, match=r"^1 of 2 GPUs with NVLink SHARP are free, and a trial needs 2$"):
+    with pytest.raises(NothingToMeasure, match=r"^1 of 2 GPUs with NVLink SHARP are free, and a trial needs 2$"):
         found(play_bench(bench.on(used)))
 
 
@@ -136,12 +142,12 @@ def test_a_card_that_others_use_is_left_alone(bench: Bench, play_bench: PlayBenc
     ("machine", "words"),
     [
         (two(machines.hgx_a100()), "0 of 0 GPUs with NVLink SHARP are free"),
-        (replace(machines.hgx_h100(), cards=()), "CUDA does not start"),
+        (replace(machines.hgx_h100(), cards=()), "this machine has no GPU to measure"),
     ],
     ids=["Ampere", "no card"],
 )
 def test_where_nccl_has_no_nvlink_sharp_nothing_is_tried(
     bench_of: BenchOf, play_bench: PlayBench, machine: machines.Machine, words: str
 ) -> None:
-    with pytest.raises(NothingToTry, match=words):
+    with pytest.raises(NothingToMeasure, match=words):
         found(play_bench(bench_of(machine).with_lines("multicast")))

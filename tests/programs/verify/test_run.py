@@ -18,7 +18,8 @@ from webhook.hardware.discovery.machine import discover
 from webhook.hardware.measurement.expectations import Expectations
 from webhook.hardware.measurement.messages import Method
 from webhook.hardware.measurement.report import BandwidthReport, Pair, Skipped, Verdict, Warn
-from webhook.programs.verify.run import NothingToMeasure, Run, Wanted
+from webhook.programs.verify.here import NothingToMeasure
+from webhook.programs.verify.run import Run, Wanted
 from webhook.programs.verify.supervisor import Supervisor
 from webhook.programs.verify.worker import no_library
 

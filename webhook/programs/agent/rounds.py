@@ -50,7 +50,7 @@ class Clock:
     """A random number from 0 up to 1."""
 
 
-class AtStart(Protocol):
+class WorkOnGpus(Protocol):
     """Work on free GPUs that begins after it was announced, and whose results are published with the topology."""
 
     @property
@@ -67,7 +67,7 @@ class AtStart(Protocol):
         """Start what was announced. To be called after the announcement was published."""
 
 
-def begin_in_turn(works: Sequence[AtStart]) -> None:
+def begin_in_turn(works: Sequence[WorkOnGpus]) -> None:
     """Starts announced work while no other uses GPUs, which would find none that are free, or disturb figures."""
     for work in works:
         if any(each.is_running for each in works):
@@ -90,7 +90,7 @@ class Agent:
         clock: Clock,
         once: bool = False,
         traffic: Callable[[], Traffic | None] = lambda: None,
-        at_start: Sequence[AtStart] = (),
+        works: Sequence[WorkOnGpus] = (),
     ) -> None:
         self._node = node
         self._options = options
@@ -100,7 +100,7 @@ class Agent:
         self._clock = clock
         self._once = once
         self._traffic = traffic
-        self._at_start = at_start
+        self._works = works
         self._api: Api | None = None
         self._memory = Memory()
         self._tainting = Tainting(node, log, self._wrote) if options.taint_devices else None
@@ -133,7 +133,7 @@ class Agent:
         started, at = self._clock.monotonic(), self._clock.now()
         try:
             topology = sound(self._discover_topology())
-            for work in self._at_start:
+            for work in self._works:
                 topology = work.told(topology)
             look = _look_at(topology)
         except Exception:  # an odd machine must not end the program that reports on it
@@ -197,15 +197,15 @@ class Agent:
         refusal = await self._renew(api, observed.node)
         if refused:
             raise refused
-        begin_in_turn(self._at_start)
+        begin_in_turn(self._works)
         return refusal
 
     def _announced(self, look: Look, published: NodeTopology | None) -> Look:
         """Returns the look with the results of earlier work on free GPUs, and the mark of work that begins."""
-        if not self._at_start:
+        if not self._works:
             return look
         topology = look.topology
-        for work in self._at_start:
+        for work in self._works:
             topology = work.announced(topology, published, self._clock.now())
         told = _look_at(topology)
         self.status = replace(self.status, look=told)

@@ -25,7 +25,7 @@ from webhook.programs.agent.log import AgentLog
 from webhook.programs.agent.measuring import Measuring
 from webhook.programs.agent.preflight import PreflightTrials
 from webhook.programs.agent.publication import PublishOptions
-from webhook.programs.agent.rounds import Agent, AtStart, Clock
+from webhook.programs.agent.rounds import Agent, Clock, WorkOnGpus
 from webhook.programs.agent.traffic import Sampler
 from webhook.programs.endpoints import serve
 from webhook.programs.log import take_over_logging
@@ -162,11 +162,11 @@ def _agent(
         clock=Clock(monotonic=time.monotonic, now=lambda: datetime.now(UTC), jitter=random.random),
         once=once,
         traffic=(lambda: sampler.traffic) if sampler else lambda: None,
-        at_start=tuple(_at_start(settings, log)),
+        works=tuple(_works(settings, log)),
     )
 
 
-def _at_start(settings: AgentSettings, log: AgentLog) -> Iterator[AtStart]:
+def _works(settings: AgentSettings, log: AgentLog) -> Iterator[WorkOnGpus]:
     if settings.preflight:  # first, because it takes seconds
         yield PreflightTrials(partial(tried, settings.node, settings.root), log)
     if settings.verify_at_start:

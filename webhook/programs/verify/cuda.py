@@ -52,11 +52,11 @@ class Cuda:
 
     def uuids(self) -> list[str]:
         """Returns the UUIDs of the devices in CUDA's order. A MIG instance has a UUID of its own, unlike any card's."""
-        return [self._uuid(self._device(ordinal)) for ordinal in range(self._number("cuDeviceGetCount"))]
+        return [self._uuid(self.device(ordinal)) for ordinal in range(self._number("cuDeviceGetCount"))]
 
     def open(self, ordinal: int) -> Card:
         """Opens a card with its primary context, which takes several hundred MB of the card's memory."""
-        device, context = self._device(ordinal), abi.Context()
+        device, context = self.device(ordinal), abi.Context()
         self.library.call("cuDevicePrimaryCtxRetain", byref(context), device)
         return Card(uuid=self._uuid(device), ordinal=ordinal, device=device, context=context.value or 0)
 
@@ -181,7 +181,8 @@ class Cuda:
         self.library.call("cuMemcpyDtoH_v2", byref(word), address, WORD_BYTES)
         return word.value
 
-    def _device(self, ordinal: int) -> int:
+    def device(self, ordinal: int) -> int:
+        """Returns CUDA's handle of a device, without opening it."""
         return self._number("cuDeviceGet", ordinal)
 
     def _uuid(self, device: int) -> str:

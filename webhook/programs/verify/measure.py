@@ -45,11 +45,22 @@ class Cards:
         Raises:
             CallFailed: CUDA does not see the card, or it cannot be opened.
         """
+        if uuid not in self._open:
+            self._open[uuid] = self.cuda.open(self._ordinal(uuid))
+        return self._open[uuid]
+
+    def device(self, uuid: str) -> int:
+        """Returns CUDA's handle of the card with a UUID, without opening it: that takes memory of the card.
+
+        Raises:
+            CallFailed: CUDA does not see the card.
+        """
+        return self.cuda.device(self._ordinal(uuid))
+
+    def _ordinal(self, uuid: str) -> int:
         if uuid not in self._ordinals:
             raise CallFailed("cuDeviceGet", INVALID_DEVICE)
-        if uuid not in self._open:
-            self._open[uuid] = self.cuda.open(self._ordinals[uuid])
-        return self._open[uuid]
+        return self._ordinals[uuid]
 
 
 @contextmanager

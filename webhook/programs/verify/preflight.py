@@ -12,25 +12,20 @@ from pathlib import Path
 from webhook.hardware.measurement.messages import (
     ASK,
     TOLD,
-    CudaDevices,
     Failed,
     HandleKind,
-    LookAtCuda,
-    LookAtMachine,
-    Machine,
     MulticastTried,
     NoLibrary,
     Offer,
     TryMulticast,
 )
 from webhook.hardware.measurement.plan import plan
-from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import Preflight, Trial, TrialResult
 from webhook.hardware.topology.preflight import CARDS, NOT_PROMISED, gpus_with_nvls
 from webhook.programs.verify.errors import explained
+from webhook.programs.verify.here import NothingToMeasure, look
 from webhook.programs.verify.library import MISSING
 from webhook.programs.verify.supervisor import StepLost, Supervisor
-from webhook.words.errors import GpuTopologyError
 
 STEP_SECONDS = 60.0
 CAPABILITIES = Path("/dev/nvidia-caps")
@@ -40,10 +35,6 @@ _OF_THE_MOMENT = frozenset({2, 304, 800, MISSING})
 """Too little memory, a call that the kernel refuses to the container, no permission, a driver that is too old."""
 _ATTEMPTS, _PAUSE_SECONDS = 3, 5.0
 """A fabric manager that stands still for some seconds answers 802: https://github.com/meta-pytorch/torchcomms/pull/3130."""
-
-
-class NothingToTry(GpuTopologyError):
-    """The error of a machine on which nothing can be tried now; the text says why."""
 
 
 def tried(node: str, root: Path, at: str, *, pause: Callable[[float], None] = time.sleep) -> Preflight:
@@ -56,7 +47,7 @@ def tried(node: str, root: Path, at: str, *, pause: Callable[[float], None] = ti
         pause: Waits for so many seconds.
 
     Raises:
-        NothingToTry: too few GPUs are free, or the driver cannot be asked.
+        NothingToMeasure: too few GPUs are free, or the driver cannot be asked.
     """
     with Supervisor() as supervisor:
         cards = _free_cards(supervisor, node, root)
@@ -66,18 +57,14 @@ def tried(node: str, root: Path, at: str, *, pause: Callable[[float], None] = ti
 
 
 def _free_cards(supervisor: Supervisor, node: str, root: Path) -> list[str]:
-    machine = _answer(supervisor, LookAtMachine(node=node, root=str(root)))
-    if not isinstance(machine, Machine):
-        raise NothingToTry(f"this machine cannot be looked at: {_said(machine)}")
-    cuda = _answer(supervisor, LookAtCuda())
-    if not isinstance(cuda, CudaDevices):
-        raise NothingToTry(f"CUDA does not start: {_said(cuda)}")
-    topology = parse_topology(machine.topology, source="this machine")
-    free = plan(topology, usage={one.uuid: one for one in machine.usage}, visible=cuda.uuids).cards
-    able = gpus_with_nvls(topology)
+    here = look(supervisor, node, root, STEP_SECONDS)
+    free = plan(here.topology, usage=here.usage, visible=here.cuda.uuids).cards
+    able = gpus_with_nvls(here.topology)
     cards = [uuid for uuid in free if uuid in able][:CARDS]
     if len(cards) < CARDS:
-        raise NothingToTry(f"{len(cards)} of {len(able)} GPUs with NVLink SHARP are free, and a trial needs {CARDS}")
+        raise NothingToMeasure(
+            f"{len(cards)} of {len(able)} GPUs with NVLink SHARP are free, and a trial needs {CARDS}"
+        )
     return cards
 
 

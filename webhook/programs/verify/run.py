@@ -13,12 +13,8 @@ from webhook.hardware.measurement.judgements import judged_pair, judged_set
 from webhook.hardware.measurement.messages import (
     ASK,
     TOLD,
-    CudaDevices,
     Failed,
-    LookAtCuda,
-    LookAtMachine,
     LookAtNccl,
-    Machine,
     MeasurePair,
     MeasureSet,
     Method,
@@ -29,7 +25,6 @@ from webhook.hardware.measurement.messages import (
 )
 from webhook.hardware.measurement.plan import Plan, nothing_to_measure, plan
 from webhook.hardware.measurement.report import (
-    MAX_CARDS,
     MAX_TEXT,
     BandwidthReport,
     Card,
@@ -42,19 +37,13 @@ from webhook.hardware.measurement.report import (
     Warn,
 )
 from webhook.hardware.measurement.surroundings import may_use_nvls, preloaded_libraries, telling_names, warnings_of
-from webhook.hardware.topology.document import parse_topology
-from webhook.hardware.topology.model import Gpu, NodeTopology
-from webhook.programs.verify.errors import explained
+from webhook.hardware.topology.model import Gpu
+from webhook.programs.verify.here import Here, NothingToMeasure, look
 from webhook.programs.verify.supervisor import StepLost, Supervisor
-from webhook.words.errors import GpuTopologyError
 
 PRELOAD = Path("/etc/ld.so.preload")
 _OUT_OF_MEMORY = 2
 """``CUDA_ERROR_OUT_OF_MEMORY``."""
-
-
-class NothingToMeasure(GpuTopologyError):
-    """The error of a machine without a pair of cards that can be measured; the text says why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,15 +59,6 @@ class Wanted:
     method: Method = field(default_factory=Method)
     step_seconds: float = 60.0
     all_reduce: bool = True
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Here:
-    """The state of this machine before the measurements."""
-
-    topology: NodeTopology
-    usage: dict[str, CardUsage]
-    cuda: CudaDevices
 
 
 def measured(
@@ -132,7 +112,7 @@ class Run:
         Raises:
             NothingToMeasure: there is no pair that can be measured.
         """
-        here = self._look()
+        here = look(self._supervisor, self._wanted.node, self._wanted.root, self._wanted.step_seconds)
         chosen = self._plan(here)
         self._skipped += chosen.skipped
         preloaded = preloaded_libraries(_text(PRELOAD))
@@ -180,27 +160,6 @@ class Run:
             skipped=[*self._skipped, *left],
             warnings=[*self._warnings],
         )
-
-    def _look(self) -> Here:
-        machine = self._needed(LookAtMachine(node=self._wanted.node, root=str(self._wanted.root)), "NVML")
-        if not isinstance(machine, Machine):
-            raise NothingToMeasure(f"this machine cannot be looked at: {machine}")
-        topology = parse_topology(machine.topology, source="this machine")
-        if not topology.gpus:
-            raise NothingToMeasure(nothing_to_measure(topology, Plan(cards=())))
-        if len(topology.gpus) > MAX_CARDS:
-            raise NothingToMeasure(f"expected at most {MAX_CARDS} GPUs on a machine, found {len(topology.gpus)}")
-        cuda = self._needed(LookAtCuda(), "CUDA")
-        if not isinstance(cuda, CudaDevices):
-            raise NothingToMeasure(_no_cuda(cuda))
-        return Here(topology=topology, usage={one.uuid: one for one in machine.usage}, cuda=cuda)
-
-    def _needed(self, request: ASK, what: str) -> TOLD:
-        try:
-            return self._supervisor.ask(request, self._wanted.step_seconds)
-        except StepLost as lost:
-            after = f" within {self._wanted.step_seconds:g} s" if str(lost) == Skipped.TIMED_OUT else ""
-            raise NothingToMeasure(f"{what} gives no answer{after} ({lost}): see dmesg and nvidia-smi") from None
 
     def _plan(self, here: Here) -> Plan:
         wanted = self._wanted
@@ -259,13 +218,6 @@ def _said(request: ASK) -> str:
             return f"all-reduce of {len(request.cards)} GPUs"
         case _:
             return "NCCL"
-
-
-def _no_cuda(told: TOLD) -> str:
-    if isinstance(told, NoLibrary):
-        advice = "in a container, use NVIDIA's runtime with the driver capability compute (NVIDIA_DRIVER_CAPABILITIES)"
-        return told.sentence if told.problem else f"{told.sentence}: {advice}"
-    return f"CUDA does not start: {explained(told.function, told.code)}" if isinstance(told, Failed) else str(told)
 
 
 def _how(wanted: Wanted) -> How:
