@@ -34,7 +34,7 @@ def written(log: IO[bytes]) -> list[bytes]:
         assert len(line) <= LINE_LIMIT
         assert line.decode().isprintable()
         assert all(text.isprintable() for text in json.loads(line).values() if isinstance(text, str))
-    return lines
+    return [line for line in lines if json.loads(line)["message"] != "slow"]  # a busy machine stands still for a second
 
 
 @pytest.fixture

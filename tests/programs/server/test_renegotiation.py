@@ -4,7 +4,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -27,10 +27,12 @@ def openssl(leave_out: LeaveOut) -> str:
 def said_to_another_negotiation(openssl: str, port: int) -> str:
     """What a client says that asks for it, and then for a page."""
     command = [openssl, "s_client", "-connect", f"127.0.0.1:{port}", "-tls1_2"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as client:
+    pipe = subprocess.PIPE
+    # Without a buffer nothing is left to be written when a client that has ended is closed.
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, bufsize=0) as client:
         assert client.stdin is not None
-        client.stdin.write(b"R\n")
-        client.stdin.flush()
+        with suppress(BrokenPipeError):
+            client.stdin.write(b"R\n")
         return _until_its_end(client)
 
 
@@ -41,8 +43,8 @@ def _until_its_end(client: subprocess.Popen[bytes]) -> str:
         said += line
         if said.endswith(b"RENEGOTIATING\n"):
             assert client.stdin is not None
-            client.stdin.write(b"Q\n")
-            client.stdin.flush()
+            with suppress(BrokenPipeError):
+                client.stdin.write(b"Q\n")
     client.wait(DEADLINE_S)
     return said.decode(errors="replace")
 
