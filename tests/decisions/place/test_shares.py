@@ -11,6 +11,7 @@ from tests.hardware.topology.machines import a100_pcie_bridged, h20
 from webhook.decisions.place.memory import Memory
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.shares import BUDGET, Shares
+from webhook.decisions.place.turns import MOST_TOLD
 
 DENY = {"on-violation": "deny"}
 
@@ -49,6 +50,21 @@ def test_a_stranger_s_pod_is_decided_at_once_whatever_others_ask() -> None:
     cluster.create("stranger", 2, namespace="other", options={"min-bandwidth": "20", **DENY})
     cluster.round()
     assert len(cluster.pinned("stranger")) == 2
+
+
+def test_of_thousands_of_pods_that_wait_some_are_told_in_each_round_and_all_in_the_end() -> None:
+    cluster = PlacedCluster(named(a100_pcie_bridged(), "a"))
+    names = [f"pod-{number}" for number in range(2 * MOST_TOLD + 1)]
+    for name in names:
+        cluster.create(name, 8, options=DENY)
+    cluster.create("stranger", 8, namespace="other", options=DENY)
+    told = []
+    for _ in range(3):
+        cluster.round()
+        told.append(sum(cluster.why(name)[0] != "" for name in names))
+        assert cluster.why("stranger")[0] == "NeverFits"
+        cluster.now += 1
+    assert told == [MOST_TOLD, 2 * MOST_TOLD, 2 * MOST_TOLD + 1]
 
 
 def test_the_pod_of_the_greatest_priority_comes_first_across_namespaces() -> None:

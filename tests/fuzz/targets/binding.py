@@ -31,6 +31,7 @@ from tests.fuzz.scenes import (
 from tests.hardware.topology.machines import H20_UUIDS
 from webhook.objects.binding import PodEvent
 from webhook.objects.envelope import MalformedReview
+from webhook.objects.event import shortened
 from webhook.objects.pod import MalformedPod
 from webhook.programs.server.bindings import BindingReviews
 from webhook.programs.server.counts import Counts
@@ -174,9 +175,10 @@ def answer(scene: Scene, cluster: _Answered) -> bytes | None:
             check_log_line(line)
     assert len(cluster.asked) <= 2, f"{len(cluster.asked)} requests for one review"
     for *_, event in cluster.told:
-        assert event.note
-        assert len(event.note) <= EVENT_LIMIT, f"an Event of {len(event.note)} characters"
-        assert event.note.isprintable(), f"an Event with {event.note[:300]!r}"
+        note = shortened(event.note)  # as it is written
+        assert note
+        assert len(note) <= EVENT_LIMIT, f"an Event of {len(note)} characters"
+        assert note.isprintable(), f"an Event with {note[:300]!r}"
     return reply
 
 
