@@ -75,7 +75,8 @@ class LivePods:
             async with aclosing(self._api.pages(pods, Paging(MOST_PER_PAGE), what=what, deadline=deadline)) as pages:
                 async for page in pages:
                     of_page = [bytes(item) for item in page.items]
-                    found, size = found + of_page, size + sum(map(len, of_page))
+                    found += of_page
+                    size += sum(map(len, of_page))
                     if size > GROUP_BYTES:
                         raise AnswerTooLong(f"{what}: expected at most {GROUP_BYTES} bytes, found more")
             return found

@@ -274,10 +274,12 @@ class Cache(Generic[T]):
         self._tell_change(name, before, entry)
 
     def _weigh_in(self, name: str, entry: _Entry[T] | None, sign: int) -> None:
+        """Add an entry to all that is counted, or, with the sign -1, take it away."""
         if entry is not None:
             self.weight += sign * entry.weight
             if self._owners and not entry.is_short:
                 self._owners.count(name, sign * entry.weight)
+            self._count_share(entry, sign)
 
     def _fitted(self, name: str, entry: _Entry[T], before: _Entry[T] | None) -> _Entry[T]:
         """Make room for ``entry`` at the cost of the largest owner, and return it, shortened if that owner has it."""
@@ -332,9 +334,8 @@ class Cache(Generic[T]):
         beyond = _beyond(self._share.limit, self._used.get(owner, Limit(0, 0)), entry, replaced)
         return f"{owner}: {beyond}" if beyond else ""
 
-    def _count(self, entry: _Entry[T] | None, sign: int) -> None:
-        """Add an entry to what its owner has, or, with the sign -1, take it away."""
-        if self._share is None or entry is None or entry.value is None:
+    def _count_share(self, entry: _Entry[T], sign: int) -> None:
+        if self._share is None or entry.value is None:
             return
         owner = self._share.owner(entry.value)
         used = self._used.pop(owner, Limit(0, 0))
@@ -349,8 +350,6 @@ class Cache(Generic[T]):
             self._tell_change(name, entry, None)
 
     def _tell_change(self, name: str, before: _Entry[T] | None, after: _Entry[T] | None) -> None:
-        self._count(before, -1)
-        self._count(after, 1)
         old, new = before.value if before else None, after.value if after else None
         if self._changed and old is not new:
             self._changed(name, old, new)

@@ -86,7 +86,9 @@ def claimed_by_specs(
     Raises:
         MalformedPod: a field has another type than in a pod.
     """
-    found, asked = {}, {entry: dict(_gpu_requests(spec, settings)) for entry, spec in specs.items() if spec}
+    different = {id(spec): spec for spec in specs.values() if spec}  # many entries may be of one claim
+    read = {key: dict(_gpu_requests(spec, settings)) for key, spec in different.items()}
+    found, asked = {}, {entry: read[id(spec)] for entry, spec in specs.items() if spec}
     for container, uses in claim_uses(pod).items():
         claimed = _of_container(tuple(use for use in uses if use.entry != EXTENDED), asked)
         if claimed:

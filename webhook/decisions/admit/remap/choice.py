@@ -10,6 +10,7 @@ import msgspec
 
 from webhook.decisions.admit.container import PodContainer
 from webhook.decisions.admit.volumes import empty_dir_name
+from webhook.decisions.claims.pod import is_remap_container
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.objects.pod import EnvVar, Namespace, PodSpec, Volume, may_contain
@@ -115,13 +116,11 @@ def choose_carrier(asked: Carrier, cluster: ClusterFacts) -> Carrier:
 def _find_existing(containers: Sequence[PodContainer], spec: PodSpec) -> ExistingRemapContainer | None:
     """Returns the first init container with our name and our command."""
     for index, container in enumerate(containers):  # init containers come first, so ``index`` is that of the spec
-        if container.is_init and container.name.startswith(names.REMAP_CONTAINER):
-            document = spec.init_container_document(index)
-            if document.get("command") == list(names.REMAP_COMMAND):
-                if container.request:  # ours has none, and what follows from one would not hold in our form
-                    message = REMAP_CONTAINER_WITH_GPU.say(container=container.name)
-                    raise Refused(Reason.CONTRADICTS_PROFILE, message)
-                return ExistingRemapContainer(container, document)
+        if is_remap_container(container.spec):
+            if container.request:  # ours has none, and what follows from one would not hold in our form
+                message = REMAP_CONTAINER_WITH_GPU.say(container=container.name)
+                raise Refused(Reason.CONTRADICTS_PROFILE, message)
+            return ExistingRemapContainer(container, spec.init_container_document(index))
     return None
 
 
