@@ -266,6 +266,56 @@ def test_a_request_that_is_given_up_over_tls_leaves_nothing_to_the_loop(
             thread.join()
 
 
+class _Greeting(ssl.SSLObject):
+    """One side of TLS that says when its handshake is done."""
+
+    done = False
+
+    def do_handshake(self) -> None:
+        super().do_handshake()
+        _Greeting.done = True
+
+
+class _GreetingAccess(ToldAccess):
+    def tls(self) -> ssl.SSLContext:
+        context = super().tls()
+        context.sslobject_class = _Greeting
+        return context
+
+
+def test_a_request_that_is_given_up_once_tls_is_agreed_leaves_nothing_to_the_loop(
+    run: Run, tmp_path: Path, tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop has the connection already, and who asked for it does not yet."""
+    monkeypatch.setattr(_Greeting, "done", False)
+    over = threading.Event()
+
+    def deaf_to_farewells(listening: socket.socket) -> None:
+        with contextlib.suppress(OSError), tls.wrap_socket(listening.accept()[0], server_side=True):
+            over.wait(PATIENCE_S)
+
+    async def test(port: int) -> None:
+        access = _GreetingAccess(f"https://127.0.0.1:{port}", authority=tmp_path / "ca.crt")
+        session = Session(access, user_agent="test", seconds=PATIENCE_S)
+        request = asyncio.create_task(session.get("get", "/", limit=LONG))
+        async with asyncio.timeout(PATIENCE_S):
+            while not _Greeting.done:
+                await asyncio.sleep(0)
+        request.cancel()
+        await asyncio.wait((request,))
+        assert request.cancelled()
+        await session.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=deaf_to_farewells, args=(listening,))
+        thread.start()
+        try:
+            run(test(listening.getsockname()[1]))
+        finally:
+            over.set()
+            thread.join()
+
+
 @contextlib.asynccontextmanager
 async def deaf() -> AsyncIterator[tuple[int, "asyncio.Queue[asyncio.StreamReader]"]]:
     """A server that takes connections and says nothing, not even what TLS wants: its port, and who called."""

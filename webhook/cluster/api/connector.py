@@ -1,7 +1,10 @@
 """Connections to the API server, and the check of an idle one before it is used again."""
 
+import asyncio
+import functools
 import select
 import socket
+import weakref
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -11,6 +14,17 @@ from aiohttp.tracing import Trace
 
 _DEAD_PEER = (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 50_000))
 """Socket options that notice a silent peer after 50 s (tcp(7)), as client-go does with pings of HTTP/2."""
+
+
+class _Protocol(ResponseHandler):
+    """What aiohttp does with one connection. It closes it without the farewell of TLS.
+
+    The wait for a farewell takes up to half a minute. That can be longer than the loop runs: uvloop then refuses to
+    close.
+    """
+
+    def close(self) -> None:
+        self.abort()
 
 
 class Connector(aiohttp.TCPConnector):
@@ -26,11 +40,19 @@ class Connector(aiohttp.TCPConnector):
 
     def __init__(self, *, limit: int, keepalive_timeout: float) -> None:
         super().__init__(limit=limit, keepalive_timeout=keepalive_timeout, socket_factory=_socket)
+        self._factory = functools.partial(self._protocol)
+        self._made: weakref.WeakSet[_Protocol] = weakref.WeakSet()
 
-    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        if should_close or protocol.should_close:
-            protocol.abort()  # else it waits half a minute for the close of TLS, perhaps longer than the loop runs
-        super()._release(key, protocol, should_close=should_close)
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        """Close all connections, those too whose request was given up before aiohttp had them."""
+        await super().close(abort_ssl=abort_ssl)
+        for protocol in self._made:
+            protocol.abort()
+
+    def _protocol(self) -> ResponseHandler:
+        made = _Protocol(asyncio.get_running_loop())
+        self._made.add(made)
+        return made
 
     async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
         while (connection := await super()._get(key, traces)) is not None:
