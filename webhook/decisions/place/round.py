@@ -255,6 +255,8 @@ class Round:
     """Requests for which no cards were found in this round: no card becomes free during a round."""
     victims_in_vain: set[tuple[_Same, int]] = field(default_factory=set)
     """Requests, and priorities of pods, for which no cards were found in this round that preemption makes usable."""
+    read: Counter[str] = field(default_factory=Counter)
+    """The number of pods of each namespace whose request was read in this round."""
     told: Counter[str] = field(default_factory=Counter)
     """The number of pods of each namespace that are told in this round why they wait."""
     answers: dict[tuple[object, ...], tuple[int, object]] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from webhook.decisions.place.placed_annotation import Later, Placed
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.round import Round, Scene
+from webhook.decisions.place.shares import MOST_OF_ONE
 from webhook.decisions.place.telling import NotHeld, chosen_write, gate_write, waiting_write
 from webhook.decisions.place.writes import Write
 from webhook.words.catalogue import waiting as said
@@ -18,8 +19,6 @@ GATES_NAMED = 3
 """The most gates of other programs that a message names."""
 TELL_SECONDS = 30.0
 """Seconds between two writes of the condition of a pod that waits for the same reason."""
-MOST_TOLD = 500
-"""The most pods of one namespace that are told in one round why they wait: each takes 0.1 ms of CPU."""
 
 
 class Turns:
@@ -110,7 +109,7 @@ class Turns:
 
         Of thousands of pods of one namespace some are told in each round, so that the writes for others start soon.
         """
-        if this.told[pod.namespace] >= MOST_TOLD:
+        if this.told[pod.namespace] >= MOST_OF_ONE:
             return False
         told = self._scene.memory.told.get(pod.uid)
         is_new = pod.unbound is not None and pod.unbound.placed.reason != reason
