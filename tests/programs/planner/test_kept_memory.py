@@ -132,13 +132,19 @@ def grown(found: PlacedCluster, change: Change) -> tuple[int, int]:
     ],
 )
 def test_pods_take_no_more_memory_than_is_counted_whatever_stands_in_them(change: Change) -> None:
-    taken, counted = grown(one_node(), change)
+    """The less of two measurements: CPython's table of interned strings, several MiB, may grow in one of them."""
+    taken, counted = min(grown(one_node(), change) for _ in range(2))
     assert taken < 1.35 * counted
 
 
 @pytest.mark.parametrize("change", [nothing, many_values, many_tolerations, short_labels])
 def test_what_was_decided_of_pods_that_are_gone_is_bounded(change: Change) -> None:
-    found = one_node()
+    """The less of two measurements, as above."""
+    assert min(left_behind(one_node(), change) for _ in range(2)) < GONE * 48 * 1024
+
+
+def left_behind(found: PlacedCluster, change: Change) -> int:
+    """The bytes that are kept of pods that came and went."""
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     for number in range(GONE):
@@ -150,7 +156,7 @@ def test_what_was_decided_of_pods_that_are_gone_is_bounded(change: Change) -> No
     found.said.clear()
     taken = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    assert taken < GONE * 48 * 1024
+    return taken
 
 
 def cards_of_others(pod: dict[str, Any], number: int) -> None:
