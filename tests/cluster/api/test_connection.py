@@ -5,7 +5,7 @@ import contextlib
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -236,14 +236,28 @@ def test_over_tls_what_came_behind_an_answer_is_seen_too(run: Run, tmp_path: Pat
     run(test())
 
 
+@contextlib.contextmanager
+def serving_one(serve: Callable[[socket.socket, threading.Event], None]) -> Iterator[int]:
+    """A server in a thread of its own, with its one connection and the event that the test is over: its port."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=lambda: serve(listening.accept()[0], over))
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            over.set()
+            thread.join()
+
+
 def test_a_request_that_is_given_up_over_tls_leaves_nothing_to_the_loop(
     run: Run, tmp_path: Path, tls: ssl.SSLContext
 ) -> None:
     """A connection that waits for a farewell outlives the loop: uvloop then refuses to close, and asyncio warns."""
-    heard, over = threading.Event(), threading.Event()
+    heard = threading.Event()
 
-    def deaf_to_farewells(listening: socket.socket) -> None:
-        with tls.wrap_socket(listening.accept()[0], server_side=True) as server:
+    def deaf_to_farewells(connection: socket.socket, over: threading.Event) -> None:
+        with tls.wrap_socket(connection, server_side=True) as server:
             server.recv(LONG)
             heard.set()
             over.wait(PATIENCE_S)
@@ -256,14 +270,8 @@ def test_a_request_that_is_given_up_over_tls_leaves_nothing_to_the_loop(
         await asyncio.wait((request,))
         await session.close()
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=deaf_to_farewells, args=(listening,))
-        thread.start()
-        try:
-            run(test(listening.getsockname()[1]))
-        finally:
-            over.set()
-            thread.join()
+    with serving_one(deaf_to_farewells) as port:
+        run(test(port))
 
 
 class _Greeting(ssl.SSLObject):
@@ -288,10 +296,9 @@ def test_a_request_that_is_given_up_once_tls_is_agreed_leaves_nothing_to_the_loo
 ) -> None:
     """The loop has the connection already, and who asked for it does not yet."""
     monkeypatch.setattr(_Greeting, "done", False)
-    over = threading.Event()
 
-    def deaf_to_farewells(listening: socket.socket) -> None:
-        with contextlib.suppress(OSError), tls.wrap_socket(listening.accept()[0], server_side=True):
+    def deaf_to_farewells(connection: socket.socket, over: threading.Event) -> None:
+        with contextlib.suppress(OSError), tls.wrap_socket(connection, server_side=True):
             over.wait(PATIENCE_S)
 
     async def test(port: int) -> None:
@@ -306,14 +313,8 @@ def test_a_request_that_is_given_up_once_tls_is_agreed_leaves_nothing_to_the_loo
         assert request.cancelled()
         await session.close()
 
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=deaf_to_farewells, args=(listening,))
-        thread.start()
-        try:
-            run(test(listening.getsockname()[1]))
-        finally:
-            over.set()
-            thread.join()
+    with serving_one(deaf_to_farewells) as port:
+        run(test(port))
 
 
 @contextlib.asynccontextmanager

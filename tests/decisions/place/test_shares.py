@@ -11,7 +11,7 @@ from tests.hardware.topology.machines import a100_pcie_bridged, h20
 from webhook.decisions.place.memory import Memory
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
-from webhook.decisions.place.shares import BUDGET, MOST_OF_ONE, Shares
+from webhook.decisions.place.shares import BUDGET, MOST_OF_A_NAMESPACE, Shares
 
 DENY = {"on-violation": "deny"}
 
@@ -54,7 +54,7 @@ def test_a_stranger_s_pod_is_decided_at_once_whatever_others_ask() -> None:
 
 def test_of_thousands_of_pods_that_wait_some_are_told_in_each_round_and_all_in_the_end() -> None:
     cluster = PlacedCluster(named(a100_pcie_bridged(), "a"))
-    names = [f"pod-{number}" for number in range(2 * MOST_OF_ONE + 1)]
+    names = [f"pod-{number}" for number in range(2 * MOST_OF_A_NAMESPACE + 1)]
     for name in names:
         cluster.create(name, 8, options=DENY)
     cluster.create("stranger", 8, namespace="other", options=DENY)
@@ -64,22 +64,27 @@ def test_of_thousands_of_pods_that_wait_some_are_told_in_each_round_and_all_in_t
         told.append(sum(cluster.why(name)[0] != "" for name in names))
         assert cluster.why("stranger")[0] == "NeverFits"
         cluster.now += 1
-    assert told == [MOST_OF_ONE, 2 * MOST_OF_ONE, 2 * MOST_OF_ONE + 1]
+    assert told == [MOST_OF_A_NAMESPACE, 2 * MOST_OF_A_NAMESPACE, 2 * MOST_OF_A_NAMESPACE + 1]
 
 
 def test_of_thousands_of_new_pods_some_are_read_in_each_round_and_all_in_the_end() -> None:
     cluster = PlacedCluster(named(a100_pcie_bridged(), "a"))
-    for number in range(2 * MOST_OF_ONE + 1):
+    for number in range(2 * MOST_OF_A_NAMESPACE + 1):
         cluster.create(f"pod-{number}", 8, options=DENY)
     cluster.create("stranger", 8, namespace="other", options=DENY)
     read = []
     for _ in range(4):
         cluster.round()
         waiting = cluster.planner.report.waiting
-        assert waiting.total() == 2 * MOST_OF_ONE + 2
+        assert waiting.total() == 2 * MOST_OF_A_NAMESPACE + 2
         read.append(waiting[PlaceReason.NEVER_FITS])
         cluster.now += 1
-    assert read == [MOST_OF_ONE + 1, 2 * MOST_OF_ONE + 1, 2 * MOST_OF_ONE + 2, 2 * MOST_OF_ONE + 2]
+    assert read == [
+        MOST_OF_A_NAMESPACE + 1,
+        2 * MOST_OF_A_NAMESPACE + 1,
+        2 * MOST_OF_A_NAMESPACE + 2,
+        2 * MOST_OF_A_NAMESPACE + 2,
+    ]
 
 
 def test_the_pod_of_the_greatest_priority_comes_first_across_namespaces() -> None:

@@ -17,10 +17,10 @@ _DEAD_PEER = (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3), (
 
 
 class _Protocol(ResponseHandler):
-    """What aiohttp does with one connection. It closes it without the farewell of TLS.
+    """One connection, which is closed without the farewell of TLS.
 
-    The wait for a farewell takes up to half a minute. That can be longer than the loop runs: uvloop then refuses to
-    close.
+    To wait for the farewell of the other side takes up to half a minute, perhaps longer than the loop runs: uvloop then
+    refuses to close.
     """
 
     def close(self) -> None:
@@ -40,7 +40,7 @@ class Connector(aiohttp.TCPConnector):
 
     def __init__(self, *, limit: int, keepalive_timeout: float) -> None:
         super().__init__(limit=limit, keepalive_timeout=keepalive_timeout, socket_factory=_socket)
-        self._factory = functools.partial(self._protocol)
+        self._factory = functools.partial(self._protocol)  # of the type that aiohttp declares
         self._made: weakref.WeakSet[_Protocol] = weakref.WeakSet()
 
     async def close(self, *, abort_ssl: bool = False) -> None:

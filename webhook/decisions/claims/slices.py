@@ -6,8 +6,8 @@ slices exist (k8s.io/api resource/v1, ResourcePool).
 
 An older generation never stands in for a newest one that stays incomplete, even if the older one is whole.
 kube-scheduler drops it too, and allocates none of its devices (k8s.io/dynamic-resource-allocation, structured/internal,
-addSlice). In one point we ask for more: to a request with a count, kube-scheduler gives devices of the incomplete
-newest generation. Here they stay unknown, because a slice that is still missing may publish the same name.
+addSlice). To a request with a count it gives devices of the incomplete newest generation. Here those stay unknown,
+because a slice that is still missing may publish the same name.
 """
 
 import re

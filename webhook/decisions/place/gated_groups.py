@@ -105,12 +105,10 @@ class GatedGroups:
 
     def _has_time(self, members: Sequence[Member], this: Round) -> bool:
         """Returns whether cards for these pods are looked for in this round; if not, they are passed over."""
-        scene = self._scene
-        if scene.has_time_for(members[0].asked):
+        if self._scene.has_time_for(members[0].asked):
             return True
         for member in members:
-            scene.memory.pass_over(member.pod)
-            this.count(PlaceReason.SOON, scene.memory.see(member.pod, this.now))
+            self._turns.pass_over(member.pod, this)
         return False
 
     def _choose(

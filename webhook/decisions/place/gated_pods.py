@@ -12,7 +12,7 @@ from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.ranking import wanted_of
 from webhook.decisions.place.reasons import PlaceReason, told
 from webhook.decisions.place.round import NotPlaceable, NotReadYet, Round, Scene
-from webhook.decisions.place.shares import MOST_OF_ONE
+from webhook.decisions.place.shares import MOST_OF_A_NAMESPACE
 from webhook.decisions.place.telling import released_write
 from webhook.decisions.place.turns import GATES_NAMED, Turns
 from webhook.decisions.place.writes import Write
@@ -64,8 +64,8 @@ class WaitingPods:
         if refused and not this.closed and (refused.is_told or not self._turns.may_tell(pod, refused.reason, this)):
             yield from self._refused_again(pod, refused, waited, this)
             return
-        if this.read[pod.namespace] >= MOST_OF_ONE:
-            self._pass_over(pod, waited, this)
+        if this.read[pod.namespace] >= MOST_OF_A_NAMESPACE:
+            self._turns.pass_over(pod, this)
             return
         this.read[pod.namespace] += 1
         try:
@@ -86,11 +86,7 @@ class WaitingPods:
         elif self._scene.has_time_for(asked) or this.has_answer(self._scene, pod, asked):
             yield from self._choose(pod, asked, waited, this)
         else:
-            self._pass_over(pod, waited, this)
-
-    def _pass_over(self, pod: PodRecord, waited: float, this: Round) -> None:
-        self._scene.memory.pass_over(pod)
-        this.count(PlaceReason.SOON, waited)
+            self._turns.pass_over(pod, this)
 
     def _without_pod_group(self, pod: PodRecord, waited: float, this: Round) -> Iterator[Write] | None:
         """Returns the writes for a pod that waits because its PodGroup is not read yet, or not there yet.

@@ -13,7 +13,7 @@ from webhook.decisions.place.pod import PodRecord
 
 BUDGET = 200_000
 """The work of one round, in visits of a node: about a quarter of a second with CPython 3.11."""
-MOST_OF_ONE = 500
+MOST_OF_A_NAMESPACE = 500
 """The most pods of one namespace that a round reads anew, and the most that it tells why they wait. Each takes up to
 0.1 ms of CPU."""
 

@@ -9,7 +9,7 @@ from webhook.decisions.place.placed_annotation import Later, Placed
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.round import Round, Scene
-from webhook.decisions.place.shares import MOST_OF_ONE
+from webhook.decisions.place.shares import MOST_OF_A_NAMESPACE
 from webhook.decisions.place.telling import NotHeld, chosen_write, gate_write, waiting_write
 from webhook.decisions.place.writes import Write
 from webhook.words.catalogue import waiting as said
@@ -95,6 +95,11 @@ class Turns:
             message = said.WAITS_FOR_ITS_TURN.say(count=this.in_flight)
             yield from self.wait(pod, PlaceReason.SOON, message, this)
 
+    def pass_over(self, pod: PodRecord, this: Round) -> None:
+        """Notes that this round has no time for a pod. It comes earlier in the next one."""
+        self._scene.memory.pass_over(pod)
+        this.count(PlaceReason.SOON, self._scene.memory.see(pod, this.now))
+
     def wait(self, pod: PodRecord, reason: PlaceReason, message: Message, this: Round) -> Iterator[Write]:
         """Notes why a pod waits, and has it say so unless it did a moment ago."""
         waited = self._scene.memory.see(pod, this.now)
@@ -109,7 +114,7 @@ class Turns:
 
         Of thousands of pods of one namespace some are told in each round, so that the writes for others start soon.
         """
-        if this.told[pod.namespace] >= MOST_OF_ONE:
+        if this.told[pod.namespace] >= MOST_OF_A_NAMESPACE:
             return False
         told = self._scene.memory.told.get(pod.uid)
         is_new = pod.unbound is not None and pod.unbound.placed.reason != reason
