@@ -5,6 +5,7 @@ import ssl
 
 from certs.bundle import TlsBundle
 from certs.errors import BundleError
+from certs.handshake import GuardedContext
 
 
 def server_context(bundle: TlsBundle) -> ssl.SSLContext:
@@ -25,7 +26,7 @@ class LiveContext:
     middle of a handshake. A failure before that changes nothing. Open connections go on.
 
     Args:
-        demands_clients: True if clients must show a certificate. :meth:`replace` sets its authority.
+        demands_clients: True if clients must show a certificate. :meth:`replace` sets its authority. TLS is 1.2 then.
     """
 
     def __init__(self, *, demands_clients: bool = False) -> None:
@@ -35,7 +36,9 @@ class LiveContext:
         self._current: ssl.SSLContext | None = None
         # The version, the tickets and the request for a client's certificate stay those of the listening context when
         # another context takes over (SSL_set_SSL_CTX copies certificates). The authority of clients is the new one's.
-        self.listening = _bare_context()
+        self.listening = _bare_context(GuardedContext if demands_clients else ssl.SSLContext)
+        if demands_clients:
+            self.listening.maximum_version = ssl.TLSVersion.TLSv1_2  # why: certs/handshake.py
         self.listening.verify_mode = self._verify_mode
         self.listening.sni_callback = self._take_over
 
@@ -92,8 +95,8 @@ def load_pair(context: ssl.SSLContext, bundle: TlsBundle) -> None:
         os.close(descriptor)
 
 
-def _bare_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+def _bare_context(kind: type[ssl.SSLContext] = ssl.SSLContext) -> ssl.SSLContext:
+    context = kind(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers("ECDHE+AESGCM:ECDHE+CHACHA20")
     context.num_tickets = 0  # for TLS 1.3; OP_NO_TICKET is for 1.2

@@ -372,3 +372,24 @@ def test_no_session_goes_on_without_a_look_at_the_certificate_that_is_demanded(
 
     with run:
         run.run(main())
+
+
+@pytest.mark.parametrize("demands", [True, False])
+def test_a_client_that_speaks_both_versions_gets_1_2_where_certificates_are_demanded(
+    tmp_path: Path, demands: bool, run: asyncio.Runner
+) -> None:
+    client = client_context(AUTHORITY, ExtendedKeyUsageOID.CLIENT_AUTH, tmp_path, ends=NOW + DAY)
+
+    async def main() -> str | None:
+        live = LiveContext(demands_clients=demands)
+        live.replace(bundle=pair(), client_authority=encode([AUTHORITY.certificate]))
+        async with listening(live) as port:
+            found = await connect(port, client)
+            try:
+                assert await found.ask() == b"hello\n"
+                return found.tls.version()
+            finally:
+                found.close()
+
+    with run:
+        assert run.run(main()) == ("TLSv1.2" if demands else "TLSv1.3")
