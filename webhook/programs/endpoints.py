@@ -1,25 +1,38 @@
-"""The plain HTTP port of programs without a web server: ``/metrics``, ``/healthz`` and ``/readyz``."""
+"""The plain HTTP port of programs that serve no reviews: ``/metrics``, ``/healthz`` and ``/readyz``."""
 
 import json
-import socket
-import sys
-import threading
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from socketserver import ThreadingTCPServer
+from time import monotonic
 
 from prometheus_client.core import Metric
 
 from webhook.programs.exposition import Exposition
-from webhook.words.errors import GpuTopologyError
+from webhook.programs.http.addresses import bind
+from webhook.programs.http.asgi import Receive, Scope, Send
+from webhook.programs.http.body import send_answer
+from webhook.programs.http.connections import Connections, Limits
+from webhook.programs.http.listener import BACKLOG, Server, server_config
+from webhook.programs.http.thread import ServerThread
 
-CLIENT_SECONDS = 10.0
+LIMITS = Limits(
+    connections=64,
+    unfinished_bytes=32 * 1024 * 1024,
+    header_bytes=8 * 1024,
+    body_bytes=0,
+    handshake_seconds=10.0,
+    header_seconds=10.0,
+    body_seconds=10.0,
+    answer_seconds=10.0,
+    idle_seconds=120.0,
+)
+"""The limits of the port. Those of the webhook's own port of this kind are the same by default."""
 
 
 class Endpoints:
-    """The answers of the HTTP port of one program. They are made in other threads than the program's own.
+    """The answers of the HTTP port of one program. They are made in another thread than the program's own.
 
     Args:
         families: Makes the metrics for a scrape.
@@ -54,52 +67,36 @@ class Endpoints:
 
 
 def serve(endpoints: Endpoints, host: str, port: int) -> None:
-    """Serve ``endpoints`` at ``host`` and ``port`` in separate threads, until the program ends.
+    """Serve ``endpoints`` at ``host`` and ``port`` in a separate thread, until the program ends.
 
     Raises:
         GpuTopologyError: the address is taken or cannot be used.
     """
-    try:
-        server = _Server(endpoints, host, port)
-    except OSError as error:
-        raise GpuTopologyError(
-            f"cannot listen on {host} port {port}: {error.strerror}. Choose others with --host and --port"
-        ) from None
-    threading.Thread(target=server.serve_forever, name="endpoints", daemon=True).start()
+    bound = bind(host, port, remedy="Choose others with --host and --port")
+    bound.listen(BACKLOG)
+    connections = Connections(LIMITS, "ops", Counter(), monotonic)
+    ServerThread(Server(server_config(_Application(endpoints)), connections, bound, lambda _: None)).start()
 
 
-class _Server(ThreadingTCPServer):
-    """The HTTP server. It is no ``HTTPServer``, which looks up this machine's name in the DNS before it listens."""
+class _Application:
+    """The ASGI application of the port."""
 
-    allow_reuse_address = True
-    daemon_threads = True
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
 
-    def __init__(self, endpoints: Endpoints, host: str, port: int) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.endpoints = endpoints
-        super().__init__((host, port), _Handler)
+    async def __call__(self, scope: Scope, _: Receive, send: Send) -> None:
+        status, kind, body = self._answer(scope)
+        await send_answer(send, status, (b"content-type", kind.encode()), body, closes=False)
 
-    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the signature of the base
-        if not isinstance(sys.exc_info()[1], OSError):  # a client has closed its connection
-            self.endpoints.bug(traceback.format_exc())
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Server
-    timeout = CLIENT_SECONDS
-    server_version = "gpu-topology"
-    sys_version = ""
-
-    def do_GET(self) -> None:
-        status, content_type, body = self.server.endpoints.answer(self.path, self.headers.get("Accept", ""))
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing: requests of probes are not worth a line."""
+    def _answer(self, scope: Scope) -> tuple[HTTPStatus, str, bytes]:
+        if scope["method"] != "GET":
+            return _json(HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"expected GET, found {scope['method']}"})
+        accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+        try:
+            return self._endpoints.answer(scope["path"], accept.decode("latin-1"))
+        except Exception:  # a bug of ours, which must not end the port
+            self._endpoints.bug(traceback.format_exc())
+            return _json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "see the log"})
 
 
 def _verdict(reason: str, well: str) -> tuple[HTTPStatus, str, bytes]:

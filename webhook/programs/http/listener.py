@@ -133,11 +133,15 @@ class Listener:
         if not connection.begun:  # cancelled before it could begin, so no transport closes the socket
             client.close()
         if handshake.cancelled():
-            self._connections.leave(connection)
+            self._leave(connection)
         elif (error := handshake.exception()) is not None:
-            self._connections.leave(connection)
+            self._leave(connection)
             late = isinstance(error, ConnectionAbortedError | TimeoutError)
             self._connections.count(Cause.HANDSHAKE_LATE if late else Cause.HANDSHAKE_FAILED)
+
+    def _leave(self, connection: HttpConnection) -> None:
+        self._connections.leave(connection)
+        connection.dissolve()
 
 
 class Server(uvicorn.Server):

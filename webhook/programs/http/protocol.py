@@ -28,6 +28,10 @@ class _Stop(Exception):
     """An exception that ends the parser in the middle of its input."""
 
 
+def _nothing() -> None:
+    pass
+
+
 class HttpConnection(HttpToolsProtocol, Connection):
     """One connection of a client.
 
@@ -50,7 +54,7 @@ class HttpConnection(HttpToolsProtocol, Connection):
         Connection.__init__(self, address)
         HttpToolsProtocol.__init__(self, config, state, {}, loop)
         self.access_log = False  # uvicorn's own setting changes a logger of the whole process
-        self.give_up: Callable[[], object] = lambda: None
+        self.give_up: Callable[[], object] = _nothing
         """Ends the handshake."""
         self.begun = False
         """Whether the handshake has begun."""
@@ -78,6 +82,14 @@ class HttpConnection(HttpToolsProtocol, Connection):
             # So one write shows at once what it left in the buffers of TLS. The TCP transport below has its own 64 KiB.
             transport.set_write_buffer_limits(high=1, low=0)
         self._room.connected(self)
+
+    def dissolve(self) -> None:
+        """Let go of what holds this connection in turn: its handshake has failed, and :meth:`connection_lost` never comes.
+
+        Else thousands of failed handshakes would wait for the collector of garbage.
+        """
+        self.give_up = _nothing
+        self.parser = None  # type: ignore[assignment]
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection, which has ended."""

@@ -24,8 +24,8 @@ from webhook.programs.http.addresses import bind
 from webhook.programs.http.asgi import Application
 from webhook.programs.http.connections import Connections, Limits, Phase
 from webhook.programs.http.listener import BACKLOG, Server, server_config
+from webhook.programs.http.thread import ServerThread
 from webhook.programs.server.app import LateApplication
-from webhook.programs.server.ops import OpsThread
 from webhook.programs.server.reviews import Reviews
 from webhook.programs.server.vitals import Vitals
 
@@ -110,7 +110,7 @@ class _Runner:
             self._sockets[1],
             partial(self._log.closed, "ops"),
         )
-        self._ops_thread = OpsThread(self._ops)
+        self._ops_thread = ServerThread(self._ops)
 
     async def serve(self, background: Sequence[Background]) -> None:
         """Start both servers, wait for a signal, and stop the server of the reviews."""

@@ -1,6 +1,6 @@
 """The port of probes and metrics, in a thread with an event loop of its own.
 
-So a probe is answered even while a review blocks the loop of the reviews. The answer says when that loop stands still.
+So a probe is answered even while the work of the program blocks its loop. The answer says when that loop stands still.
 """
 
 import asyncio
@@ -12,8 +12,8 @@ JOIN_SECONDS = 15.0
 """Longest wait for the end of the thread. It is longer than uvicorn waits for requests in flight."""
 
 
-class OpsThread:
-    """A thread that runs a server beside the loop of the reviews.
+class ServerThread:
+    """A thread that runs a server beside the loop of the program.
 
     Args:
         server: The server. Its socket listens already, so that errors of the start occur before the thread begins.
