@@ -1,7 +1,7 @@
 """The chart's policy about DeviceTaintRules at a real API server: an agent taints devices of its own node alone."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.control_plane.manifests import apply, path_of, request
 from tests.control_plane.taint_rules import RULES, Rules, plane, rule_manifest
 from tests.programs.server.conftest import until
 from webhook.cluster.api.permissions import AGENT_TAINTS
-from webhook.words.node_names import taint_rule_name
+from webhook.words.node_names import node_label, taint_rule_name
 
 __all__ = ["plane"]
 
@@ -40,11 +40,11 @@ class Nodes:
         node = node or self.own
         pool = node if pool is None else pool
         parts = {"driver": DRIVER, "pool": pool, "device": device}
-        return rule_manifest(taint_rule_name(node, DRIVER, pool, device), label=node, **parts) | changes
+        return rule_manifest(taint_rule_name(node, DRIVER, pool, device), label=node_label(node), **parts) | changes
 
 
-@pytest.fixture
-def nodes(helm: Helm, plane: ControlPlane) -> Iterator[Nodes]:
+@contextmanager
+def at_nodes(helm: Helm, plane: ControlPlane, *, own: str = "") -> Iterator[Nodes]:
     """With roles and policy of the chart."""
     with ExitStack() as stack:
         admin = CoreV1Api(stack.enter_context(plane.client()))
@@ -53,7 +53,7 @@ def nodes(helm: Helm, plane: ControlPlane) -> Iterator[Nodes]:
             if one["kind"] in ROLES | POLICY:
                 stack.callback(request, plane, "DELETE", path_of(one))
                 assert apply(plane, one).status_code in {200, 201}
-        own, other = f"own-{namespace}", f"other-{namespace}"
+        own, other = own or f"own-{namespace}", f"other-{namespace}"
         for node in (own, other):
             admin.create_node(V1Node(metadata=V1ObjectMeta(name=node)))
             stack.callback(admin.delete_node, node)
@@ -67,6 +67,12 @@ def nodes(helm: Helm, plane: ControlPlane) -> Iterator[Nodes]:
         yield found
         for rule in found.admin.all():
             found.admin.delete(rule["metadata"]["name"])
+
+
+@pytest.fixture
+def nodes(helm: Helm, plane: ControlPlane) -> Iterator[Nodes]:
+    with at_nodes(helm, plane) as found:
+        yield found
 
 
 def refusal(nodes: Nodes, manifest: Any) -> str:
@@ -85,6 +91,21 @@ def test_an_agent_taints_no_device_of_another_node(nodes: Nodes) -> None:
     of_other = nodes.manifest()
     of_other["spec"]["deviceSelector"]["pool"] = nodes.other
     assert f"the pool is {nodes.own}" in refusal(nodes, of_other)
+
+
+@pytest.mark.parametrize("other", ["{own}-1", "1-{own}", "rack.{own}", "{own}.rack"])
+def test_an_agent_takes_no_name_of_a_node_that_is_called_alike(nodes: Nodes, other: str) -> None:
+    """Its rule would tell of a device of its own, and keep the other agent from writing one of that name."""
+    name = taint_rule_name(other.format(own=nodes.own), DRIVER, "pool", "gpu-3")
+    manifest = nodes.manifest()
+    manifest["metadata"]["name"] = name
+    assert f"the agent of node {nodes.own} may write" in refusal(nodes, manifest)
+
+
+def test_an_agent_of_a_node_with_a_long_name_writes_its_rules(helm: Helm, plane: ControlPlane) -> None:
+    with at_nodes(helm, plane, own="n" * 200) as nodes:
+        assert refusal(nodes, nodes.manifest()) == ""
+        assert f"the agent of node {nodes.own} may write" in refusal(nodes, nodes.manifest(node=nodes.other))
 
 
 @pytest.mark.parametrize("part", ["driver", "pool", "device", "all"])

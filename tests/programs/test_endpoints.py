@@ -78,6 +78,6 @@ def test_headers_without_end_are_ended(port: int) -> None:
 
 
 def test_a_taken_port_is_told(port: int) -> None:
-    with pytest.raises(GpuTopologyError, match="cannot listen on 127.0.0.1 port .* Choose others with --host"):
+    with pytest.raises(GpuTopologyError, match=r"cannot listen on 127.0.0.1 port .* Choose others with --host"):
         serve(Endpoints(families, illness=str, failure=str, bug=BUGS.append), "127.0.0.1", port)
     assert json.loads(answer(port, b"GET /readyz")[1]) == {"status": "waits"}

@@ -12,6 +12,8 @@ from webhook.words import names
 NAME_LIMIT = 253
 LABEL_LIMIT = 63
 DIGEST_LENGTH = 10
+RULE_NODE_LIMIT = NAME_LIMIT - len(names.NODE_CONFIG_MAP_PREFIX) - LABEL_LIMIT - len("-") - DIGEST_LENGTH - len(".")
+"""165. The chart's policy has the number too."""
 
 
 def config_map_name(node: str) -> str:
@@ -23,14 +25,15 @@ def config_map_name(node: str) -> str:
 
 
 def taint_rule_name(node: str, driver: str, pool: str, device: str) -> str:
-    """Returns the name of the DeviceTaintRule for a device of a node: ``gpu-topology-<node>-<device>-<digest>``.
+    """Returns the name of the DeviceTaintRule for a device of a node: ``gpu-topology-<device>-<digest>.<node>``.
 
-    The digest is of all four values, because node and device alone are ambiguous: ``a-b`` and ``c``, ``a`` and
-    ``b-c``. None of the values contains a line feed.
+    The name of a device has no dot (k8s.io/api resource/v1, Device: a DNS label), so the node is what follows the first
+    one, and the chart's policy compares it: with the node in front, ``a`` could take the names of ``a-b``. The digest
+    is of all four values. None of them contains a line feed.
     """
     digest = _digest(f"{node}\n{driver}\n{pool}\n{device}")
-    readable = f"{names.NODE_CONFIG_MAP_PREFIX}{node}-{device}"
-    return f"{readable[: NAME_LIMIT - DIGEST_LENGTH - 1].rstrip('-.')}-{digest}"
+    readable = f"{names.NODE_CONFIG_MAP_PREFIX}{device[:LABEL_LIMIT]}-{digest}."
+    return readable + fitted(node, RULE_NODE_LIMIT)
 
 
 def node_label(node: str) -> str:

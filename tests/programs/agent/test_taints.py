@@ -57,7 +57,7 @@ def test_the_rule_for_a_card_with_links_down() -> None:
             {
                 "kind": "DeviceTaintRule",
                 "metadata": {
-                    "name": "gpu-topology-n1-gpu-4-bb00c5f63e",
+                    "name": "gpu-topology-gpu-4-bb00c5f63e.n1",
                     "labels": {"gpu.topology/node": "n1"},
                     "annotations": {"gpu.topology/gpu-uuid": "GPU-00000000-0000-0000-0000-000000000003"},
                     "ownerReferences": [
@@ -253,7 +253,8 @@ def test_links_that_cannot_be_read_are_not_counted() -> None:
 def test_names_of_rules_are_those_of_one_device_and_fit() -> None:
     assert taint_rule_name("a-b", "d", "p", "c") != taint_rule_name("a", "d", "p", "b-c")
     assert taint_rule_name("n1", "d", "p", "c") != taint_rule_name("n1", "e", "p", "c")
-    long = taint_rule_name("n" * 250 + ".x", "d", "p", "gpu-3")
+    assert taint_rule_name("rack.n1", "d", "p", "c").partition(".")[2] == "rack.n1"
+    long = taint_rule_name("n" * 250 + ".x", "d", "p", "d" * 63)
     assert len(long) == NAME_LIMIT
     assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", long)
 

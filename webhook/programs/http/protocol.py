@@ -84,9 +84,9 @@ class HttpConnection(HttpToolsProtocol, Connection):
         self._room.connected(self)
 
     def dissolve(self) -> None:
-        """Let go of what holds this connection in turn: its handshake has failed, and :meth:`connection_lost` never comes.
+        """Let go of what holds this connection in turn, after a handshake that failed.
 
-        Else thousands of failed handshakes would wait for the collector of garbage.
+        :meth:`connection_lost` never comes then, and thousands of connections would wait for the collector of garbage.
         """
         self.give_up = _nothing
         self.parser = None  # type: ignore[assignment]
