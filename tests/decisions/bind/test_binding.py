@@ -454,7 +454,7 @@ UNRESOLVED = [
         "h20-node-1",
         H20,
         BindReason.GPU_UNKNOWN,
-        "GPU-x was allocated, but node h20-node-1 lists",
+        "GPU-x was allocated, but is none of the 8 GPUs that node h20-node-1 lists",
     ),
 ]
 

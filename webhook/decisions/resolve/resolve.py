@@ -201,8 +201,8 @@ def _unknown(device: Device, node: KnownNode) -> Message:
     lost = next((gpu for gpu in node.topology.lost if device.uuid and gpu.uuid == device.uuid), None)
     if lost:
         return GPU_UNREACHABLE.say(gpu=named, node=node.name, label=lost.label, problem=lost.problem)
-    listed = ", ".join(f"{gpu.label} {gpu.uuid}" for gpu in node.topology.gpus) or "none"
-    return GPU_NOT_LISTED.say(gpu=named, node=node.name, listed=listed)
+    # Not which ones it lists: whoever may write an allocation can name any node, and a GPU that does not exist.
+    return GPU_NOT_LISTED.say(gpu=named, node=node.name, count=len(node.topology.gpus))
 
 
 def _visible(every: tuple[Gpu, ...], node: KnownNode, node_wide: bool) -> tuple[Gpu, ...]:

@@ -109,7 +109,8 @@ def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> CheckRe
     GPU, for a list of other GPUs, and for a requirement that MIG cannot meet.
     """
     if error.reason is Unresolved.GPU_UNKNOWN and _lists_others(inputs, node):
-        text = f"{_LIST}, lists other GPUs than {inputs.scheduler} allocated: {error}"
+        seen = ", ".join(map(named, node.topology.gpus)) or "none"
+        text = f"{_LIST}, lists other GPUs than {inputs.scheduler} allocated: {error}; seen are {seen}"
         return failed(ExitCode.OTHER_GPUS, text + _refit(inputs))
     text = _troubled(inputs, node, error)
     if inputs.demand.sees_others or error.reason is Unresolved.GPU_UNKNOWN:

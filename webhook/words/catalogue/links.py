@@ -229,7 +229,7 @@ GPU_UNREACHABLE = Entry(
 )
 GPU_NOT_LISTED = Entry(
     "GT357",
-    "{gpu} was allocated, but node {node} lists other GPUs: {listed}",
+    "{gpu} was allocated, but is none of the {count} GPUs that node {node} lists",
     "See the agent's Events and metrics, and restart HAMi's device plugin there",
     _NODE,
 )
