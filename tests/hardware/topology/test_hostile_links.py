@@ -7,14 +7,17 @@ from itertools import combinations
 from random import Random
 from time import process_time
 
+import pytest
+
 from tests.control_plane.nightly import NIGHTLY
 from tests.figures import ShowFigures
-from tests.fuzz.effort import count_calls
+from tests.fuzz.effort import count_calls, within
 from tests.hardware.topology.machines import dgx1_v100, uuid
 from webhook.hardware.topology.document import format_topology, parse_topology
 from webhook.hardware.topology.model import NodeTopology, NvLink
+from webhook.hardware.topology.ring import cut_bandwidth
 from webhook.hardware.topology.selection.choice import Choice, select
-from webhook.hardware.topology.selection.request import Request
+from webhook.hardware.topology.selection.request import Policy, Request
 
 CARDS, MOST_CALLS = (64, 8_000_000) if NIGHTLY else (32, 1_500_000)
 """GPUs of a node that the webhook judges by default, and in the long form those that a topology may have
@@ -79,6 +82,39 @@ def test_a_choice_among_any_links_takes_bounded_work(show_figures: ShowFigures) 
         calls, taken, most, worst = max(figures)
         print(f"a choice of {most} of {CARDS} GPUs, links: {worst}: {calls} calls, {taken:.2f} s of CPU")
     assert max(figures)[0] < MOST_CALLS
+
+
+def test_a_choice_of_nearly_all_cards_of_the_largest_node_takes_bounded_work() -> None:
+    for graph, count in (("three parts", 58), ("a cube with diagonals", 62), ("a cube", 62), ("two parts", 31)):
+        choice = within(4_500_000, partial(select, machine(64, GRAPHS[graph]), Request(count=count)))
+        assert isinstance(choice, Choice)
+        assert len(choice.gpus) == count
+        assert not choice.exact
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_among_sixteen_cards_any_links_leave_the_choice_exact(graph: str) -> None:
+    for count, policy in ((9, Policy.SPREAD), (10, Policy.BEST_FIT)):
+        choice = select(machine(16, GRAPHS[graph]), Request(count=count, policy=policy))
+        assert isinstance(choice, Choice)
+        assert choice.exact
+
+
+def test_the_narrowest_cut_of_a_long_ring_is_that_of_all_its_arcs() -> None:
+    chance = Random(3)
+    for count in (9, 10, 13):
+        members = range(count)
+        order = chance.sample(members, count)
+        direct = [[0.0 if one == other else float(chance.randint(0, 40)) for other in members] for one in members]
+        switched = [float(chance.randint(0, 60)) for _ in members]
+
+        def across(source: set[int], target: set[int]) -> float:
+            through = min(sum(switched[one] for one in source), sum(switched[other] for other in target))  # noqa: B023
+            return through + sum(direct[one][other] for one in source for other in target)  # noqa: B023
+
+        arcs = [{(order * 2)[start + place] for place in range(size)} for start in members for size in range(1, count)]
+        expected = min(across(arc, set(members) - arc) for arc in arcs)
+        assert cut_bandwidth(direct, switched, order) == pytest.approx(expected)
 
 
 def test_the_links_are_links() -> None:

@@ -6,6 +6,7 @@ consist of positions in that set.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations
+from math import inf
 
 from webhook.hardware.topology.connections import Load
 
@@ -66,10 +67,12 @@ def cut_bandwidth(direct: Matrix, switched: Sequence[float], order: Sequence[int
     """
     if not any(map(any, direct)):
         return min(switched)  # the narrowest cut separates one member from the others
+    if len(order) > EXACT_UP_TO:
+        return _narrowest_arc(direct, switched, order)
     members = frozenset(range(len(switched)))
     return min(
         min(_across(inside, outside, direct, switched), _across(outside, inside, direct, switched))
-        for inside in _parts(order)
+        for inside in _halves(order)
         if (outside := members - inside)
     )
 
@@ -96,16 +99,30 @@ def _across(source: Iterable[int], target: Iterable[int], direct: Matrix, switch
     return through_switches + sum(direct[one][other] for one in source for other in target)
 
 
-def _parts(order: Sequence[int]) -> Iterator[frozenset[int]]:
-    count = len(order)
-    if count <= EXACT_UP_TO:
-        for size in range(1, count // 2 + 1):
-            yield from map(frozenset, combinations(order, size))
-        return
-    around = (*order, *order)
-    for size in range(1, count // 2 + 1):
-        for start in range(count):
-            yield frozenset(around[start : start + size])
+def _halves(order: Sequence[int]) -> Iterator[frozenset[int]]:
+    for size in range(1, len(order) // 2 + 1):
+        yield from map(frozenset, combinations(order, size))
+
+
+def _narrowest_arc(direct: Matrix, switched: Sequence[float], order: Sequence[int]) -> float:
+    """Returns the GB/s across the narrowest cut among those that cut off an arc of a ring, up to half of it.
+
+    An arc that grows by one member changes by that member's links, so that the work is the cube of the members.
+    """
+    count, around, total = len(order), (*order, *order), sum(switched)
+    back = [list(column) for column in zip(*direct, strict=True)]
+    sends, receives = [sum(row) for row in direct], [sum(row) for row in back]
+    narrowest = inf
+    for start in range(count):
+        out = into = inside = 0.0
+        for size in range(count // 2):
+            new, arc = around[start + size], around[start : start + size]
+            there, again = sum([direct[new][one] for one in arc]), sum([back[new][one] for one in arc])
+            out += sends[new] - there - again
+            into += receives[new] - there - again
+            inside += switched[new]
+            narrowest = min(narrowest, min(out, into) + min(inside, total - inside))
+    return narrowest
 
 
 _Paths = dict[tuple[int, int], tuple[float, tuple[int, ...]]]
@@ -157,12 +174,34 @@ def _improved(order: list[int], hops: Matrix, worths: Matrix) -> tuple[int, ...]
     for _ in order:
         improved = False
         for start, end in combinations(range(1, len(order)), 2):
+            if not _may_gain(best, (start, end), hops, worths, worth[0]):
+                continue
             turned = best[:start] + best[start : end + 1][::-1] + best[end + 1 :]
             if (found := _worth(turned, hops, worths)) > worth:
                 best, worth, improved = turned, found, True
         if not improved:
             break
     return tuple(best)
+
+
+def _may_gain(order: Sequence[int], turned: tuple[int, int], hops: Matrix, worths: Matrix, weakest: float) -> bool:
+    """Returns whether a ring may be worth more with a stretch reversed, from the two hops that change. False is right.
+
+    Args:
+        order: The ring.
+        turned: The first and the last place of the stretch.
+        hops: A symmetric matrix.
+        worths: A symmetric matrix.
+        weakest: GB/s of the slowest hop of the ring.
+    """
+    start, end = turned
+    before, first, last, after = order[start - 1], order[start], order[end], order[(end + 1) % len(order)]
+    slower = min(hops[before][last], hops[first][after])
+    if slower < weakest:
+        return False
+    if slower > weakest and weakest in (hops[before][first], hops[last][after]):
+        return True
+    return worths[before][last] + worths[first][after] > worths[before][first] + worths[last][after]
 
 
 def _worth(order: Sequence[int], hops: Matrix, worths: Matrix) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from webhook.hardware.topology.selection.search import Aim, ExactSearch, Finalis
 
 MAX_SETS = 20_000
 """The most different sets among which the best is found exactly. It includes the 12,870 sets of 8 of 16 GPUs of which
-no two are alike. Among more sets ``ExchangeSearch`` finds a good one."""
+no two are alike. Among more sets, or if ``ExactSearch`` gives up, ``ExchangeSearch`` finds a good one."""
 
 
 class Candidates:
@@ -50,7 +50,8 @@ class Candidates:
             exact = ExactSearch(aim, finalists)
             for pool in pools:
                 exact.run(pool)
-            return finalists.masks
+            if not exact.gave_up:
+                return finalists.masks
         self.exact = False
         exchange = ExchangeSearch(aim, finalists, self._worths)
         for pool in pools:

@@ -33,7 +33,10 @@ class Choice:
     loss: float
     """Share of ring bandwidth that this set lacks, compared with the best set if all usable GPUs were free."""
     exact: bool
-    """Whether all sets were considered; see ``candidates.MAX_SETS``. If not, a better set may exist."""
+    """Whether all sets were considered; see ``candidates.MAX_SETS`` and ``search.MAX_WORK``.
+
+    If not, a better set may exist.
+    """
 
     @property
     def gpus(self) -> tuple[int, ...]:

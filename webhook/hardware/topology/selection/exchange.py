@@ -10,6 +10,8 @@ MAX_STARTS = 8
 """The most GPUs from which sets are grown: those with the greatest sum of pair worths."""
 MAX_TRIES = 500
 """The most sets that one search weighs in its exchanges."""
+MAX_WEIGHED = MAX_TRIES * 16**2
+"""The most sets that one search weighs, times the square of their GPUs: each pair of a set is looked at."""
 
 _Key = tuple[bool, Rank, float]
 """Whether a set may be taken, its rank and its score."""
@@ -37,7 +39,7 @@ class ExchangeSearch:
         starts = sorted(positions(pool), key=lambda position: -self._adds(position, pool))[:MAX_STARTS]
         begun = {self._peel(pool), *(self._grow(1 << start, pool) for start in starts)}
         weighed = [(self._weigh(mask), -mask, mask) for mask in begun if self._is_complete(mask)]
-        self._tries = MAX_TRIES
+        self._tries = min(MAX_TRIES, MAX_WEIGHED // self._aim.count**2)
         for key, _, mask in sorted(weighed, reverse=True):
             (fits, rank, score), best = self._exchange(key, mask, pool)
             if fits:

@@ -12,6 +12,10 @@ from webhook.hardware.topology.selection.score import Ahead, Part, Scale
 
 MAX_FINALISTS = 4
 """The most equally good sets that are kept to compare their rings: those with the lowest indices."""
+MAX_WORK = 2_048 * 64**2
+"""The most partial sets that one search extends, times the square of the GPUs of the node: 32,768 on a node of 16 GPUs,
+where searches need up to about 9,000, and 2,048 on one of 64. A partial set costs time with the number of GPUs,
+a whole one whose pairs may go through third GPUs with the number of pairs: it counts as one for each of its GPUs."""
 SAME = 1e-9
 """The difference up to which scores are equal, because sums of the same numbers in another order may differ."""
 
@@ -91,6 +95,8 @@ class _Outlook(NamedTuple):
 class ExactSearch:
     """A search that builds the sets GPU by GPU, the lowest first, and leaves out those that cannot be good enough.
 
+    It gives up after ``MAX_WORK``.
+
     Args:
         aim: The aim of the search.
         finalists: The finalists, to which found sets are offered.
@@ -103,6 +109,12 @@ class ExactSearch:
         self._helps = aim.table.has_bridges and (aim.scale.weakest_counts or aim.least > 0)
         self._ahead: list[list[float]] = []
         self._nvlinks_ahead: list[list[float]] = []
+        self._left = MAX_WORK // max(1, len(aim.table.gpus)) ** 2
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the search gave up, so that sets were left out."""
+        return self._left < 0
 
     def run(self, pool: int) -> None:
         """Searches all sets within ``pool``."""
@@ -121,9 +133,12 @@ class ExactSearch:
             candidates: GPUs that are partners of all members and come after all of them.
             outlook: The bandwidths of all GPUs with the partial set.
         """
+        self._left -= 1
         missing = self._aim.count - len(members) - 1
         nvlinks_ahead = self._nvlinks_ahead[missing]
         for position in positions(candidates):
+            if self.gave_up:
+                return
             candidates &= -2 << position
             behind = candidates & self._aim.partners[position]
             if self._aim.before[position] & ~part.mask or behind.bit_count() < missing:
@@ -167,6 +182,7 @@ class ExactSearch:
         if not self._finalists.accept(rank, self._scale.score(whole)):
             return
         if self._helps:
+            self._left -= self._aim.count
             whole.weakest = self._table.weakest(whole.mask)
         if whole.weakest >= self._aim.least:
             self._finalists.offer(whole.mask, rank, self._scale.score(whole))
