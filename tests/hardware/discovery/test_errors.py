@@ -1,5 +1,6 @@
 """Whatever NVML refuses: no driver, an old one, a function that fails. Nothing is raised, and what is known stays."""
 
+import ctypes
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,6 +15,7 @@ from tests.nvml.library import LIBRARY
 from tests.nvml.machines import a100_pcie_bridged, gb200_tray, h20, write_machine
 from tests.nvml.stub import Play, environment_of, without_library
 from webhook.hardware.discovery.machine import discover
+from webhook.hardware.discovery.usage import read_usage
 from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology, NvLink, Pcie
 
 PROGRAM = """
@@ -94,6 +96,29 @@ def test_a_driver_that_cannot_count_its_gpus_is_a_problem(play: Play) -> None:
     found = discover(node="n", root=play(a100_pcie_bridged().with_lines("error nvmlDeviceGetCount_v2 999")))
     assert found.problem == "NVML gives no answer: Unknown Error. See dmesg and nvidia-smi"
     assert found.gpus == ()
+
+
+@pytest.mark.parametrize("said", [65, 1_000, 2**31, 2**32 - 1])
+def test_a_driver_with_more_gpus_than_any_machine_is_not_asked_card_by_card(
+    said: int, play: Play, nvml_library: Path
+) -> None:
+    calls = ctypes.CDLL(str(nvml_library / LIBRARY))
+    calls.nvml_stub_calls.restype = ctypes.c_ulong
+    root = play(h20().with_lines(f"count {said}"))
+    before = calls.nvml_stub_calls()
+    found, used = discover(node="n", root=root), read_usage()
+    assert calls.nvml_stub_calls() - before < 10
+    assert (found.gpus, found.lost, used) == ((), (), ())
+    assert found.problem == (
+        f'nvmlDeviceGetCount of the NVIDIA driver: expected at most 64 GPUs, found "{said}". '
+        "No machine has so many: compare nvidia-smi -L with lspci, and see dmesg"
+    )
+
+
+def test_a_driver_with_as_many_gpus_as_a_topology_may_have_is_asked_for_each(play: Play) -> None:
+    found = discover(node="n", root=play(h20().with_lines("count 64")))
+    assert len(found.gpus) == 8
+    assert len(found.lost) == 56
 
 
 def test_a_driver_that_went_away_is_seen_again_when_it_is_back(play: Play) -> None:

@@ -17,6 +17,7 @@
  *   cuda NUMBER                        12080 for 12.8
  *   error FUNCTION CODE                this function returns this error, for all GPUs; 13 stands for a symbol that an
  *                                      old driver does not have
+ *   count NUMBER                       the driver says that it has so many GPUs, without having more
  *   hang FUNCTION                      this function says so on stderr and never returns
  *   traffic PATH                       a file of the stub of CUDA: two counters of 64 bits for each GPU, the bytes that its
  *                                      links have sent and received; fields 138 and 139 give each link's part,
@@ -189,7 +190,7 @@ static struct {
     char driver[TEXT], hanging[TEXT], traffic[4096];
     int late;
     int cuda;
-    unsigned int gpu_count, error_count;
+    unsigned int gpu_count, said_count, error_count;
     struct gpu gpus[MAX_GPUS];
     struct error errors[MAX_ERRORS];
     unsigned int p2p[MAX_GPUS][MAX_GPUS];
@@ -448,6 +449,8 @@ static int read_line(char *line)
         return sscanf(line, "traffic %4095s", machine.traffic) == 1;
     if (strcmp(key, "late") == 0)
         return sscanf(line, "late %d", &machine.late) == 1;
+    if (strcmp(key, "count") == 0)
+        return sscanf(line, "count %u", &machine.said_count) == 1;
     if (strcmp(key, "hang") == 0)
         return copy_text(machine.hanging, rest_of(line, 1)), 1;
     if (strcmp(key, "error") == 0)
@@ -679,7 +682,7 @@ API nvml_return nvmlDeviceGetCount_v2(unsigned int *count)
     STARTED();
     if (!count)
         return INVALID_ARGUMENT;
-    *count = machine.gpu_count;
+    *count = machine.said_count ? machine.said_count : machine.gpu_count;
     return SUCCESS;
 }
 

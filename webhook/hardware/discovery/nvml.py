@@ -13,10 +13,12 @@ from typing import Any
 
 import pynvml  # type: ignore[import-untyped]  # NVIDIA's bindings carry no types
 
+from webhook.hardware.discovery.each_card import listed_cards
 from webhook.hardware.discovery.facts import GpuFacts, LinkFacts, LostFacts, NvmlFacts, PairFacts, Remote
 from webhook.hardware.discovery.field_values import read_fields
 from webhook.hardware.topology.model import Fabric
 from webhook.words import names
+from webhook.words.errors import FormatError
 
 _Handle = Any
 
@@ -107,13 +109,15 @@ def read_nvml() -> NvmlFacts:
         return _read_all()
     except pynvml.NVMLError as error:
         return NvmlFacts(problem=f"NVML gives no answer: {error}. See dmesg and nvidia-smi")
+    except FormatError as error:
+        return NvmlFacts(problem=str(error))
     finally:
         with suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
 
 
 def _read_all() -> NvmlFacts:
-    devices = [_read_device(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    devices = [_read_device(index) for index in listed_cards()]
     gpus = tuple(device for device in devices if isinstance(device, GpuFacts))
     return NvmlFacts(
         driver_version=_ask(pynvml.nvmlSystemGetDriverVersion) or "",

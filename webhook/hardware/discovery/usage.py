@@ -10,7 +10,7 @@ from webhook.hardware.discovery.facts import CardUsage
 
 
 def read_usage() -> tuple[CardUsage, ...]:
-    """Reads the use of the GPUs that can be reached now; none where NVML does not start. Raises no error of NVML."""
+    """Reads the use of the GPUs that can be reached now; none where NVML does not start or lists too many."""
     return read_each_card(_read_card)
 
 
