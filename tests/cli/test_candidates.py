@@ -72,6 +72,11 @@ def test_the_cluster_has_the_candidates(filled: Cluster, words: str, found: list
     assert complete(filled.kubeconfig, words) == found
 
 
+def test_a_name_that_a_terminal_obeys_is_no_candidate(cluster: Cluster) -> None:
+    cluster.objects["/api/v1/nodes"] = named("good-1", "evil\x1b[2J", "one\ntwo", "right\u202eleft", "good-2")
+    assert complete(cluster.kubeconfig, "topology show --node ") == ["good-1", "good-2"]
+
+
 def test_a_completion_is_one_request_for_one_short_page(filled: Cluster) -> None:
     complete(filled.kubeconfig, "explain ")
     assert filled.asked == ["/api/v1/namespaces/default/pods?limit=500"]

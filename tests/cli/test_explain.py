@@ -14,6 +14,7 @@ from tests.hardware.topology import machines
 from tests.insight.explain.situations import H20, annotated, on
 from tests.pods import container, pod
 from webhook.hardware.topology.document import format_topology
+from webhook.words.printable import printable
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXPECTED = "expected a Pod or a workload such as a Job"
@@ -319,6 +320,15 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
     done = gpu_topology("explain", "-v", "-f", file)
     assert all(line.isprintable() for line in done.out.splitlines())
     assert "NCCL_DEBUG\\x1b[31m: container tr\\x07ain" in done.out
+
+
+@pytest.mark.parametrize("name", ["evil\x1b[2J", "right\u202eleft", "one\x9b2J\ntwo"])
+def test_the_name_of_a_node_moves_no_terminal(tmp_path: Path, name: str) -> None:
+    file = write(tmp_path / "pod.yaml", on(pod(), name, list(H20[:2])))
+    done = gpu_topology("explain", "-v", "-f", file)
+    assert all(line.isprintable() for line in done.out.split("\n"))
+    assert f"on node {printable(name)}: " in done.out
+    assert json.loads(gpu_topology("explain", "-o", "json", "-f", file).out)["node"] == name
 
 
 @pytest.mark.parametrize(

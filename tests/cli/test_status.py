@@ -250,6 +250,17 @@ def test_names_from_the_cluster_are_escaped() -> None:
     assert "\u202e" not in text
 
 
+def test_json_has_the_names_of_the_cluster_and_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
+    cluster, name = Cluster(), "evil\x9b2J\x1b[2J\u202e\u2028\x7fé"
+    hostile = running("x", "switched", 4, 5)
+    hostile["metadata"]["namespace"] = name
+    cluster.add(hostile)
+    done = gpu_topology("status", "-o", "json", "-f", write(tmp_path / "c.json", cluster))
+    assert name in [each["namespace"] for each in json.loads(done.out)["pods"]]
+    assert all(line.isprintable() for line in done.out.split("\n"))
+    assert "é" in done.out, "letters of any language stay"
+
+
 def test_without_a_terminal_there_are_no_control_characters(tmp_path: Path) -> None:
     done = gpu_topology("status", "-f", write(tmp_path / "c.json", Cluster()))
     assert (done.code, done.err) == (0, "")

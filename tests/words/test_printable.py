@@ -1,7 +1,9 @@
 """Text from outside, escaped and bounded by one rule."""
 
+import json
 import unicodedata
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from webhook.objects.event import NOTE_BYTES, shortened
 from webhook.words.errors import FOUND_LIMIT, shorten
 from webhook.words.outcome import WARNING_LIMIT, fit
-from webhook.words.printable import fitted, printable
+from webhook.words.printable import fitted, printable, printable_json
 
 texts = st.one_of(
     st.text(st.characters(), max_size=200),
@@ -53,6 +55,16 @@ def test_no_control_character_survives_and_escaping_twice_changes_nothing(text: 
     assert hidden(shown) == []
     assert printable(shown) == shown
     shown.encode()
+
+
+@pytest.mark.parametrize("indent", [0, 2])
+@given(text=st.text(max_size=200))
+def test_json_for_a_terminal_has_the_same_value_and_nothing_that_a_terminal_obeys(indent: int, text: str) -> None:
+    value = {text: [text, "\x7f\x9b31m\u202e\u2028\U000e0100 né 中文"]}
+    written = printable_json(msgspec.json.format(msgspec.json.encode(value), indent=indent).decode())
+    assert json.loads(written) == value
+    assert hidden(written.replace("\n", "")) == []
+    assert "né 中文" in written
 
 
 @given(texts, limits)

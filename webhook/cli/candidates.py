@@ -48,10 +48,12 @@ def _names(ctx: typer.Context, collection: "Callable[[Context | None], Collectio
     from webhook.cli.kubeconfig import wanted_cluster
     from webhook.cluster.api.object_names import object_names
     from webhook.words.errors import GpuTopologyError
+    from webhook.words.printable import printable
 
     kubeconfig, context = ctx.params.get("kubeconfig"), ctx.params.get("context")
     try:
         cluster = wanted_cluster(Path(str(kubeconfig)) if kubeconfig else None, str(context or ""))
-        return object_names(cluster, collection(cluster))
+        # Kubernetes names nothing so; a shell would take a line break for two candidates.
+        return [name for name in object_names(cluster, collection(cluster)) if printable(name) == name]
     except (GpuTopologyError, msgspec.DecodeError, OSError, UnicodeError):  # TimeoutError is an OSError
         return []

@@ -117,8 +117,10 @@ def _print_changes(changes: "Sequence[Change]", output: Output) -> None:
     if output is Output.JSON:
         typer.echo(json.dumps({"changes": [{"what": each.what, "why": each.why} for each in changes]}, indent=2))
         return
+    from webhook.words.printable import printable
+
     for change in changes:
-        typer.echo(f"{change.what}: {change.why}")
+        typer.echo(printable(f"{change.what}: {change.why}"))
     if not changes:
         typer.echo("nothing to do")
 
@@ -248,6 +250,7 @@ def _print_table(overview: "Overview", *, wide: bool) -> None:
     from rich.text import Text
 
     from webhook.cli.columns import print_parts, table_console
+    from webhook.words.printable import printable
 
     console = table_console(wide=wide)
     table = Table(box=None, pad_edge=False)
@@ -255,14 +258,14 @@ def _print_table(overview: "Overview", *, wide: bool) -> None:
     for heading in ("FROM", "TO", "DAYS", "SHA-256"):
         table.add_column(heading, no_wrap=True)
     for each in overview.rows:
-        table.add_row(*map(Text, _cells(each)))
-    whose = [Text(f"{each.place}: {_whose(each)}") for each in overview.rows]
+        table.add_row(*map(Text, map(printable, _cells(each))))
+    whose = [Text(printable(f"{each.place}: {_whose(each)}")) for each in overview.rows]
     print_parts(console, [table, Text(), *whose] if overview.rows else [])
     names_of_server: Sequence[str] = next((each.names for each in overview.rows if each.names), ())
     if names_of_server:
-        print_parts(console, [Text(f"names: {', '.join(names_of_server)}")])
+        print_parts(console, [Text(printable(f"names: {', '.join(names_of_server)}"))])
     for event in overview.events:
-        print_parts(console, [Text(f"next: {event.when:%Y-%m-%d %H:%M} {event.what}")])
+        print_parts(console, [Text(f"next: {event.when:%Y-%m-%d %H:%M} {printable(event.what)}")])
     for fault in overview.faults:
         complain(f"gpu-topology: {fault}")
 

@@ -199,9 +199,11 @@ def _yaml(document: dict[str, Any], comment: list[str]) -> str:
     from ruamel.yaml import YAML
     from ruamel.yaml.scalarstring import walk_tree
 
+    from webhook.words.printable import printable
+
     walk_tree(document)  # keep line breaks of expressions
     yaml, out = YAML(), io.StringIO()
     yaml.width = 1 << 20
     yaml.indent(mapping=2, sequence=4, offset=2)
     yaml.dump(document, out)
-    return "".join(f"# {line}\n" for line in comment) + out.getvalue()
+    return "".join(f"# {printable(line)}\n" for line in comment) + out.getvalue()

@@ -81,10 +81,10 @@ def print_report(report: "PeerReport", topology: "NodeTopology | None", *, as_js
     """Print the report as JSON, or as a table with bars and the verdict."""
     from webhook.insight.drawings.peers import peer_text
     from webhook.programs.verify.peer.words import format_peer_report
-    from webhook.words.printable import printable
+    from webhook.words.printable import printable, printable_json
 
     if as_json:
-        typer.echo(format_peer_report(report), nl=False)
+        typer.echo(printable_json(format_peer_report(report)), nl=False)
         return
     labels = {gpu.uuid: gpu.label for gpu in topology.gpus if gpu.uuid} if topology else {}
     for line in peer_text(report, labels).splitlines():

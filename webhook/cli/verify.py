@@ -213,8 +213,9 @@ def _write(report: "BandwidthReport", path: Path) -> None:
 def _print(report: "BandwidthReport", output: Output) -> None:
     if output is Output.JSON:
         from webhook.hardware.measurement.document import format_report
+        from webhook.words.printable import printable_json
 
-        typer.echo(format_report(report), nl=False)
+        typer.echo(printable_json(format_report(report)), nl=False)
     elif output is Output.SVG:
         from webhook.insight.drawings.heat import heat_matrix
 

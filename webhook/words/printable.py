@@ -24,6 +24,15 @@ def printable(text: str) -> str:
     return "".join([character if _is_visible(character) else _escaped(character) for character in text])
 
 
+def printable_json(text: str) -> str:
+    """Returns a JSON document of the same value, with JSON's escapes for what :func:`printable` escapes.
+
+    Args:
+        text: A JSON document. Its line breaks between values stay.
+    """
+    return "\n".join([_with_json_escapes(line) for line in text.split("\n")])
+
+
 def fitted(text: str, limit: int = TEXT_LIMIT) -> str:
     """Returns ``text`` as :func:`printable` has it, in at most ``limit`` characters; a note at the end tells of a cut.
 
@@ -37,6 +46,17 @@ def fitted(text: str, limit: int = TEXT_LIMIT) -> str:
     if len(text) <= limit and len(shown) <= limit:
         return shown
     return f"{shown[: limit - _NOTE_LIMIT]}... ({len(text)} characters)"
+
+
+def _with_json_escapes(line: str) -> str:
+    if printable(line) == line:
+        return line
+    return "".join([one if _is_visible(one) else _json_escaped(one) for one in line])
+
+
+def _json_escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join([f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4)])
 
 
 def _is_visible(character: str) -> bool:

@@ -193,6 +193,24 @@ def test_the_policy_for_cards_and_for_nodes_holds() -> None:
     assert shares(asked(cluster, 2, policy=Policy.SPREAD))[0][1] != shares(asked(cluster, 2))[0][1]
 
 
+def test_names_of_the_cluster_move_no_terminal() -> None:
+    cluster = PlacedCluster(named(a100_pcie_bridged(), "a"), named(a100_pcie_bridged(), "b"))
+    hold(cluster, "pod\x9b2J", "a", 3)
+    cluster.create("late\x07", 8)
+    for count in (2, 7):
+        found = asked(cluster, count, max_nodes=2)
+        assert found.plan
+        found = replace(
+            found,
+            nodes=tuple(replace(node, name=f"{node.name}\x1b[2J") for node in found.nodes),
+            plan=replace(found.plan, shares=tuple(replace(one, node=f"{one.node}\u202e") for one in found.plan.shares)),
+        )
+        text = survey_text(found, Constraints()).plain
+        assert all(line.isprintable() for line in text.split("\n"))
+        said = (r"a\x1b[2J", r"a\u202e", r"team/pod\x9b2J", r"team/late\x07")
+        assert all(name in text for name in said)
+
+
 def test_in_words_it_is_a_table() -> None:
     cluster = PlacedCluster(named(a100_pcie_bridged(), "pairs"), named(replace(h20(), nics=()), "board"))
     hold(cluster, "slice", "pairs", 3)

@@ -119,7 +119,7 @@ def _without_those_that_hold(report: Report, every: Sequence[tuple[int, Finding]
 def _verdict(report: Report) -> Line:
     """Return whether the pod has NVLink, what decides, and what to do first."""
     judgement = report.judgement
-    where = f"on node {report.node}" if report.node else "without a node"
+    where = f"on node {printable(report.node)}" if report.node else "without a node"
     word = Text(f"NVLink: {_WORDS[judgement.nvlink]}", style=_WORD_STYLES[judgement.nvlink])
     decides = f"{judgement.condition}: " if judgement.condition else ""
     text = Text(f", pod {printable(report.pod)} {where}: {printable(decides + judgement.reason)}", style="bold")

@@ -105,7 +105,9 @@ def _show(source: "Source", output: Output, *, every: bool, wide: bool, watch: b
     if output is Output.JSON:
         import msgspec
 
-        typer.echo(msgspec.json.format(msgspec.json.encode(source.read())).decode())
+        from webhook.words.printable import printable_json
+
+        typer.echo(printable_json(msgspec.json.format(msgspec.json.encode(source.read())).decode()))
         return
 
     def draw(found: "Overview", width: int) -> "Sequence[RenderableType]":

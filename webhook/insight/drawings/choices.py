@@ -1,7 +1,7 @@
 """The GPUs that a job gets and the reasons for the choice, in sentences and tables."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 
 from rich.text import Text
@@ -12,6 +12,7 @@ from webhook.hardware.topology.selection.request import SPREAD_WEIGHTS, Constrai
 from webhook.insight.drawings.columns import columns
 from webhook.insight.drawings.terminal import CLASSES, link_class, worth_lines
 from webhook.words.listing import counted, listed, ranges
+from webhook.words.printable import printable
 
 _HEADINGS = ("node", "GPUs", "model", "links", "weakest pair", "ring", "network", "NUMA")
 _NAMED = 3
@@ -30,13 +31,14 @@ def chosen_text(node: str, models: Sequence[str], choice: Choice, asked: Constra
     chosen = choice.chosen
     text = Text(f"A job of {counted(len(chosen.gpus), 'GPU')} gets ")
     text.append(listed(f"GPU{index}" for index in chosen.gpus), style="bold").append(" of node ")
-    text.append(node, style="bold").append(f" ({listed(models)}).\n" if models else ".\n")
+    text.append(printable(node), style="bold").append(f" ({listed(models)}).\n" if models else ".\n")
     text.append_text(link_class(chosen.link)).append(f": {CLASSES[chosen.link]}.").append_text(worth_lines(chosen))
     return text.append_text(_paragraph(chain(_mixture(models), _reasons(choice, asked))))
 
 
 def plan_text(found: Plan, asked: Constraints) -> Text:
     """Returns the choice on one node or several as text: the job first, then the nodes in the order of the ring."""
+    found = replace(found, shares=tuple(replace(share, node=printable(share.node)) for share in found.shares))
     if len(found.shares) == 1:
         (share,) = found.shares
         return chosen_text(share.node, share.models, share.choice, asked)

@@ -9,6 +9,7 @@ from webhook.hardware.topology.selection.request import Constraints
 from webhook.insight.drawings.choices import plan_text
 from webhook.insight.drawings.columns import columns
 from webhook.words.listing import counted, ranges
+from webhook.words.printable import printable
 
 _HEADINGS = ("node", "free GPUs", "the best for this job", "held by", "")
 _PODS = 3
@@ -44,7 +45,13 @@ def _waiting(pods: Sequence[str]) -> str:
 
 def _row(node: NodeView) -> Sequence[str]:
     free = f"{len(node.free)} of {node.cards}" + (f": {ranges(node.free)}" if node.free else "")
-    return (node.name, free, _offer(node), _named(node.holders), "chosen" if node.is_chosen else node.hindrance)
+    return (
+        printable(node.name),
+        free,
+        _offer(node),
+        _named(node.holders),
+        "chosen" if node.is_chosen else node.hindrance,
+    )
 
 
 def _offer(node: NodeView) -> str:
@@ -56,5 +63,5 @@ def _offer(node: NodeView) -> str:
 
 
 def _named(pods: Sequence[str]) -> str:
-    shown = ", ".join(pods[:_PODS])
+    shown = printable(", ".join(pods[:_PODS]))
     return f"{shown} and {len(pods) - _PODS} more" if len(pods) > _PODS else shown
