@@ -1,12 +1,15 @@
 """Who gets an answer from the page's server, and what it says to whom."""
 
+import asyncio
 import gc
 import logging
 import socket
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 
+import anyio
 import httpx
 import msgspec
 import pytest
@@ -15,9 +18,11 @@ from tests.insight.page.overviews import overview
 from tests.insight.page.served import LIVE, Served, served
 from tests.programs.server.conftest import until
 from webhook.insight.overview.model import Overview
+from webhook.insight.page import server
 from webhook.insight.page.document import ASSETS
 from webhook.insight.page.feed import MOST_LISTENERS
-from webhook.insight.page.server import LIMITS, find_place
+from webhook.insight.page.guard import Message, Receive, Scope, Send
+from webhook.insight.page.server import LIMITS, find_place, silent_about_those_who_left
 from webhook.words.errors import GpuTopologyError
 
 
@@ -279,6 +284,44 @@ def test_what_is_no_request_is_not_logged_and_other_servers_of_the_process_log_a
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert caplog.records == []
     assert logging.getLogger("uvicorn.error").level != logging.ERROR
+
+
+@pytest.mark.parametrize("given_up", [True, False])
+def test_pages_that_read_nothing_are_not_logged_when_they_leave_or_are_given_up(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, *, given_up: bool
+) -> None:
+    if given_up:
+        monkeypatch.setattr(server, "LIMITS", replace(LIMITS, answer_seconds=1.0))
+    with served(renamed(0)) as page:
+        with following(page, MOST_LISTENERS):
+            for number in range(4):
+                page.tell(renamed(number))
+            if given_up:
+                until(lambda: page.feed.listeners == 0, "the end of all streams")
+        until(lambda: page.feed.listeners == 0, "the end of all streams")
+        page.tell(renamed(5))
+        headers = {"Authorization": f"Bearer {page.place.token}"}
+        url = f"http://127.0.0.1:{page.place.port}/events"
+        with httpx.stream("GET", url, headers=headers, timeout=30, trust_env=False) as stream:
+            assert "gpu-00-00-5" in next(stream.iter_lines()), "the others are served"
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_only_the_end_of_a_stream_whose_client_left_is_silent(*, leaves: bool) -> None:
+    async def application(_scope: Scope, receive: Receive, _send: Send) -> None:
+        await receive()
+        raise ExceptionGroup("a stream", [anyio.BrokenResourceError()])
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect" if leaves else "http.request"}
+
+    async def send(_message: Message) -> None:
+        raise AssertionError
+
+    answer = silent_about_those_who_left(application)({"type": "http"}, receive, send)
+    with nullcontext() if leaves else pytest.raises(ExceptionGroup, match="a stream"):
+        asyncio.run(answer)  # type: ignore[arg-type]
 
 
 def test_a_connection_that_was_refused_ends(page: Served) -> None:

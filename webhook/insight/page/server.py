@@ -9,10 +9,11 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 import uvicorn
+from anyio import BrokenResourceError
 
 from webhook.insight.page.application import create_app
 from webhook.insight.page.feed import Feed
-from webhook.insight.page.guard import Guard
+from webhook.insight.page.guard import Application, Guard, Message, Receive, Scope, Send
 from webhook.programs.http.addresses import bind
 from webhook.programs.http.connections import Connections, Limits
 from webhook.programs.http.listener import Server, server_config
@@ -68,13 +69,39 @@ def find_place(port: int) -> Place:
     return Place(bound, secrets.token_urlsafe(_TOKEN_BYTES))
 
 
+def silent_about_those_who_left(application: Application) -> Application:
+    """Returns the application, whose answers end silently once their connection is closed.
+
+    FastAPI ends a stream of events with ``BrokenResourceError`` if its client has read nothing and is gone, because a
+    message still waits for it. That is no fault, and its traceback would fill the log.
+    """
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        is_gone = False
+
+        async def noticing() -> Message:
+            nonlocal is_gone
+            message = await receive()
+            is_gone = is_gone or message["type"] == "http.disconnect"
+            return message
+
+        try:
+            await application(scope, noticing, send)
+        except* BrokenResourceError:
+            # A connection that the server gave up cancels its task.
+            if not is_gone and not ((task := asyncio.current_task()) and task.cancelling()):
+                raise
+
+    return answer
+
+
 class _Server(Server):
     """A server that ends the streams first: uvicorn waits for running answers, and streams would never end."""
 
     capture_signals = uvicorn.Server.capture_signals
 
     def __init__(self, place: Place, feed: Feed) -> None:
-        application = Guard(create_app(feed), place.hosts, place.token)
+        application = Guard(silent_about_those_who_left(create_app(feed)), place.hosts, place.token)
         connections = Connections(LIMITS, "page", Counter(), monotonic)
         super().__init__(server_config(application), connections, place.bound, lambda _: None)
         self._feed = feed
