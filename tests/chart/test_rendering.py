@@ -1,5 +1,6 @@
 """What Helm makes of the chart, with each of the value files."""
 
+import json
 import re
 import shutil
 from itertools import chain
@@ -793,6 +794,78 @@ def test_bad_values_are_refused_with_their_place(helm: Helm, setting: str, compl
     done = helm.run("template", CHART, f"--kube-version={KUBERNETES}", "--set", setting)
     assert done.returncode == 1
     assert complaint in done.stderr
+
+
+_HOSTILE = (
+    "x\ninjected: true",
+    'x"',
+    "x'",
+    "x: y",
+    "x #",
+    "{x}",
+    "[x]",
+    "&x",
+    "*x",
+    "!x",
+    "|",
+    "x\t",
+    "x\n",
+    "é",
+    "{{ .Release.Name }}",
+    "x\u2028y",
+)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "image.repository",
+        "image.tag",
+        "image.digest",
+        "remapImage.repository",
+        "remapImage.tag",
+        "remapImage.digest",
+        "global.imageRegistry",
+    ],
+)
+def test_no_part_of_an_image_can_write_into_a_manifest(helm: Helm, tmp_path: Path, place: str) -> None:
+    section, name = place.split(".")
+    for text in _HOSTILE:
+        (tmp_path / "values.yaml").write_text(json.dumps({section: {name: text}}))
+        done = helm.run("template", CHART, f"--kube-version={KUBERNETES}", f"--values={tmp_path / 'values.yaml'}")
+        assert done.returncode == 1, text
+        assert f"at '/{section}/{name}'" in done.stderr, text
+
+
+@pytest.mark.parametrize(
+    "repository",
+    [
+        "gpu-topology-webhook",
+        "localhost/gpu-topology-webhook",
+        "registry.example.com:5000/team_a/deep__er/gpu.topology--webhook",
+        "123456789012.dkr.ecr.eu-west-1.amazonaws.com/x",
+        "Registry.Example.COM/x",
+        "10.0.0.1:5000/x",
+    ],
+)
+def test_an_image_of_any_registry_and_folder_is_taken(helm: Helm, repository: str) -> None:
+    for tag in ("1.2.3-rc.1", "_x", "V1_0.x-y", "a" * 128):
+        values = {"repository": repository, "tag": tag}
+        settings = [
+            f"--set-string={section}.{key}={text}"
+            for section in ("image", "remapImage")
+            for key, text in values.items()
+        ]
+        webhook = pick(helm.objects(options=settings), "Deployment", "gpu-topology-webhook")
+        assert webhook["spec"]["template"]["spec"]["containers"][0]["image"] == f"{repository}:{tag}"
+
+
+@pytest.mark.parametrize("registry", ["mirror.example.com", "mirror:5000/", "mirror.example.com/team/proxy"])
+def test_a_registry_of_all_charts_may_have_a_port_and_a_folder(helm: Helm, registry: str) -> None:
+    options = (f"--set=global.imageRegistry={registry}", "--set=image.repository=a/b")
+    webhook = pick(helm.objects(options=options), "Deployment", "gpu-topology-webhook")
+    image = webhook["spec"]["template"]["spec"]["containers"][0]["image"]
+    assert image.startswith(f"{registry.removesuffix('/')}/a/b:")
 
 
 def test_a_name_that_the_roles_are_not_for_is_refused(helm: Helm) -> None:
