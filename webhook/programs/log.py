@@ -18,6 +18,8 @@ LINE_LIMIT = 16 * 1024
 """Longest line, in bytes. Container runtimes split longer ones (containerd, ``max_container_log_line_size``)."""
 TRACEBACK_LIMIT = 8 * 1024
 """Longest traceback in a line, in characters."""
+SEARCHED_LIMIT = 8 * TRACEBACK_LIMIT
+"""Characters of the end of a traceback, and of the beginning of another text, that are searched for secrets."""
 _ENTRIES = 32
 _FIELDS = ("time", "level", "message")
 _utc_now = partial(datetime.now, UTC)
@@ -85,7 +87,7 @@ class Log:
 def _fitted(value: Any, limit: int) -> Any:
     """Return ``value``, which consists of JSON types, with all texts in it fitted and long lists cut."""
     if isinstance(value, str):
-        return fitted(without_secrets(value), limit)
+        return fitted(_without_secrets(value), limit)
     if isinstance(value, dict):
         return {fitted(str(key), limit): _fitted(item, limit) for key, item in list(value.items())[:_ENTRIES]}
     if isinstance(value, list | tuple):
@@ -94,9 +96,23 @@ def _fitted(value: Any, limit: int) -> Any:
     return value
 
 
+def _without_secrets(text: str) -> str:
+    """Return a text without secrets. What was not searched of a long one is blank: only its length is of use."""
+    searched = without_secrets(text[:SEARCHED_LIMIT])
+    return searched if len(text) <= SEARCHED_LIMIT else searched.ljust(len(text))
+
+
 def _shown_traceback(text: str) -> str:
-    """Return the end of a traceback, which names the error. Invisible characters except line breaks are escaped."""
-    kept = "\n".join(map(printable, without_secrets(text[-TRACEBACK_LIMIT:]).split("\n")))
+    """Return the end of a traceback, which names the error. Invisible characters except line breaks are escaped.
+
+    Secrets are looked for before the text is cut, because half of one has no form that tells it. For the same reason
+    the first word of what is searched of a longer text is left out.
+    """
+    searched = text[-SEARCHED_LIMIT:]
+    if len(searched) < len(text):
+        searched = "".join(searched.split(None, 1)[1:])
+    shown = without_secrets(searched)[-TRACEBACK_LIMIT:]
+    kept = "\n".join(map(printable, shown.split("\n")))
     return kept if len(kept) <= TRACEBACK_LIMIT else kept[-TRACEBACK_LIMIT:]
 
 
