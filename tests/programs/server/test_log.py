@@ -18,7 +18,7 @@ from tests.pods import Manifest, container, pod
 from tests.programs.server.asgi import application, binding_review, post, review
 from tests.programs.server.test_bindings import KnownCluster, KnownPods, injected, to_node
 from tests.programs.server.test_reviews import KNOWN
-from tests.words.test_secret_forms import KINDS
+from tests.words.secret_kinds import EVERY_KIND, words
 from webhook.cluster.state import State
 from webhook.programs.log import SEARCHED_LIMIT, TRACEBACK_LIMIT, Log, take_over_logging
 
@@ -51,14 +51,14 @@ def test_a_line_has_time_level_and_message_first(log: Log, path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EVERY_KIND)
 def test_no_secret_of_any_kind_is_in_the_log(log: Log, path: Path, kind: str) -> None:
-    before, secret, after = KINDS[kind]
+    before, secret, after = EVERY_KIND[kind]
     text = f"{before}{secret}{after}"
     log.say("warning", "odd", why=text, many=[text], by={"name": text})
     log.say("error", "bug", traceback=f"Traceback\n  File x\nValueError: {text}")
     first, second = lines(path)
-    assert not any(word in json.dumps([first, second]) for word in secret.split())
+    assert not any(word in json.dumps([first, second]) for word in words(secret))
     assert (first["message"], second["message"]) == ("odd", "bug")
 
 
