@@ -255,6 +255,8 @@ HARMLESS = (
     "a job with the Secret gpu-topology-webhook-tls",
     "tls: failed to verify certificate: x509: certificate signed by unknown authority",
     "/var/lib/kubelet/pods/8d5b3c1e-2f60-4a7b-9c3d-0123456789ab/volumes/kubernetes.io~projected/kube-api-access-x2k4q",
+    "sk-learn-contrib-extra-of-2024",
+    'secret: "", token: null, TOKENIZERS_PARALLELISM: "false"',
     "mkdir -p /data ssh -p 2222 host",
 )
 """What must stay as it is."""

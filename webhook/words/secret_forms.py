@@ -41,9 +41,9 @@ _PARTS = ("token", "passw", "passphrase", "secret", "credential", "authorization
 _WHOLE = ("pass", "pwd", "pw", "pat", "sig", "auth", "dsn", "jwt", "otp", "psk", "sas")
 """What says so as a word of a name."""
 _NO_SECRET = frozenset({"", "true", "false", "null", "none", "redacted", HIDDEN})
-"""Of a value without its brackets: ``"serviceAccountToken": {`` stands in every pod."""
-_LONG = 20
-"""Characters from which on a text may be random."""
+"""Of a value without its brackets and quotes: ``"serviceAccountToken": {`` stands in every pod."""
+_LONG, _LONGER = 20, 32
+"""Characters from which on a text may be random; from which on chance varies less."""
 
 _QUOTE = r"\\{0,16}[\"']?"
 _BARE = r"(?:(?:Bearer|Basic)\s{1,4})?(?:[^\s\"',;\\]|\\(?![\"'])|[,;](?![\w.-]{0,64}+[:=]|[\s\"'\\}\])]|\Z))+"
@@ -92,6 +92,8 @@ _RUN = re.compile(r"[A-Za-z0-9_+/=.~-]{19,}+")
 _PIECE = re.compile(r"[A-Za-z0-9]+")
 _GROUP = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _BOOTSTRAP = re.compile(r"(?<![\w.-])[a-z0-9]{6}\.(?=[a-z]*[0-9])[a-z0-9]{16}(?![\w.-])")
+_WORTH = re.compile(r"[A-Z]|[a-z0-9]{16}")
+"""What every secret in a run has: names of objects have neither capitals nor that many characters without a mark."""
 _OF_BOOTSTRAP = 16
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -172,7 +174,7 @@ def _without_named(text: str, places: list[tuple[int, int]]) -> str:
     kept, done = [], 0
     for begin, end in places:
         value = _value_after(text, begin, end) if begin >= done else None
-        if value and value[0].strip("{}[]() \t").lower() not in _NO_SECRET:
+        if value and value[0].strip("{}[]()\"'\\ \t").lower() not in _NO_SECRET:
             opening = re.match(r"\\{0,16}[\"']", value[0])
             quote = opening[0] if opening else ""
             kept += [text[done : value.start()], f"{quote}{HIDDEN}{quote}"]
@@ -225,6 +227,8 @@ def _without_run(found: re.Match[str], *, guess: bool) -> str:
 def _is_secret(found: re.Match[str], *, guess: bool) -> bool:
     """Whether a run of letters, digits and marks was issued by one of those above, or looks drawn by chance."""
     run = found[0].rstrip("=")
+    if not _WORTH.search(run):
+        return False
     pieces = _PIECE.findall(run)
     if not _HEADS.isdisjoint([each[:2] for each in pieces]) and _TOKEN.search(run):
         return True
@@ -260,5 +264,6 @@ def _is_mixed(text: str) -> bool:
     """Whether small letters, capitals and digits change too often for words: in base64 after two characters."""
     if text.isdigit() or (text.isalpha() and (text.islower() or text.isupper())):
         return False
-    longest = 4.5 if text.islower() or text.isupper() else 2.9
-    return len(text) <= longest * len(_GROUP.findall(text))
+    if text.islower() or text.isupper():
+        return len(text) <= 6 * len(_GROUP.findall(text))
+    return len(text) <= (3.5 if len(text) >= _LONGER else 3.1) * len(_GROUP.findall(text))
