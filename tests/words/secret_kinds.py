@@ -167,6 +167,7 @@ BY_PLACE = {
     "docker login": ("docker login -u alice -p ", PHRASE, " registry.example"),
     "sshpass": ("sshpass -p ", PHRASE, " ssh host"),
     "JSON": ('{"accessKey": "', "hunter2 staple", '"}'),
+    "a list in JSON": ('{"passwords": ["', "hunter2 staple", '"]}'),
     "JSON in JSON": ('"{\\"password\\": \\"', "hunter2 staple", '\\"}"'),
     "JSON in JSON in JSON": ('"{\\\\\\"password\\\\\\": \\\\\\"', "hunter2 staple", '\\\\\\"}"'),
     "a quote in JSON in JSON": ('"{\\"password\\": \\"', 'hunter2 \\\\\\"staple', '\\"}"'),

@@ -57,7 +57,7 @@ _VALUE = re.compile(
 _AFTER = re.compile(
     r"[\w.-]{0,64}+(?<!error)(?<!exception)(?<!warning)(?:"
     rf"(?P<variable>{_QUOTE}\s{{0,80}}+,?\s{{0,80}}+{_QUOTE}value{_QUOTE}\s{{0,8}}:\s{{0,8}})"
-    rf"|(?P<pair>{_QUOTE}\s{{0,8}}(?:=>|:=|[:=]|%3[ad])\s{{0,8}})"
+    rf"|(?P<pair>{_QUOTE}\s{{0,8}}(?:=>|:=|[:=]|%3[ad])\s{{0,8}}(?:\[\s{{0,8}}(?=\\{{0,16}}[\"']))?)"
     r"|(?P<flag>(?:\\{0,16}[\"']\s{0,8},\s{0,8}|\s{1,8})(?!-))"
     r"|(?P<element>>\s{0,8}(?=[^<>]{1,512}+</)))",
     re.IGNORECASE,
