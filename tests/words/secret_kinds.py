@@ -180,6 +180,14 @@ BY_PLACE = {
     "XML": ("<password>", "hunter2 staple", "</password>"),
     "netrc": ("machine example.com login alice password ", "hunter2", ""),
     "an arrow": ("'secret' => '", "hunter2 staple", "'"),
+    "an option of Redis": ("--requirepass ", "hunter2", ""),
+    "a variable and a word": ("ENV AWS_SECRET_ACCESS_KEY ", "hunter2", ""),
+    "a short option in a list": ('["-p", "', "hunter2", '"]'),
+    "words": ("API key: ", "hunter2", ""),
+    "a session": ("session_id=", "hunter2", ""),
+    "JSON in a URL": ("%7B%22password%22%3A%22", "hunter2", "%22%7D"),
+    "JSON with its quotes as numbers": ("\\u0022password\\u0022: \\u0022", "hunter2", "\\u0022"),
+    "JSON in HTML": ("{&quot;password&quot;: &quot;", "hunter2", "&quot;}"),
     "encoded": ("client_secret%3D", "hunter2", ""),
 }
 """What is before it tells, whatever it is: the text before, the secret, the text after."""

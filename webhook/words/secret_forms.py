@@ -35,17 +35,26 @@ _KEYS = (
     *("ingest", "integration", "license", "master", "private", "secret", "service", "shared", "signing", "ssh"),
     *("storage", "subscription", "write"),
 )
-"""What says before ``key``, ``_key`` or ``-key`` that a secret follows."""
-_PARTS = ("token", "passw", "passphrase", "secret", "credential", "authorization", "cookie", "signature")
+"""What says before ``key``, with or without one of :data:`_JOINTS` between them, that a secret follows."""
+_PARTS = (
+    *("token", "passw", "passphrase", "passcode", "passkey", "secret", "credential", "authorization", "cookie"),
+    *("signature", "requirepass", "masterauth", "userpass", "dbpass", "mnemonic"),
+    *(
+        f"{word}{joint}{other}"
+        for word, other in (("session", "id"), ("connection", "string"))
+        for joint in ("", "_", "-")
+    ),
+)
 """What says so in any name."""
 _WHOLE = ("pass", "pwd", "pw", "pat", "sig", "auth", "dsn", "jwt", "otp", "psk", "sas")
 """What says so as a word of a name."""
 _NO_SECRET = frozenset({"", "true", "false", "null", "none", "redacted", HIDDEN})
 """Of a value without its brackets and quotes: ``"serviceAccountToken": {`` stands in every pod."""
+_JOINTS = ("_", "-", " ")
 _LONG, _LONGER = 20, 32
 """Characters from which on a text may be random; from which on chance varies less."""
 
-_QUOTE = r"\\{0,16}[\"']?"
+_QUOTE = r"(?:\\{0,16}[\"']|\\{1,16}u002[27]|%2[27]|&quot;|&#3[49];)?"
 _BARE = r"(?:(?:Bearer|Basic)\s{1,4})?(?:[^\s\"',;\\]|\\(?![\"'])|[,;](?![\w.-]{0,64}+[:=]|[\s\"'\\}\])]|\Z))+"
 _VALUE = re.compile(
     r"\"(?:\\.|[^\"\\])*+\"?|'[^']*+'?"
@@ -73,7 +82,7 @@ _SPOKEN_WORDS = ("token", "password", "passphrase", "bearer", "ssws", "flyv1")
 """What says so without a mark before the next word."""
 _SPOKEN = re.compile(rf"((?<![\w-])(?:{'|'.join(_SPOKEN_WORDS)})\s{{1,8}})[^\s\"',;.:=(){{}}\\]{{3,}}", re.IGNORECASE)
 _SHORT_FLAG = re.compile(
-    r"(-(?<![\w-]-)(?:p[\s=]{1,8}(?!\d[\d.:]*+(?!\S)|[./~$-])|(?:u|-user|-proxy-user)[\s=]{1,8}(?=[^\s:]{1,64}+:)))"
+    r"(-(?<![\w-]-)(?:p(?:[\s=]{1,8}|\\{0,16}[\"']\s{0,8},\s{0,8}\\{0,16}[\"'])(?!\d[\d.:]*+(?!\S)|[./~$-])|(?:u|-user|-proxy-user)[\s=]{1,8}(?=[^\s:]{1,64}+:)))"
     + _BARE
 )
 _USER = re.compile(r"://((?:(?!://|\\[\"'])[^\s\"'<>])++)")
@@ -156,7 +165,7 @@ def _telltales(small: str) -> Iterator[tuple[int, int]]:
         )
     for begin, end in _places(small, "key"):
         before = small[max(0, begin - 16) : begin]
-        if before.removesuffix("_").removesuffix("-").endswith(_KEYS) or (
+        if (before[:-1] if before[-1:] in _JOINTS else before).endswith(_KEYS) or (
             before[-1:] in "_-" and small[end : end + 1] == "="
         ):
             yield begin, end
@@ -192,7 +201,9 @@ def _value_after(text: str, begin: int, end: int) -> re.Match[str] | None:
     if after["element"]:
         return _OF_ELEMENT.match(text, after.end())
     if after["flag"]:
-        return _VALUE.match(text, after.end()) if before[len(lead) :].startswith("-") else None
+        name = before[len(lead) :] + text[begin:end]
+        is_name = name.startswith("-") or ("_" in name and name.isupper() and after["flag"].isspace())
+        return _VALUE.match(text, after.end()) if is_name else None
     if after["variable"]:
         return _VALUE.match(text, after.end()) if _BEFORE_VARIABLE.search(lead) else None
     if text[begin:end].lower() in ("authorization", "cookie") and (found := _OF_HEADER.match(text, after.end())):
