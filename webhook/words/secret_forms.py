@@ -82,9 +82,11 @@ _SPOKEN_WORDS = ("token", "password", "passphrase", "bearer", "ssws", "flyv1")
 """What says so without a mark before the next word."""
 _SPOKEN = re.compile(rf"((?<![\w-])(?:{'|'.join(_SPOKEN_WORDS)})\s{{1,8}})[^\s\"',;.:=(){{}}\\]{{3,}}", re.IGNORECASE)
 _SHORT_FLAG = re.compile(
-    r"(-(?<![\w-]-)(?:p(?:[\s=]{1,8}|\\{0,16}[\"']\s{0,8},\s{0,8}\\{0,16}[\"'])(?!\d[\d.:]*+(?!\S)|[./~$-])|(?:u|-user|-proxy-user)[\s=]{1,8}(?=[^\s:]{1,64}+:)))"
-    + _BARE
+    r"(-(?<![\w-]-)(?:"
+    r"p(?:[\s=]{1,8}|\\{0,16}[\"']\s{0,8},\s{0,8}\\{0,16}[\"'])(?!\d[\d.:]*+(?!\S)|[./~$-])"
+    r"|(?:u|-user|-proxy-user)[\s=]{1,8}(?=[^\s:]{1,64}+:)))" + _BARE
 )
+"""``-p PASSWORD``, but no port or path; ``-u USER:PASSWORD``."""
 _USER = re.compile(r"://((?:(?!://|\\[\"'])[^\s\"'<>])++)")
 _PASSWORD = re.compile(r":[^\s:@/\"'<>,]{3,128}+@(?!sha\d)(?=[\w(\[])")
 """Of a user, in a text that is no URL: ``user:password@tcp(host)``."""

@@ -185,7 +185,9 @@ def _improved(order: list[int], hops: Matrix, worths: Matrix) -> tuple[int, ...]
 
 
 def _may_gain(order: Sequence[int], turned: tuple[int, int], hops: Matrix, worths: Matrix, weakest: float) -> bool:
-    """Returns whether a ring may be worth more with a stretch reversed, from the two hops that change. False is right.
+    """Returns whether a ring may be worth more with a stretch reversed, from the two hops that change.
+
+    False is certain, True is not.
 
     Args:
         order: The ring.
