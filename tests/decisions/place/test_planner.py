@@ -327,6 +327,35 @@ def test_a_pod_whose_write_is_not_done_keeps_its_cards() -> None:
     assert not any(write.patch for write in again)
 
 
+def test_a_pod_whose_write_was_refused_holds_no_cards_until_its_next_try() -> None:
+    cluster = bridged()
+    cluster.create("train", 4)
+    cluster.now += 1
+    cluster.create("late", 4)
+    cluster.planner.decide(cluster.now, BEGIN)
+    refused = {"team/train"}
+    (write,) = (each for each in cluster.planner.decide(cluster.now, BEGIN, refused, refused) if each.patch)
+    assert write.name == "late"
+    again = cluster.planner.decide(cluster.now, BEGIN, {"team/late"})
+    assert not any(each.patch for each in again)
+
+
+@pytest.mark.parametrize(("seconds", "first"), [(100, "late"), (130, "next")])
+def test_a_namespace_whose_pods_cannot_be_written_comes_behind_others_for_a_while(seconds: int, first: str) -> None:
+    cluster = bridged()
+    cluster.create("train", 4)
+    cluster.now += 1
+    cluster.create("next", 4, options={"on-violation": "deny"})
+    cluster.now += 1
+    cluster.create("late", 4, options={"on-violation": "deny"}, namespace="other")
+    refused = {"team/train"}
+    cluster.planner.decide(cluster.now, BEGIN)
+    cluster.planner.decide(cluster.now, BEGIN, refused | {"team/next", "other/late"}, refused)
+    cluster.now += seconds
+    (write,) = (each for each in cluster.planner.decide(cluster.now, BEGIN, refused) if each.patch)
+    assert write.name == first
+
+
 @pytest.mark.parametrize("mode", ["observe", "off"])
 def test_gates_that_are_left_are_opened_when_placement_is_off(mode: str) -> None:
     cluster = bridged(mode=mode)

@@ -33,11 +33,17 @@ class WaitingPods:
         self._groups = GatedGroups(scene, self._turns)
 
     def decide(self, this: Round) -> Iterator[Write]:
-        """Yields the writes of this round: for the most urgent and the oldest first, by shares."""
+        """Yields the writes of this round: for the most urgent and the oldest first, by shares.
+
+        Namespaces with pods whose changes the API server refuses come last. Each try takes cards for a moment, and
+        thousands of tries take them all the time.
+        """
         gated = [pod for pod in self._scene.world.unbound.values() if pod.unbound and pod.unbound.is_gated]
-        waiting = {pod.uid: self._scene.memory.see(pod, this.now) for pod in gated}
-        self._scene.memory.begin_turns()
-        for pod in self._scene.shares.in_turn(sorted(gated, key=lambda pod: _order(pod, waiting[pod.uid]))):
+        memory = self._scene.memory
+        waiting = {pod.uid: memory.see(pod, this.now) for pod in gated}
+        gated.sort(key=lambda pod: (pod.namespace in memory.written_in_vain, *_order(pod, waiting[pod.uid])))
+        memory.begin_turns()
+        for pod in self._scene.shares.in_turn(gated):
             waited = waiting[pod.uid]
             if pod.key in this.busy or pod.key in this.decided or pod.unbound is None or pod.unbound.is_ending:
                 continue

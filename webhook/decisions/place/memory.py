@@ -1,6 +1,6 @@
 """The memory of the planner between two rounds. All of it can be lost: the necessary state stands on the pods."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
@@ -23,6 +23,8 @@ LONGEST_PAUSE = 60.0
 SOON = 300.0
 """Seconds after which a choice that is taken back counts as the first one again."""
 _MOST_TIMES = 10
+IN_VAIN_SECONDS = 120.0
+"""Seconds for which the pods of a namespace come behind those of others after the next try for one was put off."""
 NEW_SECONDS = 20.0
 """Seconds for which a card counts as new after HAMi's plugin has registered it. HAMi's scheduler reads the registers
 every 15 seconds (pkg/scheduler/scheduler.go, RegisterFromNodeAnnotations), and refuses the card until then."""
@@ -139,6 +141,8 @@ class Memory:
     """The value of ``passed_over`` after the round before."""
     without_turn: dict[str, int] = field(default_factory=dict)
     """For each namespace that no pod of had a turn in the last round: the number of such rounds in a row."""
+    written_in_vain: dict[str, float] = field(default_factory=dict)
+    """For namespaces with pods whose changes the API server refuses: the last time when a next try was put off."""
     refused: dict[str, NoCards] = field(default_factory=dict)
     """The last answer to pods for which there were no cards."""
     kept: dict[str, Kept] = field(default_factory=dict)
@@ -162,6 +166,11 @@ class Memory:
     def has_new(self, uuids: Collection[str]) -> bool:
         """Returns whether any of these cards is so new that HAMi's scheduler may not know it."""
         return any(uuid in self.arrived for uuid in uuids)
+
+    def note_put_off(self, pods: Iterable[PodRecord], now: float) -> None:
+        """Notes the pods whose next try is put off, because the API server has refused the last one."""
+        recent = {name: at for name, at in self.written_in_vain.items() if now - at < IN_VAIN_SECONDS}
+        self.written_in_vain = recent | dict.fromkeys([pod.namespace for pod in pods], now)
 
     def begin_turns(self) -> None:
         """Begins a round."""
@@ -275,10 +284,14 @@ class Intents:
         if intent is not None:
             self._world.pod_changed(_name(key), intent.stand_in, None)
 
-    def settle(self, busy: Collection[str]) -> None:
-        """Drops what is held for pods that are not being written."""
-        for key in [key for key, intent in self._held.items() if intent.holder not in busy]:
-            self.drop(key)
+    def settle(self, busy: Collection[str], put_off: Collection[str]) -> None:
+        """Drops what is held for pods that are not being written, or whose next try is put off.
+
+        Else pods whose changes the API server refuses would keep cards from all others, for as long as they wait.
+        """
+        for key, intent in list(self._held.items()):
+            if intent.holder not in busy or intent.holder in put_off:
+                self.drop(key)
 
 
 def _name(key: str) -> str:

@@ -37,16 +37,20 @@ class Planner:
         """The objects for which the last round asked."""
         return self._scene.wishes
 
-    def decide(self, now: float, at: datetime, busy: Collection[str] = ()) -> list[Write]:
+    def decide(
+        self, now: float, at: datetime, busy: Collection[str] = (), put_off: Collection[str] = ()
+    ) -> list[Write]:
         """Returns the writes that are to be made now.
 
         Args:
             now: Seconds of a clock that never goes back.
             at: The time, for people.
             busy: The keys of the pods whose last write is not known to be done. Nothing is decided about them.
+            put_off: Those of them whose last write is known to have changed nothing. No cards are held for them.
         """
         scene = self._scene
-        scene.intents.settle(busy)
+        scene.intents.settle(busy, put_off)
+        scene.memory.note_put_off(filter(None, map(scene.world.unbound.get, put_off)), now)
         scene.memory.arrive(scene.world.arrived, now)
         scene.world.arrived.clear()
         scene.later.look(now, scene.settings.reserve_seconds)

@@ -40,7 +40,7 @@ class Decisions(Follower, Protocol):
     def workload_read(self, ref: WorkloadRef, workload: Workload | None) -> bool:
         """Take what an object says, ``None`` if there is none to be read; return whether that is something new."""
 
-    def decide(self, now: float, at: datetime, busy: Set[str]) -> Sequence[Write]:
+    def decide(self, now: float, at: datetime, busy: Set[str], put_off: Set[str]) -> Sequence[Write]:
         """Return the writes to make. It takes less than a second. After a call with writes the next call comes soon.
 
         Args:
@@ -48,6 +48,7 @@ class Decisions(Follower, Protocol):
             at: The time, in UTC.
             busy: Pods, by ``namespace/name``, to leave out: the outcome of their last write is not known yet, or the
                 API server has just refused it.
+            put_off: Those of them that the API server has refused, until their next try.
         """
 
 

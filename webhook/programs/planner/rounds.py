@@ -114,17 +114,17 @@ class Rounds:
         while True:
             await self._stirred.settle()
             began = process_time()
-            writer.take(self.round(writer.busy, leads=leadership.leads))
+            writer.take(self.round(writer.busy, writer.put_off, leads=leadership.leads))
             await asyncio.sleep(rest_after(process_time() - began))
 
-    def round(self, busy: Set[str], *, leads: bool) -> Sequence[Write]:
+    def round(self, busy: Set[str], put_off: Set[str], *, leads: bool) -> Sequence[Write]:
         """Bring the topologies up to date and decide; return the writes, which are none unless this replica leads."""
         writes: Sequence[Write] = ()
         with self._guarded():
             self._mirrors.refresh()
             blind = bool(self._mirrors.blindness)
             if not blind and self._clock.monotonic() >= self._not_before and (leads or self._unproven):
-                writes = self._decide(busy)
+                writes = self._decide(busy, put_off)
             if blind or not leads:
                 self._forget()
                 return ()
@@ -145,7 +145,7 @@ class Rounds:
             if self._decisions is not None:
                 self._decisions.node_changed(name, record, topology)
 
-    def _decide(self, busy: Set[str]) -> Sequence[Write]:
+    def _decide(self, busy: Set[str], put_off: Set[str]) -> Sequence[Write]:
         decisions = self._decisions
         if decisions is None:
             decisions = self._decisions = self._make(self._mirrors.namespace)
@@ -153,7 +153,7 @@ class Rounds:
         if decisions is not self._decisions:  # an exception came while they were told of the cluster
             return ()
         began = self._clock.monotonic()
-        writes = decisions.decide(began, self._clock.now(), busy)
+        writes = decisions.decide(began, self._clock.now(), busy, put_off)
         self.report = decisions.report
         self._counts.choice_seconds.add(self._clock.monotonic() - began)
         self._unproven = ""

@@ -112,12 +112,18 @@ class Writer:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._refusals: dict[str, int] = {}
         """Number of refusals in a row by UID of the pod; the entry of the last refusal comes last."""
+        self._put_off: set[str] = set()
         self._closing = asyncio.Event()
 
     @property
     def busy(self) -> Set[str]:
         """Pods whose last write has no known fate yet, or whose next try is put off."""
         return self._queues.keys()
+
+    @property
+    def put_off(self) -> Set[str]:
+        """Busy pods whose last write the API server refused, until their next try."""
+        return self._put_off
 
     def take(self, writes: Iterable[Write]) -> None:
         """Begin to make ``writes``, in their order for each pod, and return at once."""
@@ -153,15 +159,16 @@ class Writer:
                 self._counts.writes[fate] += 1
                 if fate is not Fate.DONE:
                     queue.clear()  # these were decided on the success of this write
-                await self._rest(queued.write.uid, fate)
+                await self._rest(key, queued.write.uid, fate)
         except Exception:
             self._counts.bugs += 1
             self._log.say("error", "bug", traceback=traceback.format_exc())
         finally:
             del self._queues[key], self._tasks[key]
+            self._put_off.discard(key)
             self._settled()
 
-    async def _rest(self, uid: str, fate: Fate) -> None:
+    async def _rest(self, key: str, uid: str, fate: Fate) -> None:
         """Put off the next try of a pod after a refusal. The pod stays busy until then."""
         times = self._refusals.pop(uid, 0) + 1
         if fate is not Fate.REFUSED:
@@ -169,6 +176,8 @@ class Writer:
         self._refusals[uid] = times
         if len(self._refusals) > REFUSED_KEPT:
             del self._refusals[next(iter(self._refusals))]
+        self._put_off.add(key)
+        self._settled()
         await self._pause(_delay(times, FIRST_DELAY, LONGEST_DELAY))
 
     async def _make(self, queued: _Queued) -> Fate:
