@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from tests.control_plane.hami.conftest import NewTeam
-from tests.control_plane.hami.placed import is_gated, pinned, train
+from tests.control_plane.hami.placed import is_gated, pinned, placed_as, train
 from tests.control_plane.hami.team import Team, annotations_of
+from tests.programs.server.conftest import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 
@@ -34,4 +35,5 @@ def test_pods_whose_changes_are_refused_keep_no_cards_from_the_pods_of_others(te
         other.creates(train())
         assert len(pinned(other.bound("train"))) == 2
         other.deletes("train")
+    until(placed_as(team, "full-0", "ChangeRefused"), "a word about the change")
     assert not any(pinned(team.pod(f"full-{number}")) for number in range(FULL_PODS))

@@ -252,6 +252,31 @@ def test_a_refusal_is_logged_with_what_to_do_and_the_pod_stays_busy_for_longer_e
     asyncio.run(test())
 
 
+@pytest.mark.parametrize("code", [403, 413, 422])
+def test_a_pod_says_once_that_its_change_is_refused(tmp_path: Path, code: int) -> None:
+    async def test() -> None:
+        async with desk(tmp_path) as found:
+
+            def no(request: Received, line: Line) -> bool:
+                is_pod = request.method == "PATCH" and not request.target.partition("?")[0].endswith("/status")
+                if is_pod:
+                    line.say(status(code, "it may not"), f"{code} No")
+                return is_pod
+
+            found.site.server.before = no
+            for _ in range(3):
+                await found.make(opening(found.record))
+            assert found.fates() == {"refused": 3}
+            unbound = found.record.unbound
+            assert unbound is not None
+            assert (unbound.placed.status, unbound.placed.reason) == ("False", "ChangeRefused")
+            assert unbound.placed.message.startswith("GT678: the API server refuses the change that gives the pod its")
+            assert "it may not" in unbound.placed.message
+            assert sum("/status" in one for one in found.site.server.writes) == 1
+
+    asyncio.run(test())
+
+
 def test_delays_begin_anew_for_a_successor_and_for_a_pod_whose_refusals_were_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

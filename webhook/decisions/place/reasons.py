@@ -25,6 +25,8 @@ class PlaceReason(StrEnum):
     GROUP_INCOMPLETE = "GroupIncomplete"
     TAKEN_BACK = "TakenBack"
     """The pod held cards behind the gate, and another pod of its group had none or lost its own."""
+    CHANGE_REFUSED = "ChangeRefused"
+    """The API server refuses the change that gives the pod its cards."""
     RELEASED = "Released"
     REFUSED = "Refused"
     """The scheduler did not take the node; the planner chose again."""

@@ -170,6 +170,18 @@ def waiting_write(pod: PodRecord, reason: PlaceReason, message: Message, waited:
     )
 
 
+def refused_write(write: Write, problem: str) -> Write:
+    """Returns the write that says that the API server refuses another one, with the problem in its words."""
+    message = said.CHANGE_REFUSED.say(problem=problem)
+    return Write(
+        namespace=write.namespace,
+        name=write.name,
+        uid=write.uid,
+        condition=PodCondition("False", PlaceReason.CHANGE_REFUSED, str(message)),
+        event=PodEvent(PlaceReason.CHANGE_REFUSED, message.advice),
+    )
+
+
 def bound_write(pod: PodRecord, placed: Placed, waited: float) -> Write:
     """Returns the write that says whether HAMi gave the chosen cards."""
     taken = set(pod.held) == set(placed.cards)

@@ -30,6 +30,7 @@ WAITING = frozenset(
         PlaceReason.BETTER_LATER,
         PlaceReason.GROUP_INCOMPLETE,
         PlaceReason.TAKEN_BACK,
+        PlaceReason.CHANGE_REFUSED,
     )
 )
 """The reasons for which a pod may wait."""

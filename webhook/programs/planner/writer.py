@@ -20,7 +20,10 @@ from webhook.cluster.api.pod_events import PodEvents, PodReference
 from webhook.cluster.api.verbs import Api, PatchForm
 from webhook.cluster.kinds import POD
 from webhook.decisions.place.pod import PodRecord, UnboundPod
+from webhook.decisions.place.reasons import PlaceReason
+from webhook.decisions.place.telling import refused_write
 from webhook.decisions.place.writes import Write
+from webhook.objects.pod import NO_CONDITION, PodCondition
 from webhook.programs.log import Log
 from webhook.programs.planner.clock import Clock
 from webhook.programs.planner.counts import Counts
@@ -209,7 +212,7 @@ class Writer:
         except _NotLeadingError:
             return Fate.ABANDONED
         except ApiError as error:
-            return self._refused(write, error) if _says_no(error) else await self._find_out(queued, error)
+            return await (self._refused(write, error) if _says_no(error) else self._find_out(queued, error))
         self._mirrors.take_pod(found)
         return Fate.DONE
 
@@ -229,9 +232,9 @@ class Writer:
             except ApiError as failure:
                 last = failure
             else:
-                return self._judge(queued, found.versioned(all_namespaces=True) if found else None, error)
+                return await self._judge(queued, found.versioned(all_namespaces=True) if found else None, error)
 
-    def _judge(self, queued: _Queued, found: VersionedObject | None, error: ApiError) -> Fate:
+    async def _judge(self, queued: _Queued, found: VersionedObject | None, error: ApiError) -> Fate:
         """Return the fate of a change, from the pod as it is now."""
         write = queued.write
         if found is None:
@@ -241,7 +244,7 @@ class Writer:
         may_be_made = isinstance(error, ApiServerAway | Malformed)  # no answer denies it
         if may_be_made and has_effect(found.document, write.patch):
             return Fate.DONE
-        return Fate.STALE if queued.version != found.version else self._refused(write, error)
+        return Fate.STALE if queued.version != found.version else await self._refused(write, error)
 
     async def _set_condition(self, write: Write) -> Fate:
         """Write the condition, if there is one. The decisions see whether the pod has it, and write it again if not."""
@@ -249,7 +252,7 @@ class Writer:
         if condition is None:
             return Fate.DONE
         wish = {"type": names.PLACED_CONDITION, **asdict(condition)}
-        if self._status(write.key) != condition.status:
+        if self._condition(write.key).status != condition.status:
             wish["lastTransitionTime"] = format_timestamp(self._clock.now())
         version = self._mirrors.pods.version(write.key)
         try:
@@ -260,7 +263,7 @@ class Writer:
         except (NotFound, Conflict) as error:
             return await self._find_out(_Queued(write, version), error)
         except ApiError as error:
-            return self._refused(write, error)
+            return await self._refused(write, error)
         self._mirrors.take_pod(found)
         return Fate.DONE
 
@@ -280,10 +283,10 @@ class Writer:
             )
         ).versioned(all_namespaces=True)
 
-    def _status(self, key: str) -> str:
-        """Return the status of our condition on a pod; empty without one."""
+    def _condition(self, key: str) -> PodCondition:
+        """Return our condition on a pod; one without a status if there is none."""
         unbound = _unbound(self._mirrors.pods.get(key))
-        return unbound.placed.status if unbound else ""
+        return unbound.placed if unbound else NO_CONDITION
 
     def _count_gate(self, before: PodRecord | None, after: PodRecord | None) -> None:
         was, now = _unbound(before), _unbound(after)
@@ -312,7 +315,8 @@ class Writer:
             async with asyncio.timeout(seconds):
                 await self._closing.wait()
 
-    def _refused(self, write: Write, error: ApiError) -> Fate:
+    async def _refused(self, write: Write, error: ApiError) -> Fate:
+        """Log that a change was refused, and have the pod say so unless it does already."""
         self._log.say(
             "warning",
             "refused",
@@ -321,6 +325,11 @@ class Writer:
             uid=write.uid,
             error=f"{error}. {fix}" if (fix := _fix(error)) else str(error),
         )
+        is_no = not isinstance(error, ApiServerAway | Malformed)
+        if is_no and write.patch and self._condition(write.key).reason != PlaceReason.CHANGE_REFUSED:
+            told = refused_write(write, str(error))
+            if await self._set_condition(told) is Fate.DONE:
+                self._finish(told)
         return Fate.REFUSED
 
 

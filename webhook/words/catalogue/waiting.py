@@ -146,6 +146,13 @@ WAITS_FOR_ITS_TURN = Entry(
     "Wait. If HAMi's scheduler is down or slow, see its log; placement.inFlight says how many it may have at a time",
     _PAGE,
 )
+CHANGE_REFUSED = Entry(
+    "GT678",
+    "the API server refuses the change that gives the pod its cards: {problem}",
+    "Shorten the annotations of the pod, which may have 256 KiB in all, or have the policy that the message names "
+    "allow the planner's change. The planner tries again after a minute at most",
+    _PAGE,
+)
 BETTER_CARDS_WERE_FREE = Entry(
     "GT637",
     "HAMi gave {given} of node {given_node} ({given_link}); {cards} of node {node} ({link}) were free",
