@@ -26,7 +26,8 @@ class LiveContext:
     middle of a handshake. A failure before that changes nothing. Open connections go on.
 
     Args:
-        demands_clients: True if clients must show a certificate. :meth:`replace` sets its authority. TLS is 1.2 then.
+        demands_clients: True if clients must show a certificate. :meth:`replace` sets its authority. TLS is 1.2
+            then (:class:`certs.handshake.GuardedContext`).
     """
 
     def __init__(self, *, demands_clients: bool = False) -> None:
@@ -37,8 +38,6 @@ class LiveContext:
         # The version, the tickets and the request for a client's certificate stay those of the listening context when
         # another context takes over (SSL_set_SSL_CTX copies certificates). The authority of clients is the new one's.
         self.listening = _bare_context(GuardedContext if demands_clients else ssl.SSLContext)
-        if demands_clients:
-            self.listening.maximum_version = ssl.TLSVersion.TLSv1_2  # why: certs/handshake.py
         self.listening.verify_mode = self._verify_mode
         self.listening.sni_callback = self._take_over
 

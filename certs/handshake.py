@@ -18,9 +18,9 @@ _EXPLICIT_CURVES = tuple(bytes.fromhex(each) for each in ("2a8648ce3d0101", "2a8
 that is not named has one of the two, and DER and BER know only this form of it."""
 
 _HEADER_BYTES = 5
-_HANDSHAKE, _LAST_TYPE, _FIRST_TYPE = 22, 23, 20
+_FIRST_TYPE, _HANDSHAKE, _LAST_TYPE = 20, 22, 23
 _MOST_RECORD_BYTES = 2**14 + 2048
-"""RFC 5246, 6.2.3."""
+"""The types of records and their longest length: RFC 5246, 6.2.1 and 6.2.3."""
 
 
 class RefusedHandshakeError(ssl.SSLError):
@@ -84,6 +84,12 @@ class GuardedContext(ssl.SSLContext):
     """A context of a server that demands certificates of clients. It speaks TLS 1.2 alone, with asyncio or uvloop."""
 
     sslobject_class = _Connection
+
+    def __new__(cls, protocol: int) -> "GuardedContext":
+        """Return a context; the argument is that of :class:`ssl.SSLContext`."""
+        context = super().__new__(cls, protocol)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        return context
 
     def wrap_bio(self, incoming: ssl.MemoryBIO, *args: Any, **options: Any) -> ssl.SSLObject:
         """Return a connection; the arguments are those of :meth:`ssl.SSLContext.wrap_bio`."""

@@ -66,9 +66,9 @@ def records(content: bytes, size: int = 2**14, kind: int = RECORD) -> bytes:
     return b"".join(bytes([kind, 3, 3]) + len(each).to_bytes(2, "big") + each for each in parts)
 
 
-def strangers() -> bytes:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([])
+def strangers(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None) -> bytes:
+    """A certificate of its own authority, by default one with a key of P-256."""
+    key, name = key or ec.generate_private_key(ec.SECP256R1()), x509.Name([])
     made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
     made = made.serial_number(1).not_valid_before(NOW).not_valid_after(NOW + timedelta(days=1))
     return made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
@@ -172,11 +172,7 @@ def test_a_handshake_has_an_end() -> None:
 
 
 def test_a_chain_of_three_certificates_with_long_rsa_keys_fits() -> None:
-    key = rsa.generate_private_key(65537, 4096)
-    name = x509.Name([])
-    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    made = made.serial_number(1).not_valid_before(NOW).not_valid_after(NOW + timedelta(days=1))
-    each = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+    each = strangers(rsa.generate_private_key(65537, 4096))
     assert "CERTIFICATE_VERIFY_FAILED" in str(answered(records(message(each, each, each))))
 
 
@@ -188,6 +184,7 @@ def test_what_is_no_record_of_tls_does_not_come_to_openssl(data: bytes) -> None:
         ClientFlight().take(data)
 
 
-def test_a_socket_is_not_served_without_a_look() -> None:
+def test_neither_tls_1_3_nor_a_socket_is_served_without_a_look() -> None:
+    assert GuardedContext(ssl.PROTOCOL_TLS_SERVER).maximum_version == ssl.TLSVersion.TLSv1_2
     with pytest.raises(NotImplementedError, match="use wrap_bio"):
         GuardedContext(ssl.PROTOCOL_TLS_SERVER).wrap_socket(None)
