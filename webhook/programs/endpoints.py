@@ -17,17 +17,7 @@ from webhook.programs.http.connections import Connections, Limits
 from webhook.programs.http.listener import BACKLOG, Server, server_config
 from webhook.programs.http.thread import ServerThread
 
-LIMITS = Limits(
-    connections=64,
-    unfinished_bytes=32 * 1024 * 1024,
-    header_bytes=8 * 1024,
-    body_bytes=0,
-    handshake_seconds=10.0,
-    header_seconds=10.0,
-    body_seconds=10.0,
-    answer_seconds=10.0,
-    idle_seconds=120.0,
-)
+LIMITS = Limits(connections=64, unfinished_bytes=32 * 1024 * 1024, body_bytes=0)
 """The limits of the port. Those of the webhook's own port of this kind are the same by default."""
 
 
@@ -73,7 +63,7 @@ def serve(endpoints: Endpoints, host: str, port: int) -> None:
         GpuTopologyError: the address is taken or cannot be used.
     """
     bound = bind(host, port, remedy="Choose others with --host and --port")
-    bound.listen(BACKLOG)
+    bound.listen(BACKLOG)  # so that a probe waits for the thread, and is not refused
     connections = Connections(LIMITS, "ops", Counter(), monotonic)
     ServerThread(Server(server_config(_Application(endpoints)), connections, bound, lambda _: None)).start()
 

@@ -25,11 +25,7 @@ LIMITS = Limits(
     unfinished_bytes=256 * 1024 * 1024,
     header_bytes=64 * 1024,
     body_bytes=0,
-    handshake_seconds=10.0,
-    header_seconds=10.0,
-    body_seconds=10.0,
     answer_seconds=60.0,
-    idle_seconds=120.0,
 )
 """Limits of connections: every user of the machine can open some. Large clusters take some MiB for each browser."""
 

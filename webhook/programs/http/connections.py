@@ -51,15 +51,15 @@ class Limits:
     connections: int
     unfinished_bytes: int
     """Bytes of all unanswered requests and all unsent answers together."""
-    header_bytes: int
+    header_bytes: int = 8 * 1024
     """Bytes of one request apart from its body."""
     body_bytes: int
     """Bytes of the body of one request. A longer one is handed to the application at once, which refuses it."""
-    handshake_seconds: float
-    header_seconds: float
-    body_seconds: float
-    answer_seconds: float
-    idle_seconds: float
+    handshake_seconds: float = 10.0
+    header_seconds: float = 10.0
+    body_seconds: float = 10.0
+    answer_seconds: float = 10.0
+    idle_seconds: float = 120.0
 
 
 class Connection(ABC):

@@ -29,7 +29,7 @@ class _Stop(Exception):
 
 
 def _nothing() -> None:
-    pass
+    """End no handshake: it has not begun, or is over."""
 
 
 class HttpConnection(HttpToolsProtocol, Connection):

@@ -30,13 +30,7 @@ does not repeat a POST that was lost with a closing connection."""
 LIMITS = Limits(
     connections=512,
     unfinished_bytes=2 * BODY_BYTES,
-    header_bytes=8 * 1024,
     body_bytes=BODY_BYTES,
-    handshake_seconds=10.0,
-    header_seconds=10.0,
-    body_seconds=10.0,
-    answer_seconds=10.0,
-    idle_seconds=120.0,
 )
 """The limits of the port. A scheduler asks one question after the other, and keeps its connection for 90 s.
 
