@@ -174,7 +174,7 @@ BY_PLACE = {
     "a variable": ('{"name": "HF_TOKEN", "value": "', "hunter2", '"}'),
     "a variable in JSON": ('"[{\\"name\\": \\"HF_TOKEN\\", \\"value\\": \\"', "hunter2", '\\"}]"'),
     "Docker, a file": ('{"auths": {"docker.io": {"auth": "', _base64("alice:hunter2"), '"}}}'),
-    "npm, a file": ("//registry.npmjs.org/:_auth=", _base64("a:hunter2"), ""),
+    "npm, a file": ("//registry.example/:_auth=", _base64("a:hunter2"), ""),
     "YAML, of several words": ("a: b\npassword: ", "correct horse battery", "\nnext: c"),
     "YAML, a block": ("password: |\n  ", "hunter2", "\nnext: c"),
     "XML": ("<password>", "hunter2 staple", "</password>"),

@@ -210,15 +210,9 @@ def _value_after(text: str, begin: int, end: int) -> re.Match[str] | None:
         return _VALUE.match(text, after.end()) if _BEFORE_VARIABLE.search(lead) else None
     if text[begin:end].lower() in ("authorization", "cookie") and (found := _OF_HEADER.match(text, after.end())):
         return found
-    if (
-        after["pair"].startswith(":")
-        and after["pair"][-1].isspace()
-        and _BEFORE_LINE.fullmatch(lead.rpartition("\n")[2])
-    ):
-        found = _OF_LINE.match(text, after.end())
-    else:
-        found = None
-    return found or _VALUE.match(text, after.end())
+    is_yaml = after["pair"].startswith(":") and after["pair"][-1].isspace()
+    is_line = is_yaml and _BEFORE_LINE.fullmatch(lead.rpartition("\n")[2])
+    return (is_line and _OF_LINE.match(text, after.end())) or _VALUE.match(text, after.end())
 
 
 def _without_user(found: re.Match[str]) -> str:
