@@ -80,7 +80,7 @@ class ByHand:
         if record is not None:
             self.nodes[name] = record, topology
 
-    def decide(self, now: float, at: datetime, busy: Set[str], put_off: Set[str]) -> Sequence[Write]:  # noqa: ARG002 - as said by hand
+    def decide(self, now: float, at: datetime, busy: Set[str], put_off: Set[str]) -> Sequence[Write]:  # noqa: ARG002 - tests decide by hand
         return self.decide_now(self, busy)
 
 

@@ -110,7 +110,7 @@ def _trouble(inputs: Inputs, node: KnownNode, error: UnresolvedError) -> CheckRe
     """
     if error.reason is Unresolved.GPU_UNKNOWN and _lists_others(inputs, node):
         seen = ", ".join(map(named, node.topology.gpus)) or "none"
-        text = f"{_LIST}, lists other GPUs than {inputs.scheduler} allocated: {error}; seen are {seen}"
+        text = f"{_LIST}, lists other GPUs than {inputs.scheduler} allocated: {error}. The container sees {seen}"
         return failed(ExitCode.OTHER_GPUS, text + _refit(inputs))
     text = _troubled(inputs, node, error)
     if inputs.demand.sees_others or error.reason is Unresolved.GPU_UNKNOWN:

@@ -149,8 +149,8 @@ WAITS_FOR_ITS_TURN = Entry(
 CHANGE_REFUSED = Entry(
     "GT678",
     "the API server refuses the change that gives the pod its cards: {problem}",
-    "Shorten the annotations of the pod, which may have 256 KiB in all, or have the policy that the message names "
-    "allow the planner's change. The planner tries again after a minute at most",
+    "If the annotations of the pod fill the 256 KiB that are allowed, shorten them. If the message names a policy, let "
+    "it allow the planner's change. The planner tries again after a minute at most",
     _PAGE,
 )
 BETTER_CARDS_WERE_FREE = Entry(
