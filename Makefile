@@ -10,20 +10,25 @@ REMAP_IMAGE ?= $(shell echo '$(IMAGE)' | sed -E 's#[^/:]+(:[^/:]+)?$$#gpu-topolo
 PROCESSES ?= 2
 # make test COVERAGE=1 measures it, as .ci/run does: it takes half as long again.
 COVERAGE ?=
-QUICK := $(addprefix tests/,decisions/admit decisions/allocation decisions/bind decisions/resolve decisions/test_options.py docs objects words test_house.py)
+QUICK := $(addprefix tests/,decisions objects words hardware test_house.py)
 
 # Modules are compiled once and not for each process that imports them, whatever the environment says: a run of the tests
 # has many, and rewriting the assertions of all tests takes longer than collecting them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test nightly quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew release-rehearsal gpu gpu-kit lint lock clean messages reference compatibility conformance
+.PHONY: demo test test-all quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew release-rehearsal gpu gpu-kit lint lock clean messages reference compatibility conformance
 
 demo: .venv/program .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
 
-test: check browser         ## everything that CI runs, in PROCESSES=2 processes; the control plane is built while the fast tests run
+test: check browser         ## style, types, fast tests, and the tests at one API server with one HAMi; PROCESSES=2 processes
 	$(MAKE) --no-print-directory -j2 fast control-plane
-	$(BIN)/python -m pytest -n $(PROCESSES) -m cluster
+	$(BIN)/python -m pytest -n $(PROCESSES) -m "cluster and not long"
+
+test-all: browser control-plane ## what make test leaves out: other releases, load, attacks, failover, years, many inputs of hypothesis
+	$(BIN)/python -m pytest -n $(PROCESSES) -m "long and not cluster"
+	$(BIN)/python -m pytest -n $(PROCESSES) -m "hypothesis and not long and not cluster" --hypothesis-profile=long
+	$(BIN)/python -m pytest -n $(PROCESSES) -m "cluster and long"
 
 fast: .venv/installed       ## the tests that need no cluster; COVERAGE=1 measures what they reach
 	$(BIN)/python -m pytest -n $(PROCESSES) $(if $(COVERAGE),--cov --cov-report=term)
@@ -31,14 +36,10 @@ fast: .venv/installed       ## the tests that need no cluster; COVERAGE=1 measur
 near: .venv/installed       ## the tests of what changed and of what imports it; says why (NEAR='--list', '--base HEAD~3', '--cluster')
 	$(BIN)/python -m tests.near --processes $(PROCESSES) $(NEAR)
 
-nightly: .venv/installed    ## load, attacks and long pods in their long form, with figures; make test has a short form of each
-	NIGHTLY=1 $(BIN)/python -m pytest -m cluster tests/control_plane/load tests/control_plane/attacks
-	NIGHTLY=1 $(BIN)/python -m pytest tests/fuzz/test_grammar.py tests/hardware/topology/test_hostile_links.py
-
-quick: .venv/installed      ## ten seconds while you work: linter, import contracts, golden cases, laws of the core, documents
+quick: .venv/installed      ## while you work: linter, import contracts, golden cases, and the tests of the pure modules but the slowest
 	$(BIN)/ruff check --quiet .
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest --quiet --hypothesis-profile=quick $(QUICK)
+	$(BIN)/python -m pytest --quiet -n $(PROCESSES) -m "not cluster and not long and not slow" --hypothesis-profile=quick $(QUICK)
 
 # It never fails: without a browser, the tests decide whether they may be left out.
 browser:                    ## Debian's Chromium and its driver, for the tests of the page, if they are not there; as root
