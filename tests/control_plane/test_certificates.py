@@ -233,29 +233,6 @@ def test_the_first_replica_fills_the_secret_and_registers_it_before_it_serves(cl
     assert one.round() == []
 
 
-def test_of_two_replicas_one_leads_and_both_serve_the_same(cluster: Cluster, connect: Any) -> None:
-    one, two = connect(), connect()
-    cluster.wait(60, one, two)
-    assert (one.replica.leads, two.replica.leads) == (True, False)
-    assert cluster.holder() == one.replica.identity
-    assert one.shown == two.shown
-    assert not any(type(request).__name__ == "Replace" for request in two.asked)
-
-
-def test_a_leader_that_is_gone_is_replaced_and_one_that_leaves_at_once(cluster: Cluster, connect: Any) -> None:
-    one, two = connect(), connect()
-    cluster.wait(30, one, two)
-    cluster.wait(PACE.lease - PACE.check, two)
-    assert not two.replica.leads
-    cluster.wait(2 * PACE.check, two)
-    assert two.replica.leads
-    one.round()
-    assert not one.replica.leads
-    two.leave()
-    one.round()
-    assert one.replica.leads
-
-
 def test_a_deleted_secret_that_is_made_again_by_hand_is_filled_without_a_gap(cluster: Cluster, connect: Any) -> None:
     one, two = connect(), connect()
     cluster.wait(30, one, two)

@@ -30,7 +30,7 @@ from tests.control_plane.registration import create_pod, gpu_pod, registration, 
 from tests.hardware.topology.machines import h20
 from tests.programs.server.conftest import RunningServer, Starter, until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 NAMESPACE = "team"
 

@@ -19,7 +19,7 @@ from tests.nvml.stub import nvml_library
 
 __all__ = ["nvml_library"]
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 TIMES = 10 if NIGHTLY else 1
 """How often each attack is done, each time to a fresh replica of the same cluster."""

@@ -21,7 +21,7 @@ from tests.control_plane.processes import NotRunningError
 from tests.figures import ShowFigures
 from tests.ports import reserved_port
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 RATE = 200.0
 PODS = int(os.environ.get("LOAD_PODS", "6000" if NIGHTLY else "400"))
