@@ -35,7 +35,7 @@ ALWAYS_SAID = {
     "secret/gpu-topology-webhook configured",
 }
 """What client-side kubectl says although nothing changes: it always sends selectors of budgets and ``stringData``."""
-CASES = ("", "ha", "taints", "claims", "extender", "client-certificate")
+CASES = ("", *(pytest.param(case, marks=pytest.mark.long) for case in ("ha", "taints", "claims", "extender")))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from tests.control_plane.manifests import request
 from tests.control_plane.nightly import NIGHTLY
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration"), pytest.mark.long]
 
 USE = "nvidia.com/use-gpuuuid"
 TIMES = 100 if NIGHTLY else 5
