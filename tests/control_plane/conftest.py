@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from kubernetes.client import CoreV1Api, V1Node, V1ObjectMeta
@@ -17,7 +16,7 @@ from tests.control_plane.control_plane import (
 )
 from tests.control_plane.filling import seed
 from tests.control_plane.processes import NotRunningError
-from tests.control_plane.registration import registered
+from tests.control_plane.registration import Served, served
 from tests.control_plane.scheduling import NODE
 from tests.go_programs.catalogue import ETCD, KUBE_APISERVER
 from tests.go_programs.left_out import GetProgram
@@ -92,8 +91,11 @@ def shared_namespace(admin: CoreV1Api) -> str:
 
 
 @pytest.fixture
-def namespace(admin: CoreV1Api) -> str:
-    """The name of a new namespace in which pods can be created."""
+def namespace(admin: CoreV1Api, request: pytest.FixtureRequest) -> str:
+    """The name of a new namespace in which pods can be created; our server is asked about them if the test has one."""
+    if "for_module" in request.fixturenames:
+        found: Served = request.getfixturevalue("for_module")
+        return found.namespace()
     return namespace_for_pods(admin, V1ObjectMeta(generate_name="test-"))
 
 
@@ -105,8 +107,14 @@ def h20_node(admin: CoreV1Api) -> Iterator[None]:
     admin.delete_node(NODE)
 
 
+@pytest.fixture(scope="module")
+def for_module(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Our server for the tests of a module, which may have one with settings in its place."""
+    with served(control_plane, tmp_path_factory.mktemp("served")) as found:
+        yield found
+
+
 @pytest.fixture
-def webhook(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[RunningServer]:
-    """Our server, registered for the namespace of the test."""
-    with registered(control_plane, namespace, tmp_path) as server:
-        yield server
+def webhook(for_module: Served) -> RunningServer:
+    """Our server."""
+    return for_module.server

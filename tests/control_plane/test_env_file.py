@@ -3,30 +3,28 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from kubernetes.client import CoreV1Api
 
 from tests.control_plane.control_plane import ControlPlane
-from tests.control_plane.registration import created, gpu_container, gpu_pod, registered
+from tests.control_plane.registration import Served, created, gpu_container, gpu_pod, served
 from tests.control_plane.scheduling import NODE, allocate, bind, stored, stored_pod
 from tests.pods import effective_env, find_container
 from tests.programs.server.conftest import RunningServer
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("for_module")]
 
 FROM_FILE = "remap: {environment: file}\n"
 PEERS = (gpu_container("prefill"), gpu_container("decode", 1))
 NCCL = {"NCCL_P2P_LEVEL": "NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE": "NCCL_NVLS_ENABLE"}
 
 
-@pytest.fixture(autouse=True)
-def webhook(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[RunningServer]:
-    """Our server with the setting, registered for the namespace of the test."""
-    with registered(control_plane, namespace, tmp_path, config=FROM_FILE) as server:
-        yield server
+@pytest.fixture(scope="module")
+def for_module(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(control_plane, tmp_path_factory.mktemp("served"), config=FROM_FILE) as found:
+        yield found
 
 
 def file_keys(pod: dict[str, Any], container: str) -> dict[str, Any]:

@@ -8,17 +8,16 @@ import pytest
 from kubernetes.client import CoreV1Api
 
 from tests.control_plane.control_plane import ControlPlane
-from tests.control_plane.registration import created, gpu_container, gpu_pod, registered
+from tests.control_plane.registration import Served, created, gpu_container, gpu_pod, served
 from tests.control_plane.scheduling import allocate, bind, stored_pod
 from tests.hardware.topology.machines import H20_UUIDS
 from tests.nvml.library import compile_stub
 from tests.nvml.machines import h20
 from tests.pods import effective_env
 from tests.programs.remap.processes import Node
-from tests.programs.server.conftest import RunningServer
 from webhook.cli.demo.cluster import environment_of
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("for_module")]
 
 OURS = "gpu-topology-remap"
 PEERS = (gpu_container("prefill"), gpu_container("decode"))
@@ -27,14 +26,13 @@ OWN = [H20_UUIDS[index] for index in (1, 3, 4, 6)]
 FOREIGN = [H20_UUIDS[index] for index in (0, 2, 5, 7)]
 
 
-@pytest.fixture(autouse=True)
-def webhook(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[RunningServer]:
-    """Our server, in whose eyes the namespace may not see every GPU of a node; the configuration asks for the file."""
+@pytest.fixture(scope="module")
+def for_module(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Our server, in whose eyes no namespace may see every GPU of a node; the configuration asks for the file."""
     labels = {"gpu.topology/allow-node-gpus": "false"}
-    with registered(
-        control_plane, namespace, tmp_path / "server", config="remap: {environment: file}\n", labels=labels
-    ) as server:
-        yield server
+    config = "remap: {environment: file}\n"
+    with served(control_plane, tmp_path_factory.mktemp("served"), config=config, labels=labels) as found:
+        yield found
 
 
 @pytest.fixture
