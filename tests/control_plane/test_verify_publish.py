@@ -86,6 +86,14 @@ def test_a_pod_with_a_slower_way_has_annotation_event_and_hint(site: Site, publi
     assert "the slowest is GPU0 to GPU1, 4" in explained.out
 
 
+def test_an_annotation_that_was_copied_to_another_pod_is_seen(site: Site, publish: Publish) -> None:
+    publish("other")
+    patch = {"metadata": {"annotations": {MEASURED: annotation(site, "other")}}}
+    site.admin.patch_namespaced_pod("train", site.namespace, patch)
+    assert "GT904" in site.explain("train").out
+    assert "GT904" not in site.explain("other").out
+
+
 def test_without_the_right_to_patch_it_says_which_rights_are_needed(site: Site, publish: Publish) -> None:
     done = publish("train", without(PUBLISH, Scope.PODS, "pods", "patch"))
     assert done.code == 1
