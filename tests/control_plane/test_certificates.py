@@ -36,10 +36,10 @@ from certs.requests import Answer, Kind, Patch, PatchType, Request, Serve, conve
 from certs.rounds import Replica
 from certs.spec import CertificateSpec, Pace
 from tests.cli.command import gpu_topology
-from tests.control_plane import accounts
+from tests.control_plane.accounts import permitted
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.managed import make_secret
-from webhook.cluster.api import certificates
+from webhook.cluster.api import certificates, permissions
 from webhook.cluster.api.certificates import CertificateRequests
 from webhook.cluster.api.service_account import ServiceAccount
 from webhook.cluster.api.session import Session, find_access
@@ -349,16 +349,15 @@ ALL = [
 ]
 
 
-def account(cluster: Cluster, name: str, permissions: tuple[Permission, ...]) -> Path:
+def account(cluster: Cluster, name: str, allowed: tuple[Permission, ...]) -> Path:
     """A kubeconfig for a new service account that may do this and nothing else."""
-    allowed = tuple(
-        accounts.Permission(
-            accounts.Scope[each.scope.name], each.group, each.resource, each.verbs, resource_names=each.resource_names
+    rights = tuple(
+        permissions.Permission(
+            permissions.Scope[each.scope.name], each.group, each.resource, each.verbs, each.resource_names
         )
-        for each in permissions
+        for each in allowed
     )
-    admin = CoreV1Api(cluster.client)
-    return accounts.permitted(admin, cluster.control_plane, cluster.spec.namespace, name, allowed)
+    return permitted(CoreV1Api(cluster.client), cluster.control_plane, cluster.spec.namespace, name, rights)
 
 
 def live_a_life(cluster: Cluster, replica: Driven) -> None:
@@ -396,8 +395,7 @@ def test_a_stolen_token_of_the_webhook_makes_no_secret_and_changes_none_but_its_
     admin = CoreV1Api(cluster.client)
     admin.create_namespaced_secret(namespace, {"metadata": {"name": "other"}})  # type: ignore[arg-type]  # no model
     token_of_another = {"annotations": {"kubernetes.io/service-account.name": "default"}}
-    permissions = keeper_permissions(cluster.spec)
-    with cluster.control_plane.client(account(cluster, "keeper", permissions)) as client:
+    with cluster.control_plane.client(account(cluster, "keeper", keeper_permissions(cluster.spec))) as client:
         stolen = CoreV1Api(client)
 
         def make(name: str) -> None:

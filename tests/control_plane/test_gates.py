@@ -219,3 +219,17 @@ def test_a_planner_is_seen_by_its_lease_with_a_role_that_names_it_alone(make_sit
             await until(lambda: not state.has_planner, lambda: "the end of the Lease")
 
     run(test())
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+def test_a_lease_that_may_not_be_read_is_no_planner(make_site: MakeSite, verb: str) -> None:
+    site = make_site(without(NO_AGENTS, Scope.OWN_NAMESPACE, "leases", verb))
+    site.lead()
+
+    async def test() -> None:
+        async with replica(site) as (caches, _):
+            problem = f'cannot {verb} resource "leases"'
+            await until(lambda: problem in caches.state.planners.problem, lambda: caches.state.planners.problem)
+            assert not caches.state.has_planner or verb == "watch"  # a list alone tells of one moment
+
+    run(test())
