@@ -122,12 +122,12 @@ krew: .venv/installed       ## the plugin of kubectl for krew, in dist/krew/: ma
 release-rehearsal: .venv/installed ## makes twice, in .release/, what a release has, and compares; prints what was not tried (STEPS='python chart')
 	$(BIN)/python -m tests.release.rehearsal .release $(STEPS)
 
-# The kit has a Python of its own: nothing is installed where there is one, and no network is needed.
-gpu: $(if $(wildcard gpu-kit/gpu),,.venv/installed) ## tries on a machine with GPUs what the project claims; one archive (GPU='--python PROGRAM --namespace NAMESPACE --image IMAGE')
-	$(if $(wildcard gpu-kit/gpu),gpu-kit/gpu,$(BIN)/python -m tests.gpu) $(GPU)
+# With a kit beside it, the checkout runs with the Python that is there: nothing is installed, no network is needed.
+gpu: $(if $(wildcard gpu-kit/packages),,.venv/program) ## tries on a machine with GPUs what the project claims, in at most 12 minutes; one archive (GPU='--hami-core FILE')
+	$(if $(wildcard gpu-kit/packages),PYTHONPATH=gpu-kit/packages:. $(PYTHON),$(BIN)/python) -m tests.gpu $(GPU)
 
-gpu-kit: .venv/installed    ## what a machine without Python and network needs for make gpu, in gpu-kit/; for your own machine only
-	$(BIN)/python -m tests.gpu.pack
+gpu-kit: .venv/program      ## the Python packages that make gpu needs on a machine without a network, in gpu-kit/ (GPU_KIT='--hami-core FILE')
+	$(BIN)/python -m tests.gpu.pack $(GPU_KIT)
 
 lock: .venv/installed       ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet pip-tools
