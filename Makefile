@@ -8,7 +8,7 @@ IMAGE ?= gpu-topology-webhook
 REMAP_IMAGE ?= $(shell echo '$(IMAGE)' | sed -E 's#[^/:]+(:[^/:]+)?$$#gpu-topology-remap\1#')
 # How many processes run tests at a time; each takes up to 1.4 GiB.
 PROCESSES ?= 2
-# make test COVERAGE=1 measures it, as .ci/run does: it takes half as long again.
+# make fast COVERAGE=1 measures it: it takes half as long again.
 COVERAGE ?=
 QUICK := $(addprefix tests/,decisions objects words hardware test_house.py)
 
