@@ -16,7 +16,6 @@ from typer.core import TyperGroup
 from certs.errors import CertsError
 from webhook import __version__
 from webhook.cli import (
-    acceptance,
     agent,
     analyze,
     bind,
@@ -84,11 +83,6 @@ app.command(rich_help_panel=_BEFORE)(claim.claim)
 app.command(rich_help_panel=_BEFORE)(demo.demo)
 app.add_typer(topology, rich_help_panel=_BEFORE)
 app.command(rich_help_panel=_MACHINE)(verify.verify)
-app.command(
-    hidden=True,
-    add_help_option=False,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-)(acceptance.acceptance)
 app.add_typer(certs.certs, rich_help_panel=_OTHER)
 app.command(rich_help_panel=_OTHER)(completion.completion)
 app.command(rich_help_panel=_OTHER)(defrag.defrag)

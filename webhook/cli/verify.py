@@ -8,7 +8,6 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
-from webhook.cli.output import form_option
 
 if TYPE_CHECKING:
     from webhook.hardware.measurement.messages import LookAtMachine
@@ -46,7 +45,7 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     save: Annotated[Path | None, typer.Option(metavar="REPORT", help="Write the report there too, as JSON.")] = None,
     output: Annotated[
         Output,
-        form_option(Output, "text, json (BandwidthReport) or svg."),
+        typer.Option("--output", "-o", help="text, json (BandwidthReport) or svg."),
     ] = Output.TEXT,
     gpus: Annotated[
         str | None,
