@@ -99,7 +99,7 @@ conformance: .venv/installed ## judges a checkout of HAMi: what holds, what chan
 messages: .venv/installed   ## docs/messages.md from the catalogue of messages
 	$(BIN)/python -m tests.words.catalogue
 
-reference: messages         ## what pages take from the code: docs/messages.md, tables of the configuration, of metrics, of facts and of promises, output in docs/stories, promised names
+reference: messages         ## what pages take from the code: docs/messages.md, tables of the configuration and of metrics, output in docs/stories, promised names
 	$(BIN)/python -m tests.docs.reference
 	$(BIN)/python -m tests.promises
 	$(BIN)/python -m tests.docs.stories
