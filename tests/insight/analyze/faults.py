@@ -318,16 +318,6 @@ FAULTS = (
         ),
     ),
     Fault("label without effect", _by_hand("namespace-label"), frozenset({("GT192", "Namespace eager")})),
-    Fault(
-        "revision that is not installed",
-        _by_hand("revision-not-installed"),
-        frozenset({("GT194", "Namespace next"), ("GT194", "Namespace nameless")}),
-    ),
-    Fault(
-        "revision not ready",
-        _adds(program("webhook-canary", 2, 0)),
-        frozenset({("GT852", "Deployment gpu-topology/gpu-topology-webhook-canary")}),
-    ),
     Fault("slice on a switch", _by_hand("slice-on-switch"), frozenset({("GT244", "Node switched")})),
     Fault("slice on a pair", _by_hand("slice-on-pair"), frozenset({("GT243", "Node paired")})),
     Fault(
