@@ -526,14 +526,6 @@ def test_an_agent_that_measures_has_cuda_and_memory_for_it(helm: Helm) -> None:
     assert other["resources"]["limits"] == {"memory": "256Mi"}
 
 
-def test_an_agent_that_tries_gpus_has_cuda_and_memory_for_it_too(helm: Helm) -> None:
-    options = ["--set=agent.preflight=true"]
-    (container,) = pod_template(helm.objects(options=options), AGENT)["spec"]["containers"]
-    assert container["args"][-1] == "--preflight"
-    assert {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"} in container["env"]
-    assert container["resources"]["limits"] == {"memory": "4Gi"}
-
-
 def test_what_the_agent_may_be_opted_in(helm: Helm) -> None:
     template = pod_template(helm.objects("everything"), AGENT)
     spec = template["spec"]
