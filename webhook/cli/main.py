@@ -10,7 +10,6 @@ import sys
 from typing import Any, NoReturn
 
 import typer
-from typer.completion import get_completion_inspect_parameters
 from typer.core import TyperGroup
 
 from certs.errors import CertsError
@@ -21,7 +20,6 @@ from webhook.cli import (
     bind,
     certs,
     claim,
-    completion,
     defrag,
     demo,
     explain,
@@ -61,11 +59,9 @@ app = typer.Typer(
     cls=_Program,
     name="gpu-topology",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-get_completion_inspect_parameters()  # registers the shells, as add_completion does together with two more options
 
 _LOOK, _BEFORE, _MACHINE = "Look at pods and clusters", "Before a pod runs", "On a machine with GPUs"
 _POD, _OTHER = "Run in pods: started by the chart and the webhook", "Administration and this program"
@@ -84,7 +80,6 @@ app.command(rich_help_panel=_BEFORE)(demo.demo)
 app.add_typer(topology, rich_help_panel=_BEFORE)
 app.command(rich_help_panel=_MACHINE)(verify.verify)
 app.add_typer(certs.certs, rich_help_panel=_OTHER)
-app.command(rich_help_panel=_OTHER)(completion.completion)
 app.command(rich_help_panel=_OTHER)(defrag.defrag)
 app.command(rich_help_panel=_POD)(serve.serve)
 app.command(rich_help_panel=_POD)(agent.agent)
