@@ -16,7 +16,7 @@ QUICK := $(addprefix tests/,decisions objects words hardware test_house.py)
 # has many, and rewriting the assertions of all tests takes longer than collecting them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew release-rehearsal gpu gpu-kit lint lock clean messages reference compatibility conformance
+.PHONY: demo test test-all quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check release-rehearsal gpu gpu-kit lint lock clean messages reference compatibility conformance
 
 demo: .venv/program .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -99,7 +99,7 @@ conformance: .venv/installed ## judges a checkout of HAMi: what holds, what chan
 messages: .venv/installed   ## docs/messages.md from the catalogue of messages
 	$(BIN)/python -m tests.words.catalogue
 
-reference: messages         ## what pages take from the code: docs/messages.md, tables of the configuration, of metrics, of facts and of promises, output in docs/stories, promised names
+reference: messages         ## what pages take from the code: docs/messages.md, tables of the configuration and of metrics, output in docs/stories, promised names
 	$(BIN)/python -m tests.docs.reference
 	$(BIN)/python -m tests.promises
 	$(BIN)/python -m tests.docs.stories
@@ -115,9 +115,6 @@ image:                      ## both container images, with docker or, ENGINE=...
 
 image-test: .venv/installed ## builds both images without a registry, and runs them; as root, with buildah and mmdebstrap
 	CI=true $(BIN)/python -m pytest -m image tests/image
-
-krew: .venv/installed       ## the plugin of kubectl for krew, in dist/krew/: make krew PLATFORMS='linux-amd64 linux-arm64'
-	$(BIN)/python -m tests.krew $(PLATFORMS)
 
 release-rehearsal: .venv/installed ## makes twice, in .release/, what a release has, and compares; prints what was not tried (STEPS='python chart')
 	$(BIN)/python -m tests.release.rehearsal .release $(STEPS)

@@ -135,32 +135,3 @@ def test_without_the_option_nothing_is_measured_and_figures_go(site: Site, bench
     assert found is not None
     assert (found.measured_at, [gpu.measured for gpu in found.gpus]) == ("", [(), ()])
     assert site.label() == "healthy"
-
-
-@pytest.mark.parametrize(
-    ("lines", "result"), [((), "works"), (("error cuMulticastBindMem 401 0",), "fails")], ids=["sound", "sick"]
-)
-def test_what_was_tried_is_published_before_anything_is_measured(
-    site: Site, bench_of: BenchOf, lines: tuple[str, ...], result: str
-) -> None:
-    bench = h100(bench_of).with_lines("multicast", "fabric", *lines)
-    with site.agent(bench, "--preflight", MEASURE):
-        until(lambda: bool((found := site.published()) and found.gpus[1].measured), "figures")
-    found = site.published()
-    assert found is not None
-    assert found.preflight is not None
-    assert (found.preflight.multicast.result, found.preflight.fabric.result) == (result, "works")
-    log = site.log.read_text()
-    assert log.index('"tried"') < log.index('"measured"')
-
-
-def test_without_the_option_nothing_is_tried_and_results_go(site: Site, bench_of: BenchOf) -> None:
-    bench = h100(bench_of).with_lines("multicast", "fabric")
-    with site.agent(bench, "--preflight"):
-        until(lambda: '"tried"' in site.log.read_text(), "trials")
-        site.another_round()
-    found = site.published()
-    assert found is not None
-    assert found.preflight is not None
-    with site.agent(bench):
-        until(lambda: (kept := site.published()) is not None and kept.preflight is None, "no results")
