@@ -1,9 +1,10 @@
 """Helm, as a person calls it, with nothing of this machine's own settings."""
 
+import json
 import os
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.go_programs.left_out import GetProgram
 
 RELEASE = "gpu-topology-webhook"
 NAMESPACE = "gpu-topology"
+ANY_NAMESPACE = "namespace-of-the-release"
 KUBERNETES = "1.36"
 """For which it is rendered where no cluster is asked; otherwise each build of Helm takes another."""
 VALUES = Path(__file__).with_name("values")
@@ -34,10 +36,17 @@ metadata:
 
 @dataclass(frozen=True)
 class Helm:
-    """The program, and a directory for what it keeps."""
+    """The program.
+
+    Attributes:
+        program: The executable file.
+        home: For what it keeps.
+        rendered: What it made of the chart, by its options and whether it was for ``NAMESPACE``.
+    """
 
     program: Path
     home: Path
+    rendered: dict[tuple[tuple[str, ...], bool], str] = field(default_factory=dict)
 
     def run(self, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
         """Both outputs, whether it worked or not."""
@@ -63,9 +72,18 @@ class Helm:
         return done.stdout
 
     def objects(self, *values: str, namespace: str = NAMESPACE, options: Iterable[str] = ()) -> list[dict[str, Any]]:
-        """The objects with these files of ``values/``, later ones over earlier ones."""
-        files = [f"--values={VALUES / name}.yaml" for name in values]
-        return documents(self.template(*files, *options, namespace=namespace))
+        """The objects with these files of ``values/``, later ones over earlier ones.
+
+        The chart is rendered once with the same files and options, whichever the namespace is.
+        """
+        given = (*(f"--values={VALUES / name}.yaml" for name in values), *options)
+        usual = namespace == NAMESPACE
+        key = (given, usual)
+        if key not in self.rendered:
+            rendered = documents(self.template(*given, namespace=NAMESPACE if usual else ANY_NAMESPACE))
+            self.rendered[key] = json.dumps(rendered)
+        found: list[dict[str, Any]] = json.loads(self.rendered[key].replace(ANY_NAMESPACE, namespace))
+        return found
 
     def install_manifest(self) -> str:
         """What ``deploy/install.yaml`` should be."""
@@ -74,7 +92,7 @@ class Helm:
 
 def documents(text: str) -> list[dict[str, Any]]:
     """The objects of a YAML stream."""
-    return [document for document in yaml.safe_load_all(text) if document]
+    return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document]
 
 
 def pick(objects: Iterable[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:

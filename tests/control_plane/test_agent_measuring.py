@@ -108,30 +108,3 @@ def test_a_pair_that_is_slower_is_published_told_and_kept_over_a_restart(site: S
         assert site.published() == published
     assert '"measured"' not in site.log.read_text()
     assert len(site.notes("BandwidthBelowExpected")) == 1
-
-
-def test_a_sound_machine_has_figures_and_no_event(site: Site, bench_of: BenchOf) -> None:
-    with site.agent(h100(bench_of), MEASURE):
-        until(lambda: bool((found := site.published()) and found.gpus[1].measured), "figures")
-        site.another_round()
-    found = site.published()
-    assert found is not None
-    assert [dict(gpu.measured) for gpu in found.gpus] == [
-        {"GPU1": pytest.approx(370_800, rel=0.01)},
-        {"GPU0": pytest.approx(370_800, rel=0.01)},
-    ]
-    assert site.label() == "healthy"
-    assert site.notes("BandwidthBelowExpected") == []
-
-
-def test_without_the_option_nothing_is_measured_and_figures_go(site: Site, bench_of: BenchOf) -> None:
-    slow = h100(bench_of).with_way(0, 1, Way(gbps=120.0, over="nvlink"))
-    with site.agent(slow, MEASURE):
-        until(lambda: bool(site.slower()), "figures")
-    with site.agent(slow):
-        until(lambda: not site.slower(), "no figures")
-        site.another_round()
-    found = site.published()
-    assert found is not None
-    assert (found.measured_at, [gpu.measured for gpu in found.gpus]) == ("", [(), ()])
-    assert site.label() == "healthy"
