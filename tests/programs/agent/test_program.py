@@ -19,7 +19,7 @@ from tests.nvml.any_driver import AnyMachine
 from tests.nvml.machines import Machine, write_machine
 from tests.nvml.stub import environment_of, without_library
 from tests.programs.agent.looks import nowhere
-from tests.programs.server.conftest import until
+from tests.programs.server.conftest import NO_TLS, until
 from webhook.hardware.topology.document import parse_topology
 
 ROOT = Path(__file__).parents[3]
@@ -176,7 +176,7 @@ class Running:
         self.process, self._port, self._out = process, port, out
 
     def get(self, path: str) -> httpx.Response:
-        return httpx.get(f"http://127.0.0.1:{self._port}{path}", trust_env=False, timeout=30)
+        return httpx.get(f"http://127.0.0.1:{self._port}{path}", verify=NO_TLS, trust_env=False, timeout=30)
 
     def metrics(self) -> list[str]:
         try:
