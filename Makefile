@@ -33,7 +33,7 @@ test-all: browser control-plane ## what make test leaves out: other releases, lo
 fast: .venv/installed       ## the tests that need no cluster; COVERAGE=1 measures what they reach
 	$(BIN)/python -m pytest -n $(PROCESSES) $(if $(COVERAGE),--cov --cov-report=term)
 
-near: .venv/installed       ## the tests of what changed and of what imports it; says why (NEAR='--list', '--base HEAD~3', '--cluster')
+near: .venv/installed       ## the tests that are nearest to what changed, for a minute (NEAR='--all', '--list', '--base HEAD~3', '--cluster')
 	$(BIN)/python -m tests.near --processes $(PROCESSES) $(NEAR)
 
 quick: .venv/installed      ## while you work: linter, import contracts, golden cases, and the tests of the pure modules but the slowest
