@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from ctypes import byref, c_int, c_size_t
+from ctypes import POINTER, Structure, byref, c_int, c_size_t, c_uint, c_ulonglong
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,25 @@ CHANNELS = Path("/dev/nvidia-caps-imex-channels")
 _SIZE, _COPIES = 1024**3, 16
 _ATTRIBUTES = {"multicast": 132, "fabric": 128}
 """``CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED`` and ``..._HANDLE_TYPE_FABRIC_SUPPORTED`` of cuda.h."""
-_DRIVER: abi.Prototypes = {**abi.CUDA, **abi.MULTICAST}
+
+
+class MulticastObjectProp(Structure):
+    """``CUmulticastObjectProp``."""
+
+    _fields_ = [("num_devices", c_uint), ("size", c_size_t), ("handle_types", c_ulonglong), ("flags", c_ulonglong)]
+
+
+_OBJECT, _SIZE_T, _FLAGS = abi.AllocationHandle, c_size_t, c_ulonglong
+_DRIVER: abi.Prototypes = {
+    **abi.CUDA,
+    "cuDeviceGetAttribute": (POINTER(c_int), c_int, abi.Device),
+    "cuMulticastGetGranularity": (POINTER(c_size_t), POINTER(MulticastObjectProp), c_int),
+    "cuMulticastCreate": (POINTER(_OBJECT), POINTER(MulticastObjectProp)),
+    "cuMulticastAddDevice": (_OBJECT, abi.Device),
+    "cuMulticastBindMem": (_OBJECT, _SIZE_T, _OBJECT, _SIZE_T, _SIZE_T, _FLAGS),
+    "cuMulticastUnbind": (_OBJECT, abi.Device, _SIZE_T, _SIZE_T),
+}
+"""Functions of cuda.h since CUDA 12.1, which no program of ours calls, beside those that it does."""
 _POSIX_FD, _RECOMMENDED, _PINNED, _ON_DEVICE = 1, 1, 1, 1
 _MIB = 1024**2
 _NOTHING_MEASURED = 2
@@ -76,7 +94,7 @@ def multicast(_: Machine) -> Outcome:
     card = cards.card(cards.cuda.uuids()[0])
     if not _has(driver, card.device, "multicast"):
         return Outcome(Verdict.SEEN, "the driver says that this GPU has no multicast")
-    wanted = abi.MulticastObjectProp(num_devices=1, handle_types=_POSIX_FD)
+    wanted = MulticastObjectProp(num_devices=1, handle_types=_POSIX_FD)
     size, shared, memory = c_size_t(), abi.AllocationHandle(), abi.AllocationHandle()
     location = abi.MemLocation(_ON_DEVICE, card.device)
     of_memory = abi.MemAllocationProp(type=_PINNED, requested_handle_types=_POSIX_FD, location=location)
