@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, wanted_cluster
-from webhook.cli.output import Output, form_option
+from webhook.cli.output import Output
 from webhook.words.listing import counted
 
 state = typer.Typer(name="state", no_args_is_help=True, help="A cluster as files.")
@@ -27,7 +27,7 @@ def save(
     force: Annotated[
         bool, typer.Option("--force", help="Write into a directory with files; those of an earlier state go.")
     ] = False,
-    output: Annotated[Output, form_option(Output, "text or json.")] = Output.TEXT,
+    output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
 ) -> None:
     """Write what 'analyze', 'explain', 'inject' and 'bind' know of a cluster into a state directory.
 

@@ -18,6 +18,7 @@ import pytest
 from tests.cluster.api.stand_in import Line, Received, kubeconfig, serving, status
 from tests.programs.planner.server import LEASE, OWN, PlacingServer, pod
 from tests.programs.planner.site import until
+from tests.programs.server.conftest import NO_TLS
 
 ROOT = Path(__file__).parents[3]
 PLAIN = {"POD_NAMESPACE": "", "POD_NAME": "planner-7", "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -38,7 +39,7 @@ class Running:
         return [line for line in found if line["message"] == message]
 
     async def get(self, path: str) -> httpx.Response:
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(verify=NO_TLS, trust_env=False) as client:
             return await client.get(self.url + path)
 
     async def leads(self) -> None:
