@@ -16,7 +16,7 @@ import pytest
 import uvloop
 from kubernetes.client import CoordinationV1Api, CoreV1Api, EventsV1Api, V1Lease, V1LeaseSpec, V1ObjectMeta
 
-from tests.control_plane.accounts import permitted
+from tests.control_plane.accounts import permitted, without
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.scheduling import delete_waiting
 from tests.judge import policy
