@@ -37,7 +37,9 @@ def test_the_script_for_bash_completes_a_command() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["exp"], "explain\n:4\n"),
         (["topology", "pl"], "plan\n:4\n"),
+        (["explain", "--stat"], "--state\n:4\n"),
         (["explain", "$(touch x); a b"], ":0\n"),
     ],
 )
