@@ -41,11 +41,10 @@ def test_what_artifact_hub_reads_is_text_and_names_the_images_of_the_chart() -> 
     assert all(url.startswith(chart["home"]) for url in links.values())
 
 
-def test_every_value_is_explained_by_the_comment_above_it(subtests: pytest.Subtests) -> None:
+def test_every_value_is_explained_by_the_comment_above_it() -> None:
     for value in documented_values():
-        with subtests.test(value.key):
-            assert value.meaning.endswith(".")
-            assert value.meaning[0].isupper()
+        assert value.meaning.endswith("."), value.key
+        assert value.meaning[0].isupper(), value.key
 
 
 def test_names_in_templates_are_those_of_the_code() -> None:

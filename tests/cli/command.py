@@ -1,4 +1,4 @@
-"""Runs the command line as a function in this process, or where only a process shows the behaviour, in one of its own."""
+"""Calls the command line as a function in this process, or starts it where only a process shows the behaviour."""
 
 import io
 import logging

@@ -1,20 +1,22 @@
 """Shells complete pods, workloads, namespaces and nodes from the cluster, or silently nothing."""
 
 import json
-import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.command import ROOT
+from tests.cli.command import gpu_topology
 from tests.cli.stand_in_cluster import Cluster
 from tests.programs.agent.looks import nowhere
+from webhook.cluster.api import object_names
 
-PROGRAM = (sys.executable, "-c", "from webhook.cli.main import main; main('gpu-topology')")
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine is no silent server."""
+    monkeypatch.setattr(object_names, "SECONDS", 60.0)
 
 
 def named(*names: str) -> dict[str, Any]:
@@ -29,11 +31,10 @@ def complete(kubeconfig: Path, words: str) -> list[str]:
         "COMP_WORDS": line,
         "COMP_CWORD": str(line.count(" ")),
         "KUBECONFIG": str(kubeconfig),
-        "PATH": os.defpath,
     }
-    done = subprocess.run(PROGRAM, env=environment, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.split()
+    done = gpu_topology(env=environment)
+    assert (done.code, done.err) == (0, "")
+    return done.out.split()
 
 
 @pytest.fixture
@@ -101,7 +102,8 @@ def test_without_a_cluster_there_is_no_candidate(tmp_path: Path) -> None:
     assert complete(tmp_path / "no-kubeconfig", "explain tr") == []
 
 
-def test_a_server_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_names, "SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text(json.dumps(nowhere(f"http://127.0.0.1:{silent.getsockname()[1]}")))

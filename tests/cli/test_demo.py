@@ -4,29 +4,23 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cli.command import gpu_topology
-
-ROOT = Path(__file__).parents[2]
+from tests.cli.command import ROOT, gpu_topology
 
 
-def test_the_demo_sends_every_example_through_a_webhook_and_agrees_with_inject() -> None:
-    command = [sys.executable, "-m", "webhook", "demo", "--all"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    for path in (ROOT / "examples" / "workloads").glob("*.yaml"):
-        assert path.stem in done.stdout
-    assert "+ env CUDA_DISABLE_CONTROL=true" in done.stdout
-    assert "refuse  Pod prefill-without-permission" in done.stdout
-    assert "20 pods of 16 workloads went through the webhook over TLS." in done.stdout
-    assert "gives the same patch, byte for byte, for 20 of them" in done.stdout
-    assert "condition Pinned: GT620: node a100-pcie: GPU0, GPU1 (NVLink, 240 GB/s)" in done.stdout
-
-
-def test_pods_are_bound_and_started_with_their_own_cards_on_a_driver_that_is_played(tmp_path: Path) -> None:
+def test_the_demo_sends_every_example_through_a_webhook_and_starts_pods_on_a_driver_that_is_played(
+    tmp_path: Path,
+) -> None:
     driver = tmp_path / "driver"
     subprocess.run([sys.executable, "-m", "tests.nvml", "h20", driver], cwd=ROOT, check=True, timeout=300)
     done = gpu_topology("demo", "--all", "--driver", driver)
     assert (done.code, done.err) == (0, "")
+    for path in (ROOT / "examples" / "workloads").glob("*.yaml"):
+        assert path.stem in done.out
+    assert "+ env CUDA_DISABLE_CONTROL=true" in done.out
+    assert "refuse  Pod prefill-without-permission" in done.out
+    assert "20 pods of 16 workloads went through the webhook over TLS." in done.out
+    assert "gives the same patch, byte for byte, for 20 of them" in done.out
+    assert "condition Pinned: GT620: node a100-pcie: GPU0, GPU1 (NVLink, 240 GB/s)" in done.out
     prefill, decode, one_pod = (
         done.out.index(f"\npod {name}\n") for name in ("pd-prefill-0", "pd-decode-0", "pd-one-pod")
     )
@@ -46,9 +40,10 @@ def test_pods_are_bound_and_started_with_their_own_cards_on_a_driver_that_is_pla
     assert "3 pods started with their own cards; with one card swapped, pd-prefill-0 does not." in done.out
 
 
-def test_the_demo_is_short_and_ends_with_its_totals() -> None:
+def test_without_a_driver_the_demo_says_so_is_short_and_ends_with_its_totals() -> None:
     done = gpu_topology("demo")
     assert (done.code, done.err) == (0, "")
+    assert "There is no stand-in for the driver" in done.out
     lines = done.out.splitlines()
     assert len(lines) < 50
     assert "  refuse  11-refused  " in done.out
@@ -60,13 +55,6 @@ def test_the_demo_is_short_and_ends_with_its_totals() -> None:
         "3 pods started with their own cards; with one card swapped, pd-prefill-0 does not.",
         "What was done to each pod, and why: --all. Each manifest before and after: --diff.",
     ]
-
-
-def test_without_a_driver_the_demo_says_so_and_goes_on() -> None:
-    done = gpu_topology("demo")
-    assert (done.code, done.err) == (0, "")
-    assert "There is no stand-in for the driver" in done.out
-    assert "3 pods started with their own cards; with one card swapped, pd-prefill-0 does not." in done.out
 
 
 def test_a_driver_that_is_not_there_is_an_error() -> None:

@@ -1,15 +1,13 @@
 """``gpu-topology explain``: the command that people use to find out why their job is slow."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.cli.command import ROOT, gpu_topology
+from tests.cli.command import gpu_topology
 from tests.hardware.topology import machines
 from tests.insight.explain.situations import H20, annotated, on
 from tests.pods import container, pod
@@ -19,22 +17,6 @@ from webhook.words.printable import printable
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXPECTED = "expected a Pod or a workload such as a Job"
 GET_PODS = "Give the Pods themselves: kubectl get pods -l KEY=VALUE -o yaml"
-
-
-def raw(
-    *arguments: str, redirection: str = "", environment: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """The command by way of a shell."""
-    words = " ".join([sys.executable, "-m", "webhook", *arguments, redirection])
-    return subprocess.run(
-        ["/bin/sh", "-c", words],
-        cwd=ROOT,
-        env=environment or {},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
 
 
 def write(path: Path, *documents: Any) -> Path:
@@ -363,15 +345,10 @@ def test_outside_of_a_cluster_a_kubeconfig_is_asked_for() -> None:
 
 
 def test_a_kubeconfig_variable_that_names_nothing_is_told(tmp_path: Path) -> None:
-    done = raw("explain", "team-a/train", environment={"KUBECONFIG": f"{tmp_path}/a:{tmp_path}/b"})
-    assert done.returncode == 1
-    assert done.stderr.startswith("gpu-topology: no kubeconfig: $KUBECONFIG names ")
-    assert "of which nothing exists. Give --kubeconfig FILE" in done.stderr
-
-
-def test_a_closed_standard_input_is_a_sentence() -> None:
-    done = raw("explain", "-f", "-", redirection="<&-")
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "gpu-topology: standard input is closed\n")
+    done = gpu_topology("explain", "team-a/train", env={"KUBECONFIG": f"{tmp_path}/a:{tmp_path}/b"})
+    assert done.code == 1
+    assert done.err.startswith("gpu-topology: no kubeconfig: $KUBECONFIG names ")
+    assert "of which nothing exists. Give --kubeconfig FILE" in done.err
 
 
 def test_a_document_that_contains_itself_ends_in_a_sentence() -> None:

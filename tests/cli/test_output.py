@@ -1,12 +1,11 @@
 """What ``gpu-topology`` does with its output, and how it words what is wrong."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import ROOT, gpu_topology
+from tests.cli.command import PROGRAM, ROOT, gpu_topology
 from tests.hardware.topology.machines import bent, h20
 from webhook.hardware.topology.document import format_topology, parse_topology
 from webhook.hardware.topology.model import MigMode, NodeTopology
@@ -14,15 +13,12 @@ from webhook.words.errors import FormatError, shorten
 
 STATE = ROOT / "examples" / "state"
 SHOW = ("topology", "show", "--state", STATE, "--node", "dgx1-v100")
-WORKLOAD = ROOT / "examples" / "workloads" / "05-torchrun-job.yaml"
-VERSIONS = ("inject", "--hami-version", "2.9.0", "--kubernetes-version", "1.33")
-COMMANDS = [SHOW, (*SHOW, "-o", "svg"), ("--help",), ("--version",), (*VERSIONS, "-f", WORKLOAD), ("agent", "--help")]
 full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
 
 
 def in_shell(redirection: str, *arguments: str | Path, **environment: str) -> tuple[int, str]:
     """Exit code and stderr of the command with a redirection of the shell."""
-    command = ["sh", "-c", f'exec "$@" {redirection}', "sh", sys.executable, "-m", "webhook", *map(str, arguments)]
+    command = ["sh", "-c", f'exec "$@" {redirection}', "sh", *PROGRAM, *map(str, arguments)]
     settings = {"COLUMNS": "200", "PATH": "/usr/bin:/bin"} | environment
     done = subprocess.run(command, stderr=subprocess.PIPE, cwd=ROOT, env=settings, timeout=300, check=False)
     return done.returncode, done.stderr.decode()
@@ -32,8 +28,11 @@ def in_shell(redirection: str, *arguments: str | Path, **environment: str) -> tu
 
 
 @full_device
-@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: " ".join(map(str, arguments[-2:])))
+@pytest.mark.parametrize(
+    ("arguments", "buffering"),
+    [(SHOW, {}), (SHOW, {"PYTHONUNBUFFERED": "1"}), (("--help",), {})],
+    ids=["typer", "typer, unbuffered", "rich"],
+)
 def test_a_full_disk_is_said_in_one_sentence(arguments: tuple[str | Path, ...], buffering: dict[str, str]) -> None:
     assert in_shell("> /dev/full", *arguments, **buffering) == (
         1,
@@ -41,9 +40,12 @@ def test_a_full_disk_is_said_in_one_sentence(arguments: tuple[str | Path, ...], 
     )
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: " ".join(map(str, arguments[-2:])))
-def test_a_closed_standard_output_is_said_in_one_sentence(arguments: tuple[str | Path, ...]) -> None:
-    assert in_shell(">&-", *arguments) == (1, "gpu-topology: standard output is closed\n")
+def test_a_closed_standard_output_is_said_in_one_sentence() -> None:
+    assert in_shell(">&-", *SHOW) == (1, "gpu-topology: standard output is closed\n")
+
+
+def test_a_closed_standard_input_is_said_in_one_sentence() -> None:
+    assert in_shell("<&-", "explain", "-f", "-") == (1, "gpu-topology: standard input is closed\n")
 
 
 @full_device
@@ -53,7 +55,7 @@ def test_an_error_is_said_even_if_the_disk_is_full() -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_not_told_of() -> None:
-    command = [sys.executable, "-m", "webhook", *map(str, SHOW)]
+    command = [*PROGRAM, *map(str, SHOW)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdout
         assert process.stderr

@@ -1,9 +1,6 @@
 """What ``gpu-topology`` says about itself: help, version, completion, and what the values of options are called."""
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tests.cli.command import ROOT, gpu_topology
+from tests.cli.command import gpu_topology
 from webhook import __version__
 from webhook.cli.main import app
 from webhook.programs.remap.program import main as remap
@@ -126,12 +123,11 @@ def test_the_version_is_told_once() -> None:
     ],
 )
 def test_the_shell_completes_commands_and_options(words: str, expected: list[str]) -> None:
-    program = f"{os.path.dirname(sys.executable)}/gpu-topology"  # noqa: PTH120 - the link itself is beside it
     environment = {
         "_GPU_TOPOLOGY_COMPLETE": "complete_bash",
         "COMP_WORDS": words,
         "COMP_CWORD": str(len(words.split()) - 1),
     }
-    done = subprocess.run([program], env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split() == expected
+    done = gpu_topology(env=environment)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.split() == expected

@@ -6,8 +6,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.observe.exposed import exposed
 from tests.observe.expressions import labels_left, mistakes, series_of
 from tests.observe.test_rules import recorded
@@ -59,49 +57,44 @@ def test_panels_have_ids_of_their_own_and_do_not_overlap() -> None:
     assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in DASHBOARD["panels"])
 
 
-def test_every_panel_asks_the_chosen_data_source(subtests: pytest.Subtests) -> None:
+def test_every_panel_asks_the_chosen_data_source() -> None:
     for panel in PANELS:
-        with subtests.test(panel["title"]):
-            assert panel["datasource"] == SOURCE
-            assert all(target["datasource"] == SOURCE for target in panel["targets"])
-            references = [target["refId"] for target in panel["targets"]]
-            assert len(set(references)) == len(references) > 0
+        assert panel["datasource"] == SOURCE, panel["title"]
+        assert all(target["datasource"] == SOURCE for target in panel["targets"])
+        references = [target["refId"] for target in panel["targets"]]
+        assert len(set(references)) == len(references) > 0, panel["title"]
 
 
-def test_every_series_label_and_value_of_a_panel_exists(subtests: pytest.Subtests) -> None:
+def test_every_series_label_and_value_of_a_panel_exists() -> None:
     for panel in PANELS:
-        with subtests.test(panel["title"]):
-            for expression in expressions(panel):
-                assert mistakes(expression, exposed(), recorded()) == []
+        for expression in expressions(panel):
+            assert mistakes(expression, exposed(), recorded()) == [], panel["title"]
 
 
-def test_every_series_of_ours_is_that_of_the_chosen_namespace(subtests: pytest.Subtests) -> None:
+def test_every_series_of_ours_is_that_of_the_chosen_namespace() -> None:
     for panel in PANELS:
-        with subtests.test(panel["title"]):
-            for expression in expressions(panel):
-                ours = len(re.findall(r"gpu_topology_\w+(?::\w+)?", expression))
-                assert expression.count('namespace=~"$namespace"') == ours
+        for expression in expressions(panel):
+            ours = len(re.findall(r"gpu_topology_\w+(?::\w+)?", expression))
+            assert expression.count('namespace=~"$namespace"') == ours, panel["title"]
 
 
-def test_every_label_of_a_legend_is_left_by_its_expression(subtests: pytest.Subtests) -> None:
+def test_every_label_of_a_legend_is_left_by_its_expression() -> None:
     for panel in PANELS:
-        with subtests.test(panel["title"]):
-            for target, expression in zip(panel["targets"], expressions(panel), strict=True):
-                named = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
-                assert named <= labels_left(expression, exposed(), recorded())
+        for target, expression in zip(panel["targets"], expressions(panel), strict=True):
+            named = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+            assert named <= labels_left(expression, exposed(), recorded()), panel["title"]
 
 
-def test_every_panel_has_the_unit_of_what_it_shows(subtests: pytest.Subtests) -> None:
+def test_every_panel_has_the_unit_of_what_it_shows() -> None:
     for panel in PANELS:
-        with subtests.test(panel["title"]):
-            unit = panel["fieldConfig"]["defaults"]["unit"]
-            for expression in expressions(panel):
-                for series in series_of(expression):
-                    wanted = {unit for ending, unit in UNITS.items() if series.endswith(ending)}
-                    if ":ratio_" in series:
-                        wanted = {"percentunit"}
-                    elif "rate(" in expression and not wanted:
-                        wanted = {"reqps"}
-                    elif series.endswith("_timestamp_seconds"):
-                        wanted = {"d"}
-                    assert unit in (wanted or {"short", "none"})
+        unit = panel["fieldConfig"]["defaults"]["unit"]
+        for expression in expressions(panel):
+            for series in series_of(expression):
+                wanted = {unit for ending, unit in UNITS.items() if series.endswith(ending)}
+                if ":ratio_" in series:
+                    wanted = {"percentunit"}
+                elif "rate(" in expression and not wanted:
+                    wanted = {"reqps"}
+                elif series.endswith("_timestamp_seconds"):
+                    wanted = {"d"}
+                assert unit in (wanted or {"short", "none"}), panel["title"]

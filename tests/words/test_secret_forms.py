@@ -9,33 +9,30 @@ from webhook.words.secret_forms import HIDDEN, may_hold_secret, says_secret, wit
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_a_secret_of_each_kind_is_hidden_and_what_is_before_it_stays(subtests: pytest.Subtests, context: str) -> None:
+def test_a_secret_of_each_kind_is_hidden_and_what_is_before_it_stays(context: str) -> None:
     around = CONTEXTS[context]
     for kind, (before, secret, after) in EVERY_KIND.items():
-        with subtests.test(kind):
-            text = around.format(f"{before}{secret}{after}")
-            found = without_secrets(text)
-            assert words(secret)
-            assert not [word for word in words(secret) if word in found]
-            assert HIDDEN in found
-            assert found.startswith(around.partition("{}")[0].partition("://")[0].replace("{{", "{")[:20])
-            assert without_secrets(found) == found
-            assert may_hold_secret(text)
+        text = around.format(f"{before}{secret}{after}")
+        found = without_secrets(text)
+        assert words(secret), kind
+        assert not [word for word in words(secret) if word in found], kind
+        assert HIDDEN in found, kind
+        assert found.startswith(around.partition("{}")[0].partition("://")[0].replace("{{", "{")[:20]), kind
+        assert without_secrets(found) == found, kind
+        assert may_hold_secret(text), kind
 
 
-def test_only_what_has_no_sign_of_its_own_takes_a_guess(subtests: pytest.Subtests) -> None:
+def test_only_what_has_no_sign_of_its_own_takes_a_guess() -> None:
+    stays = set()
     for kind, (before, secret, after) in EVERY_KIND.items():
-        with subtests.test(kind):
-            found = without_secrets(f"{before}{secret}{after}", guess=False)
-            assert any(word in found for word in words(secret)) == (
-                kind in BY_SHAPE and kind != "base64 of credentials"
-            )
+        found = without_secrets(f"{before}{secret}{after}", guess=False)
+        if any(word in found for word in words(secret)):
+            stays.add(kind)
+    assert stays == BY_SHAPE.keys() - {"base64 of credentials"}
 
 
-def test_what_is_no_secret_stays(subtests: pytest.Subtests) -> None:
-    for text in HARMLESS:
-        with subtests.test(text):
-            assert without_secrets(text) == text
+def test_what_is_no_secret_stays() -> None:
+    assert [text for text in HARMLESS if without_secrets(text) != text] == []
 
 
 def test_a_digest_stays_after_its_name_alone() -> None:
@@ -71,34 +68,13 @@ def test_what_is_not_worth_a_look_holds_no_secret(text: str) -> None:
     assert may_hold_secret(text) or without_secrets(text) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [
-        *(
-            "token",
-            "token ",
-            "token=a,",
-            "token_",
-            "name: token value: ",
-            "--token ",
-            "api_key",
-            'token=\\\\"',
-            "\\",
-            "cookie:=",
-        ),
-        *(
-            "://a:",
-            ":a",
-            "-u a",
-            "-----BEGIN PRIVATE KEY",
-            "A1",
-            "A1b2" * 5 + " ",
-            "sk-",
-            "eyJ",
-            "a.",
-            "\n token: a",
-            "'",
-        ),
+        *("token", "token ", "token=a,", "token_", "name: token value: ", "--token ", "api_key", 'token=\\\\"', "\\"),
+        *("cookie:=", "://a:", ":a", "-u a", "-----BEGIN PRIVATE KEY", "A1", "A1b2" * 5 + " ", "sk-", "eyJ", "a."),
+        *("\n token: a", "'"),
     ],
 )
 def test_a_long_text_of_beginnings_is_searched_once(piece: str) -> None:

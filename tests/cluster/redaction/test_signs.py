@@ -3,7 +3,6 @@
 import json
 
 import msgspec
-import pytest
 
 from tests.decisions.request.test_exchange import ALL, SGLANG
 from tests.pods import Manifest, container, pod
@@ -18,15 +17,14 @@ def told(manifest: Manifest) -> tuple[Sign, ...]:
     return signs(spec, spec.containers or ())
 
 
-def test_the_signs_stay_and_stay_when_they_are_kept_again(subtests: pytest.Subtests) -> None:
+def test_the_signs_stay_and_stay_when_they_are_kept_again() -> None:
     for args, env, expected in ALL:
-        with subtests.test(f"{args} {env}"):
-            variables = [{"name": name, "value": value} for name, value in env.items()]
-            words = {"args": list(args)} if args else {}
-            live = pod({**container(env=variables), **words})
-            saved = kept_pod(live)
-            assert [str(sign) for sign in told(saved)] == expected
-            assert told(kept_pod(saved)) == told(live)
+        variables = [{"name": name, "value": value} for name, value in env.items()]
+        words = {"args": list(args)} if args else {}
+        live = pod({**container(env=variables), **words})
+        saved = kept_pod(live)
+        assert [str(sign) for sign in told(saved)] == expected, args
+        assert told(kept_pod(saved)) == told(live), f"{args} {env}"
 
 
 def test_the_sign_of_the_hosts_namespaces_stays() -> None:

@@ -20,7 +20,7 @@ from webhook.words.catalogue.index import entries
 from webhook.words.catalogue.links import AGE_NOT_KNOWN
 from webhook.words.catalogue.peers import GROUP_ON_OTHER_NODES
 
-MIXTURES = 20
+MIXTURES = 6
 
 
 def test_in_a_cluster_without_faults_nothing_is_found() -> None:
@@ -67,10 +67,15 @@ def test_claims_that_may_not_be_read_are_not_taken_for_missing(kind: str, resour
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_fault_is_found_and_nothing_else(fault: Fault) -> None:
+def test_a_fault_is_found_with_a_fix_and_the_page_of_its_code_and_nothing_else(fault: Fault) -> None:
     cluster = Cluster()
     fault.make(cluster)
-    assert cluster.found() == fault.expected
+    found = cluster.analyzed()
+    assert {(each.code, str(each.holder)) for each in found} == fault.expected
+    for each in found:
+        assert each.code in entries()
+        assert each.fix, each
+        assert each.page == f"messages.md#{each.code.lower()}"
 
 
 def test_a_slice_that_is_meant_is_one_hint_and_what_keeps_a_pod_from_its_start_is_an_error() -> None:
@@ -113,7 +118,9 @@ def test_each_code_of_the_cluster_is_raised_by_some_fault() -> None:
     assert own <= raised
 
 
-@pytest.mark.parametrize("seed", range(MIXTURES))
+@pytest.mark.parametrize(
+    "seed", [*range(MIXTURES), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(MIXTURES, 20))]
+)
 def test_of_a_dozen_faults_each_is_found_and_nothing_else(seed: int) -> None:
     cluster, expected = Cluster(), set[tuple[str, str]]()
     chosen = mixture(seed)
@@ -122,16 +129,6 @@ def test_of_a_dozen_faults_each_is_found_and_nothing_else(seed: int) -> None:
         fault.make(cluster)
         expected |= fault.expected
     assert cluster.found() == expected
-
-
-def test_a_finding_has_a_fix_and_a_page_of_its_code() -> None:
-    for fault in FAULTS:
-        cluster = Cluster()
-        fault.make(cluster)
-        for found in cluster.analyzed():
-            assert found.code in entries()
-            assert found.fix, found
-            assert found.page == f"messages.md#{found.code.lower()}"
 
 
 def test_what_stops_nvlink_is_an_error_and_what_is_not_known_is_neither() -> None:
@@ -290,12 +287,12 @@ def test_pods_of_a_group_on_several_nodes_are_found_and_those_on_one_are_not() -
     assert apart - together == {GROUP_ON_OTHER_NODES.code}
 
 
-def test_of_a_group_of_thousands_a_few_are_enough() -> None:
+def test_of_a_group_of_many_a_few_are_enough() -> None:
     cluster = Cluster()
     cluster.add(member(0, "switched"))
-    for number in range(1, 400):
+    for number in range(1, 120):
         cluster.add(member(number))
-    assert max(len(each.text) for each in cluster.analyzed()) < 4096
+    assert max(len(each.text) for each in cluster.analyzed()) < 512  # the names alone take twice as much
 
 
 @pytest.mark.parametrize(

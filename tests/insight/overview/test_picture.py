@@ -303,6 +303,7 @@ def test_nothing_is_lost_between_the_snapshot_and_the_picture(seed: int) -> None
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [each.name for each in FAULTS])
 def test_the_laws_hold_with_each_fault(name: str) -> None:
     cluster = Cluster()

@@ -255,6 +255,7 @@ def renamed(number: int) -> Overview:
     return msgspec.structs.replace(found, nodes=tuple(nodes))
 
 
+@pytest.mark.long
 def test_pages_that_read_nothing_hold_a_picture_or_two_each_however_much_changes() -> None:
     with served(renamed(0)) as page, following(page, MOST_LISTENERS - 1):
         few, many = held_after(page, 3), held_after(page, 15)

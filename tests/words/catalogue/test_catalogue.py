@@ -26,34 +26,31 @@ def fields(template: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
 
 
-def test_an_entry_has_a_code_of_its_area_and_clauses_without_a_full_stop(subtests: pytest.Subtests) -> None:
+def test_an_entry_has_a_code_of_its_area_and_clauses_without_a_full_stop() -> None:
     for entry in ENTRIES.values():
-        with subtests.test(entry.code):
-            assert re.fullmatch(r"GT[1-9][0-9]{2}", entry.code)
-            assert entry.code[2] in AREAS
-            assert entry.text
-            assert not entry.text.endswith(".")
-            assert not entry.fix.endswith(".")
-            assert entry.fix[:1].isupper() or not entry.fix
-            assert all(field.isidentifier() for field in fields(entry.text) | fields(entry.fix))
+        assert re.fullmatch(r"GT[1-9][0-9]{2}", entry.code), entry.code
+        assert entry.code[2] in AREAS, entry.code
+        assert entry.text, entry.code
+        assert not entry.text.endswith("."), entry.code
+        assert not entry.fix.endswith("."), entry.code
+        assert entry.fix[:1].isupper() or not entry.fix, entry.code
+        assert all(field.isidentifier() for field in fields(entry.text) | fields(entry.fix)), entry.code
 
 
-def test_the_page_of_an_entry_exists_and_has_the_heading(subtests: pytest.Subtests) -> None:
+def test_the_page_of_an_entry_exists_and_has_the_heading() -> None:
     for entry in ENTRIES.values():
-        with subtests.test(entry.code):
-            name, _, anchor = entry.page.partition("#")
-            text = (ROOT / "docs" / name).read_text(encoding="utf-8")
-            headings = (line.lstrip("# ").lower() for line in text.splitlines() if line[:1] == "#")
-            assert not anchor or anchor in {re.sub(r"[^\w -]", "", each).replace(" ", "-") for each in headings}
+        name, _, anchor = entry.page.partition("#")
+        text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        headings = (line.lstrip("# ").lower() for line in text.splitlines() if line[:1] == "#")
+        assert not anchor or anchor in {re.sub(r"[^\w -]", "", each).replace(" ", "-") for each in headings}
 
 
-def test_an_entry_names_only_annotations_and_labels_that_there_are(subtests: pytest.Subtests) -> None:
+def test_an_entry_names_only_annotations_and_labels_that_there_are() -> None:
     for entry in ENTRIES.values():
-        with subtests.test(entry.code):
-            known = {value for value in vars(names).values() if isinstance(value, str)}
-            known |= {f"{names.PREFIX}{option}" for option in OPTION_NAMES} | {f"{names.PREFIX}{names.ENV_PREFIX}*"}
-            found = re.findall(r"gpu\.topology/[\w.*-]*[\w*]", f"{entry.text} {entry.fix}")
-            assert set(found) <= known
+        known = {value for value in vars(names).values() if isinstance(value, str)}
+        known |= {f"{names.PREFIX}{option}" for option in OPTION_NAMES} | {f"{names.PREFIX}{names.ENV_PREFIX}*"}
+        found = re.findall(r"gpu\.topology/[\w.*-]*[\w*]", f"{entry.text} {entry.fix}")
+        assert set(found) <= known, entry.code
 
 
 def test_a_code_never_changes_its_meaning() -> None:
