@@ -2,10 +2,7 @@
 
 import base64
 import json
-import os
 import signal
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ import pytest
 from tests.cluster.api.api_server import ApiServer
 from tests.decisions.test_detection import deployment
 from tests.hardware.topology import machines
+from tests.programs.called import called
 from tests.programs.server.asgi import review
 from tests.programs.server.conftest import RunningServer, StartServer, until
 from tests.programs.server.live import (
@@ -124,11 +122,9 @@ def test_configured_versions_are_not_looked_for(start_live: StartLive, cluster: 
 def test_what_is_missing_to_reach_the_cluster_is_named(
     more: tuple[str, ...], variables: dict[str, str], said: str
 ) -> None:
-    command = [sys.executable, "-m", "webhook", "serve", "--self-signed", "--state", "kubernetes", *more]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("KUBERNETES_", "POD_"))}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=clean | variables)
-    assert done.returncode in (1, 2)
-    assert said in " ".join(done.stderr.replace("│", " ").split())
+    done = called("serve", "--self-signed", "--state", "kubernetes", *more, env=variables)
+    assert done.code in (1, 2)
+    assert said in " ".join(done.err.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("path", ["/apis/apps/v1/deployments", CLASSES])

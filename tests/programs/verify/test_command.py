@@ -1,4 +1,4 @@
-"""``gpu-topology verify`` in a process of its own."""
+"""``gpu-topology verify``, which measures in processes of its own."""
 
 import os
 import pty
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import ROOT, Done
+from tests.cli.command import ROOT, Done, gpu_topology
 from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench
 from tests.nvml import machines
@@ -22,13 +22,7 @@ from webhook.hardware.measurement.report import Skipped
 
 def verify(*arguments: str | Path) -> Done:
     """The command, with the environment of this process, in which the stubs are."""
-    command = [sys.executable, "-m", "webhook", "verify", *map(str, arguments)]
-    done = subprocess.run(
-        command, capture_output=True, timeout=120, check=False, cwd=ROOT, env=os.environ | {"COLUMNS": "200"}
-    )
-    err = done.stderr.decode()
-    assert "Traceback" not in err, err
-    return Done(done.returncode, done.stdout.decode(), err)
+    return gpu_topology("verify", *arguments, env=os.environ | {"COLUMNS": "200"})
 
 
 @pytest.fixture
