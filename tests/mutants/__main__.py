@@ -1,7 +1,7 @@
-"""``python -m tests.mutants``: plants a seeded sample of the mutants that mutmut makes, and prints which no test notices.
+"""``python -m tests.mutants``: plants a seeded sample of mutants that mutmut makes, and prints which no test notices.
 
-Each area has an equal share of the sample. A mutant that survives passes the nearest modules with tests (``tests.near``),
-those that need a control plane left out. Some mutants cannot be noticed, because they mean the same.
+Each area has an equal share of the sample. The nearest modules with tests run (``tests.near``), those that need a
+control plane left out, until a test fails. Some mutants cannot be noticed, because they mean the same.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mutmut.mutation.file_mutation import create_mutations, deep_replace
 
@@ -64,7 +65,8 @@ def sample(area: str, count: int, seed: int) -> Iterator[Mutant]:
         module, mutations, *_ = create_mutations(str(path), own)
         made += [(str(path.relative_to(ROOT)), own, module, mutation) for mutation in mutations]
     for file, own, module, mutation in random.Random(f"{seed} {area}").sample(made, min(count, len(made))):
-        yield Mutant(area, file, own, deep_replace(module, mutation.original_node, mutation.mutated_node).code)
+        changed: Any = deep_replace(module, mutation.original_node, mutation.mutated_node)
+        yield Mutant(area, file, own, changed.code)
 
 
 def table(mutants: Sequence[Mutant], found: Sequence[str]) -> Iterator[str]:

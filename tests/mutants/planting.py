@@ -1,5 +1,6 @@
 """A changed file in a copy of the checkout, and the test that notices it."""
 
+import gc
 import importlib
 import json
 import multiprocessing
@@ -29,7 +30,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 """What the tests of each command of make are run with, for those that need no control plane."""
 QUICK = ("tests/decisions/", "tests/objects/", "tests/words/", "tests/hardware/")
 """The folders of ``make quick``."""
-LIBRARIES = ("hypothesis", "trio", "fastapi", "kubernetes", "cryptography.x509", "aiohttp", "httpx", "rich", "typer")
+LIBRARIES = (
+    *("hypothesis", "fastapi", "kubernetes", "cryptography.x509", "aiohttp", "httpx", "rich", "typer", "trio", "xdist"),
+    *("selenium.webdriver.chrome.webdriver", "anyio._backends._asyncio", "anyio._backends._trio"),
+)
 """What takes long to import. Each run of pytest is forked from a process that has imported them."""
 
 
@@ -81,8 +85,11 @@ _copies: list["_Copy"] = []
 
 
 def _begin(folder: str) -> None:
+    sys.dont_write_bytecode = False  # rewritten assertions are compiled once and not in each run
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for library in LIBRARIES:
         importlib.import_module(library)
+    gc.freeze()  # pytest collects garbage several times
     _copies.append(_Copy(Path(folder, str(os.getpid()))))
 
 
@@ -118,7 +125,7 @@ class _Copy:
         try:
             while start < len(change.tests):
                 batch = [test for test in change.tests[start : start + count] if test not in left_out]
-                failed, code = self.failures([*options, *batch])
+                failed, code = self.failures([*options, *batch]) if batch else ([], 0)
                 if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
                     return next(iter(failed), f"pytest ended with {code}")
                 start, count = start + count, 2 * count
