@@ -16,7 +16,7 @@ QUICK := $(addprefix tests/,decisions objects words hardware test_house.py)
 # has many, and rewriting the assertions of all tests takes longer than collecting them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check release-rehearsal gpu gpu-kit lint lock clean messages reference compatibility conformance
+.PHONY: demo test test-all quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check release-rehearsal gpu gpu-kit lint lock clean messages reference compatibility conformance mutants
 
 demo: .venv/program .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -65,6 +65,11 @@ load: .venv/installed       ## 200 pods a second in a cluster of 2,000 nodes: wh
 
 attacks: .venv/installed    ## attacks on the webhook at a real API server: what they come to, and who notices (ATTACKS='1 4')
 	$(BIN)/python -m tests.control_plane.attacks $(ATTACKS)
+
+# The longest of all: an hour with two processes. Most faults are noticed within seconds; what survives takes a minute.
+mutants: .venv/mutants      ## which of 100 faults, and of a seeded sample of mutants, the tests notice (MUTANTS=60 SEED=1)
+	-$(BIN)/python -m tests.mutants.faults --processes $(PROCESSES)
+	$(BIN)/python -m tests.mutants --processes $(PROCESSES) $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(SEED),--seed $(SEED))
 
 check: .venv/installed      ## style, types, import contracts, workflows
 	$(BIN)/ruff format --check .
@@ -149,6 +154,10 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary atheris --editable '.[fuzz]' \
 		|| echo 'NO FUZZING: atheris cannot be installed for this Python and machine; its tests are left out' >&2
+	touch $@
+
+.venv/mutants: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutants]'
 	touch $@
 
 .venv/docs: .venv/installed

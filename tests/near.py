@@ -60,8 +60,13 @@ class House:
                 if (distance := distances.get(test, 2 if related else None)) is not None:
                     key = (distance - alike[test], distance)
                     keys[test] = min(key, keys.get(test, key))
-        found = sorted(keys, key=lambda test: (keys[test], len(_distances(test, self._imports)), test))
+        found = sorted(keys, key=lambda test: (keys[test], self._sizes[test], test))
         return {test: keys[test][1] for test in found}
+
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        """The number of modules that each module with tests imports, also through others."""
+        return {test: len(_distances(test, self._imports)) for test in self.tests}
 
     @cached_property
     def _imports(self) -> Mapping[str, Set[str]]:

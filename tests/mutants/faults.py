@@ -1,23 +1,20 @@
 """``python -m tests.mutants.faults``: plants each fault of ``faults.toml``, and prints the test that notices it.
 
-A fault is described by what a user would see, so it can be planted anew when the code is written otherwise. Tests run in
-the order of their distance (``tests.near``), those that need a control plane left out, until one fails.
+A fault is described by what a user would see, so it can be planted anew when the code is written otherwise. Tests run
+in the order of their distance (``tests.near``), those that need a control plane left out, until one fails.
 """
 
 import argparse
 import sys
-import tempfile
 import tomllib
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutants.planting import QUICK, ROOT, Copy
-from tests.near import CONTROL_PLANE, House, read_house
+from tests.mutants.planting import ROOT, Change, nearest, noticing
+from tests.near import read_house
 
 FAULTS = Path(__file__).with_name("faults.toml")
-MODULES = 60
+MODULES = 30
 """The nearest modules with tests that are run for a fault."""
 
 
@@ -51,39 +48,32 @@ def read_faults() -> list[Fault]:
     return [Fault(**fault) for fault in tomllib.loads(FAULTS.read_text(encoding="utf-8"))["fault"]]
 
 
-def nearest(house: House, file: str, command: str, limit: int = MODULES) -> list[str]:
-    """Return the modules with tests of a command that are nearest to a file."""
-    ranked = [path for path in house.ranked([file]) if not path.startswith(CONTROL_PLANE)]
-    return [path for path in ranked if command != "quick" or path.startswith(QUICK)][:limit]
-
-
-def main(arguments: Iterable[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Plant the faults. Return 1 if one is not noticed, 2 if one cannot be planted."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants.faults", description=__doc__.partition("\n")[0])
     parser.add_argument("--area", help="only the faults of this area")
-    parser.add_argument("--table", type=Path, help="a file to which each result is added, separated by tabs")
-    options = parser.parse_args(list(arguments))
-    faults = [fault for fault in read_faults() if options.area in (None, fault.area)]
-    ends: Counter[str] = Counter()
+    parser.add_argument("--skip", type=int, default=0, help="the number of faults to leave out")
+    parser.add_argument("--processes", type=int, default=1, help="in which faults are tried at a time")
+    options = parser.parse_args(arguments)
     house = read_house()
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Copy(Path(folder, "copy"))
-        for fault in faults:
-            try:
-                test = copy.noticing(
-                    fault.file, fault.planted(), nearest(house, fault.file, fault.command), fault.command
-                )
-                end = "noticed" if test else "SURVIVED"
-            except LookupError as error:
-                end, test = "NOT PLANTED", str(error)
-            ends[end] += 1
-            row = (end, fault.command, fault.area, fault.what, test)
-            print(*row, sep="  ", flush=True)
-            if options.table:
-                with options.table.open("a", encoding="utf-8") as table:
-                    print(*row, sep="\t", file=table)
-    print(", ".join(f"{count} {end}" for end, count in ends.most_common()))
-    return 2 if ends["NOT PLANTED"] else int(ends["SURVIVED"] > 0)
+    faults: dict[Change, Fault] = {}
+    not_planted = 0
+    for fault in [fault for fault in read_faults() if options.area in (None, fault.area)][options.skip :]:
+        try:
+            tests = nearest(house, fault.file, fault.command, MODULES)
+            faults[Change(fault.file, fault.planted(), tuple(tests), fault.command)] = fault
+        except LookupError as error:
+            not_planted += 1
+            print("NOT PLANTED", fault.area, fault.what, error, sep="\t")
+
+    def report(change: Change, test: str) -> None:
+        fault = faults[change]
+        print(test or f"SURVIVED {fault.command}", fault.area, fault.what, sep="\t", flush=True)
+
+    found = noticing([*faults], options.processes, report)
+    survived = found.count("")
+    print(f"{len(found) - survived} noticed, {survived} survived, {not_planted} not planted", file=sys.stderr)
+    return 2 if not_planted else int(survived > 0)
 
 
 if __name__ == "__main__":
