@@ -118,7 +118,7 @@ def extent(card: ElementTree.Element) -> Extent:
 def test_each_gpu_has_a_card_of_its_own_within_the_paper(topology: NodeTopology) -> None:
     root = drawn(topology)
     assert root.tag == f"{SVG}svg"
-    indices = [str(gpu.index) for gpu in (*topology.gpus, *topology.lost)]
+    indices = [str(gpu.index) for gpu in topology.gpus] + [str(gpu.index) for gpu in topology.lost]
     assert cards(root).keys() == set(indices)
     assert {f"GPU{index}" for index in indices} <= set(texts(root))
     extents = [extent(card) for card in cards(root).values()]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook.hardware.topology.health import node_health
-from webhook.hardware.topology.model import LostGpu, NodeTopology
+from webhook.hardware.topology.model import Gpu, LostGpu, NodeTopology
 from webhook.hardware.topology.sets import GpuSet
 from webhook.insight.drawings.elements import (
     Box,
@@ -124,11 +124,13 @@ def _cards(topology: NodeTopology, chosen: GpuSet | None, found: Layout) -> Iter
     members = set(chosen.gpus) if chosen else set()
     places = {index: position for position, index in enumerate(chosen.ring, 1)} if chosen and chosen.ring[1:] else {}
     ailing = node_health(topology).ailing
-    for gpu in (*topology.gpus, *topology.lost):
-        is_lost = isinstance(gpu, LostGpu)
+    everyone: tuple[Gpu | LostGpu, ...] = (*topology.gpus, *topology.lost)
+    for gpu in everyone:
         box = found.boxes[gpu.index]
-        class_ = "lost" if is_lost else "bad" if gpu.index in ailing else "gpu"
-        said = gpu.problem if isinstance(gpu, LostGpu) else gpu.name
+        if isinstance(gpu, LostGpu):
+            class_, said = "lost", gpu.problem
+        else:
+            class_, said = "bad" if gpu.index in ailing else "gpu", gpu.name
         place = places.get(gpu.index)
         yield group(
             [
