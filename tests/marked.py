@@ -1,4 +1,4 @@
-"""The collection of tests with ``-m cluster`` or ``-m long``: modules without such tests, nine in ten, are not imported."""
+"""The collection of tests with ``-m cluster`` or ``-m long``: modules without such tests are not imported."""
 
 from collections.abc import Iterable
 from pathlib import Path
