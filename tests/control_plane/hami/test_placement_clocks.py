@@ -34,6 +34,7 @@ __all__ = ["shifted_clock"]
 
 pytestmark = [
     pytest.mark.cluster,
+    pytest.mark.long,
     pytest.mark.usefixtures("registration"),
     # No release of HAMi has a part in it.
     pytest.mark.parametrize("release", ["2.10.0"], indirect=True),
