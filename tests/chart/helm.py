@@ -1,9 +1,10 @@
 """Helm, as a person calls it, with nothing of this machine's own settings."""
 
+import copy
 import os
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,12 @@ metadata:
 
 @dataclass(frozen=True)
 class Helm:
-    """The program, and a directory for what it keeps."""
+    """The program, and a directory for what it keeps. Each set of values is rendered and read once."""
 
     program: Path
     home: Path
+    _rendered: dict[tuple[str | Path, ...], str] = field(default_factory=dict, compare=False)
+    _read: dict[str, list[dict[str, Any]]] = field(default_factory=dict, compare=False)
 
     def run(self, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
         """Both outputs, whether it worked or not."""
@@ -58,14 +61,19 @@ class Helm:
             AssertionError: it does not.
         """
         given = (f"--namespace={namespace}", f"--kube-version={KUBERNETES}", *arguments)
-        done = self.run("template", RELEASE, CHART, *given)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        if given not in self._rendered:
+            done = self.run("template", RELEASE, CHART, *given)
+            assert done.returncode == 0, done.stderr
+            self._rendered[given] = done.stdout
+        return self._rendered[given]
 
     def objects(self, *values: str, namespace: str = NAMESPACE, options: Iterable[str] = ()) -> list[dict[str, Any]]:
         """The objects with these files of ``values/``, later ones over earlier ones."""
         files = [f"--values={VALUES / name}.yaml" for name in values]
-        return documents(self.template(*files, *options, namespace=namespace))
+        text = self.template(*files, *options, namespace=namespace)
+        if text not in self._read:
+            self._read[text] = documents(text)
+        return copy.deepcopy(self._read[text])
 
     def install_manifest(self) -> str:
         """What ``deploy/install.yaml`` should be."""
@@ -74,7 +82,7 @@ class Helm:
 
 def documents(text: str) -> list[dict[str, Any]]:
     """The objects of a YAML stream."""
-    return [document for document in yaml.safe_load_all(text) if document]
+    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
 
 
 def pick(objects: Iterable[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:
