@@ -8,7 +8,7 @@ IMAGE ?= gpu-topology-webhook
 REMAP_IMAGE ?= $(shell echo '$(IMAGE)' | sed -E 's#[^/:]+(:[^/:]+)?$$#gpu-topology-remap\1#')
 # How many processes run tests at a time; each takes up to 1.4 GiB.
 PROCESSES ?= 2
-# make test COVERAGE=1 measures it, as .ci/run does: it takes half as long again.
+# make fast COVERAGE=1 measures it: it takes half as long again.
 COVERAGE ?=
 QUICK := $(addprefix tests/,decisions objects words hardware test_house.py)
 
@@ -16,7 +16,7 @@ QUICK := $(addprefix tests/,decisions objects words hardware test_house.py)
 # has many, and rewriting the assertions of all tests takes longer than collecting them.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check krew release-rehearsal gpu gpu-kit lint lock clean messages reference compatibility conformance
+.PHONY: demo test test-all quick near fast browser fuzz control-plane cluster load attacks run bench chart docs image image-test check release-rehearsal gpu gpu-kit lint lock clean messages reference compatibility conformance mutants
 
 demo: .venv/program .venv/driver/environment ## the main job, end to end, on this machine
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
@@ -33,7 +33,7 @@ test-all: browser control-plane ## what make test leaves out: other releases, lo
 fast: .venv/installed       ## the tests that need no cluster; COVERAGE=1 measures what they reach
 	$(BIN)/python -m pytest -n $(PROCESSES) $(if $(COVERAGE),--cov --cov-report=term)
 
-near: .venv/installed       ## the tests of what changed and of what imports it; says why (NEAR='--list', '--base HEAD~3', '--cluster')
+near: .venv/installed       ## the tests that are nearest to what changed, for a minute (NEAR='--all', '--list', '--base HEAD~3', '--cluster')
 	$(BIN)/python -m tests.near --processes $(PROCESSES) $(NEAR)
 
 quick: .venv/installed      ## while you work: linter, import contracts, golden cases, and the tests of the pure modules but the slowest
@@ -65,6 +65,11 @@ load: .venv/installed       ## 200 pods a second in a cluster of 2,000 nodes: wh
 
 attacks: .venv/installed    ## attacks on the webhook at a real API server: what they come to, and who notices (ATTACKS='1 4')
 	$(BIN)/python -m tests.control_plane.attacks $(ATTACKS)
+
+# The longest of all: an hour with two processes. Most faults are noticed within seconds; what survives takes a minute.
+mutants: .venv/mutants      ## which of 100 faults, and of a seeded sample of mutants, the tests notice (MUTANTS=60 SEED=1)
+	-$(BIN)/python -m tests.mutants.faults --processes $(PROCESSES)
+	$(BIN)/python -m tests.mutants --processes $(PROCESSES) $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(SEED),--seed $(SEED))
 
 check: .venv/installed      ## style, types, import contracts, workflows
 	$(BIN)/ruff format --check .
@@ -99,7 +104,7 @@ conformance: .venv/installed ## judges a checkout of HAMi: what holds, what chan
 messages: .venv/installed   ## docs/messages.md from the catalogue of messages
 	$(BIN)/python -m tests.words.catalogue
 
-reference: messages         ## what pages take from the code: docs/messages.md, tables of the configuration, of metrics, of facts and of promises, output in docs/stories, promised names
+reference: messages         ## what pages take from the code: docs/messages.md, tables of the configuration and of metrics, output in docs/stories, promised names
 	$(BIN)/python -m tests.docs.reference
 	$(BIN)/python -m tests.promises
 	$(BIN)/python -m tests.docs.stories
@@ -116,18 +121,15 @@ image:                      ## both container images, with docker or, ENGINE=...
 image-test: .venv/installed ## builds both images without a registry, and runs them; as root, with buildah and mmdebstrap
 	CI=true $(BIN)/python -m pytest -m image tests/image
 
-krew: .venv/installed       ## the plugin of kubectl for krew, in dist/krew/: make krew PLATFORMS='linux-amd64 linux-arm64'
-	$(BIN)/python -m tests.krew $(PLATFORMS)
-
 release-rehearsal: .venv/installed ## makes twice, in .release/, what a release has, and compares; prints what was not tried (STEPS='python chart')
 	$(BIN)/python -m tests.release.rehearsal .release $(STEPS)
 
-# The kit has a Python of its own: nothing is installed where there is one, and no network is needed.
-gpu: $(if $(wildcard gpu-kit/gpu),,.venv/installed) ## tries on a machine with GPUs what the project claims; one archive (GPU='--python PROGRAM --namespace NAMESPACE --image IMAGE')
-	$(if $(wildcard gpu-kit/gpu),gpu-kit/gpu,$(BIN)/python -m tests.gpu) $(GPU)
+# With a kit beside it, the checkout runs with the Python that is there: nothing is installed, no network is needed.
+gpu: $(if $(wildcard gpu-kit/packages),,.venv/program) ## tries on a machine with GPUs what the project claims, in at most 12 minutes; one archive (GPU='--hami-core FILE')
+	$(if $(wildcard gpu-kit/packages),PYTHONPATH=gpu-kit/packages:. $(PYTHON),$(BIN)/python) -m tests.gpu $(GPU)
 
-gpu-kit: .venv/installed    ## what a machine without Python and network needs for make gpu, in gpu-kit/; for your own machine only
-	$(BIN)/python -m tests.gpu.pack
+gpu-kit: .venv/program      ## the Python packages that make gpu needs on a machine without a network, in gpu-kit/ (GPU_KIT='--hami-core FILE')
+	$(BIN)/python -m tests.gpu.pack $(GPU_KIT)
 
 lock: .venv/installed       ## renew requirements.lock from pyproject.toml
 	$(BIN)/python -m pip install --quiet pip-tools
@@ -152,6 +154,10 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary atheris --editable '.[fuzz]' \
 		|| echo 'NO FUZZING: atheris cannot be installed for this Python and machine; its tests are left out' >&2
+	touch $@
+
+.venv/mutants: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutants]'
 	touch $@
 
 .venv/docs: .venv/installed

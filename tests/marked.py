@@ -1,4 +1,4 @@
-"""The collection of tests with ``-m cluster`` or ``-m long``: modules without such tests, nine in ten, are not imported."""
+"""The collection of tests with ``-m cluster`` or ``-m long``: modules without such tests are not imported."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,8 +24,12 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
     for mark in MARKS:
         for path in {item.path for item in items if item.get_closest_marker(mark)}:
             if not _names(path, mark):
-                raise pytest.UsageError(f"{path}: expected pytest.mark.{mark} in the text of a module that has such tests")
+                raise pytest.UsageError(
+                    f"{path}: expected pytest.mark.{mark} in the text of a module that has such tests"
+                )
 
 
 def _names(path: Path, mark: str) -> bool:
-    return f"pytest.mark.{mark}" in path.read_text(encoding="utf-8")
+    """Return whether a module has a mark, or the ``conftest.py`` beside it, whose fixtures may have such parameters."""
+    texts = (each.read_text(encoding="utf-8") for each in (path, path.with_name("conftest.py")) if each.is_file())
+    return any(f"pytest.mark.{mark}" in text for text in texts)

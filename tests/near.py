@@ -1,30 +1,35 @@
-"""``python -m tests.near``: runs the tests of changed files and of all that imports them, and says why each was chosen.
+"""``python -m tests.near``: runs for a minute the tests that are nearest to what changed.
 
-Changed files are those that differ from the common ancestor with the branch ``main``, uncommitted ones included. A test
-is near a changed file if it
+Changed files are those that differ from the common ancestor with the branch ``main``, uncommitted ones included. The
+distance of a test is the number of imports on the shortest way from its module to a changed module. Besides,
 
-- imports the changed module, also through other modules;
-- is in the folder of the same name: ``tests/cli`` for ``webhook/cli``, whose program the tests run but do not import;
-- is below a ``conftest.py`` that changed or imports the changed module;
-- names the changed file, if that is no module, or the deepest of its folders that any test names.
+- a module that names a changed file of data imports it, as it were; its name is one step further than its whole path,
+  and each folder around it one step more;
+- a test imports each ``conftest.py`` of its folders;
+- a test in the folder of the same name, which runs the program and imports nothing of it, has the distance 2.
 
-Tests in ``tests/control_plane`` are listed, and run only with ``--cluster``.
+Each folder that the paths have in common is worth one import: ``tests/decisions/admit/test_x.py`` is nearer to
+``webhook/decisions/admit/x.py`` than others are. Of equal tests those go first that import the fewest modules.
 """
 
 import argparse
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 import grimp
+import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("webhook", "certs", "tests", "bench")
 CONTROL_PLANE = "tests/control_plane/"
-SHOWN = 8
-"""The most lines of each list that are printed."""
+AT_A_TIME = 10
+"""The number of modules that run before the clock is read again."""
 
 
 @dataclass(frozen=True)
@@ -32,63 +37,79 @@ class House:
     """The checkout: its modules and their imports.
 
     Attributes:
-        importers: Returns the modules that import a module, also through others.
+        imports: The modules that each module itself imports, by their paths.
         texts: The text of each module, by its path.
     """
 
-    importers: Callable[[str], Iterable[str]]
+    imports: Mapping[str, Set[str]]
     texts: Mapping[str, str]
 
-    @property
+    @cached_property
     def tests(self) -> list[str]:
         """The paths of all modules with tests."""
-        return sorted(path for path in self.texts if _is_test(path))
+        return sorted(path for path in self.texts if path.startswith("tests/") and "/test_" in path)
 
-    def near(self, changed: str) -> set[str]:
-        """Returns the paths of the modules with tests that are near a changed file."""
-        if not changed.endswith(".py") or not changed.startswith(tuple(f"{package}/" for package in PACKAGES)):
-            return self._with_importers(self._naming(changed))
-        return self._with_importers({changed}) | self._of_same_name(changed)
+    def ranked(self, changed: Iterable[str]) -> dict[str, int]:
+        """Return the modules with tests that are near any of the changed files, the nearest first, with distances."""
+        keys: dict[str, tuple[int, int]] = {}
+        for file in changed:
+            distances = _distances(file, {**self._importers, **self._naming(file)})
+            alike = {test: _alike(test, file) for test in self.tests}
+            for test in self.tests:
+                related = alike[test] and alike[test] == max(alike.values())
+                if (distance := distances.get(test, 2 if related else None)) is not None:
+                    key = (distance - alike[test], distance)
+                    keys[test] = min(key, keys.get(test, key))
+        found = sorted(keys, key=lambda test: (keys[test], self._sizes[test], test))
+        return {test: keys[test][1] for test in found}
 
-    def _with_importers(self, paths: Iterable[str]) -> set[str]:
-        found = set(paths)
-        for path in list(found):
-            found |= {self._path(module) for module in self.importers(_module(path))}
-        below = tuple(path.removesuffix("conftest.py") for path in found if path.endswith("/conftest.py"))
-        return {path for path in self.tests if path in found or path.startswith(below)}
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        """The number of modules that each module with tests imports, also through others."""
+        return {test: len(_distances(test, self._imports)) for test in self.tests}
 
-    def _of_same_name(self, changed: str) -> set[str]:
-        """Returns the tests in the folder with the name of a module's package, or of the deepest package around it."""
-        for folder in PurePosixPath("tests", changed.removeprefix("webhook/")).parents[:-2]:
-            if not changed.startswith("tests/") and (found := {path for path in self.tests if _is_in(folder, path)}):
-                return found
-        return set()
+    @cached_property
+    def _imports(self) -> Mapping[str, Set[str]]:
+        fixtures = {path: path.removesuffix("conftest.py") for path in self.texts if path.endswith("/conftest.py")}
+        implied = {test: {path for path, folder in fixtures.items() if test.startswith(folder)} for test in self.tests}
+        return {path: self.imports.get(path, set()) | implied.get(path, set()) for path in self.texts}
 
-    def _naming(self, changed: str) -> set[str]:
-        """Returns the test modules that name a file: its whole path, else its name, else its deepest named folder."""
+    @cached_property
+    def _importers(self) -> Mapping[str, Set[str]]:
+        importers: dict[str, set[str]] = {}
+        for path, imported in self._imports.items():
+            for each in imported:
+                importers.setdefault(each, set()).add(path)
+        return importers
+
+    def _naming(self, changed: str) -> dict[str, set[str]]:
+        """Return the modules that name a file of data: its path, its name or its folders. Each leads to the next."""
+        if changed.endswith(".py") and changed.startswith(tuple(f"{package}/" for package in PACKAGES)):
+            return {}
         path = PurePosixPath(changed)
         names = [changed, path.name, *(folder.name for folder in path.parents if folder.name not in {"", "tests"})]
         ours = {module: text for module, text in self.texts.items() if module.startswith("tests/")}
-        for name in names:
-            if found := {module for module, text in ours.items() if f'"{name}"' in text or f"/{name}" in text}:
-                return found
-        return set()
-
-    def _path(self, module: str) -> str:
-        path = module.replace(".", "/")
-        return f"{path}.py" if f"{path}.py" in self.texts else f"{path}/__init__.py"
+        return {
+            name: {next_name, *(path for path, text in ours.items() if f'"{name}"' in text or f"/{name}" in text)}
+            for name, next_name in zip(names, [*names[1:], ""], strict=True)
+        }
 
 
-def _is_test(path: str) -> bool:
-    return path.startswith("tests/") and PurePosixPath(path).name.startswith("test_")
+def _distances(start: str, edges: Mapping[str, Set[str]]) -> dict[str, int]:
+    distances = {start: 0}
+    queue = [start]
+    for path in queue:
+        new = edges.get(path, set()) - distances.keys()
+        distances |= dict.fromkeys(new, distances[path] + 1)
+        queue += new
+    return distances
 
 
-def _is_in(folder: PurePosixPath, path: str) -> bool:
-    return PurePosixPath(path).parent == folder
-
-
-def _module(path: str) -> str:
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+def _alike(test: str, changed: str) -> int:
+    """Return how many folders, and perhaps the name, the paths of a test and of a changed module have in common."""
+    own = test.removeprefix("tests/").replace("/test_", "/").split("/")
+    others = changed.removeprefix("webhook/").removeprefix("tests/").split("/")
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(own, others, strict=False)))
 
 
 def _git(*arguments: str) -> list[str]:
@@ -97,7 +118,7 @@ def _git(*arguments: str) -> list[str]:
 
 
 def changed_files(base: str = "") -> tuple[str, list[str]]:
-    """Returns the commit with which the checkout is compared, and the files that differ from it.
+    """Return the commit with which the checkout is compared, and the files that differ from it.
 
     Raises:
         LookupError: git does not know the commit, or git is missing.
@@ -113,32 +134,26 @@ def changed_files(base: str = "") -> tuple[str, list[str]]:
 
 
 def read_house() -> House:
-    """Reads the checkout, with modules that git does not know yet."""
+    """Read the checkout, with modules that git does not know yet."""
     graph = grimp.build_graph(*PACKAGES, include_external_packages=False, cache_dir=".import_linter_cache")
     texts = {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
         for package in PACKAGES
         for path in sorted((ROOT / package).rglob("*.py"))
     }
-
-    def importers(module: str) -> Iterable[str]:
-        return graph.find_downstream_modules(module) if module in graph.modules else ()
-
-    return House(importers, texts)
-
-
-def shortened(lines: Sequence[str]) -> list[str]:
-    """Returns the first lines, and the number of the others."""
-    rest = len(lines) - SHOWN
-    return list(lines) if rest <= 1 else [*lines[:SHOWN], f"and {rest} more"]
+    modules = {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): path for path in texts}
+    imported = {path: graph.find_modules_directly_imported_by(module) for module, path in modules.items()}
+    return House({path: {modules[each] for each in found} for path, found in imported.items()}, texts)
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the command. Returns the exit code of pytest, 0 if there is nothing to run, or 2 for a wrong commit."""
+    """Run the command. Return the exit code of pytest, 0 if there is nothing to run, or 2 for a wrong commit."""
     parser = argparse.ArgumentParser(prog="python -m tests.near", description=__doc__.partition("\n")[0])
     parser.add_argument("--base", default="", help="the commit to compare with")
+    parser.add_argument("--all", action="store_true", help="go on when the time is over")
     parser.add_argument("--list", action="store_true", help="print the modules with tests, and run none")
-    parser.add_argument("--cluster", action="store_true", help=f"run those in {CONTROL_PLANE} too")
+    parser.add_argument("--cluster", action="store_true", help=f"take those in {CONTROL_PLANE} instead of the others")
+    parser.add_argument("--seconds", type=float, default=60, help="when these are over, no more tests start")
     parser.add_argument("--processes", default="0", help="in which tests run at a time")
     options, for_pytest = parser.parse_known_args(arguments)
     try:
@@ -147,30 +162,25 @@ def main(arguments: list[str]) -> int:
         print(f"near: {error}", file=sys.stderr)
         return 2
     house = read_house()
-    reasons = {path: house.near(path) for path in changed}
-    chosen = sorted(set().union(*reasons.values()))
-    here = [path for path in chosen if options.cluster or not path.startswith(CONTROL_PLANE)]
-    print(f"{len(changed)} files differ from {commit}: {len(chosen)} of {len(house.tests)} modules with tests are near")
-    for line in shortened([f"{path}: {told(near)}" for path, near in reasons.items()]):
-        print(f"  {line}")
-    if left := [path for path in chosen if path not in here]:
-        print(f"not run, they need a control plane (--cluster): {len(left)}")
-        for line in shortened(left):
-            print(f"  {line}")
-    if options.list:
-        print(*here, sep="\n")
-    if options.list or not here:
-        return 0
-    marked = ("-m", "not gpu and not image") if options.cluster else ()
-    command = [sys.executable, "-m", "pytest", "-n", options.processes, *marked, *for_pytest, *here]
-    sys.stdout.flush()
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
-
-
-def told(near: set[str]) -> str:
-    """Returns the names of the tests that are near a file, or their number if there are more than three."""
-    names = sorted(near)
-    return ", ".join(names) if 0 < len(names) <= 3 else f"{len(names) or 'no'} modules with tests"
+    ranked = house.ranked(changed)
+    chosen = [path for path in ranked if path.startswith(CONTROL_PLANE) == options.cluster]
+    print(f"{len(changed)} files differ from {commit}: {len(ranked)} of {len(house.tests)} modules with tests are near")
+    end = time.monotonic() + options.seconds
+    code, ran = 0, 0
+    while ran < len(chosen) and not code and (options.all or options.list or time.monotonic() < end):
+        batch = chosen[ran : ran + AT_A_TIME]
+        print(*(f"{ranked[path]:3} imports away: {path}" for path in batch), sep="\n", flush=True)
+        ran += len(batch)
+        if not options.list:
+            marked = ("-m", "cluster and not long") if options.cluster else ()
+            command = [sys.executable, "-m", "pytest", "-n", options.processes, *marked, *for_pytest, *batch]
+            code = subprocess.run(command, cwd=ROOT, check=False).returncode
+            code = 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code
+    print(
+        f"{ran} modules {'listed' if options.list else 'run'}, {len(chosen) - ran} left out (--all), "
+        f"{len(ranked) - len(chosen)} {'need no' if options.cluster else 'need a'} control plane"
+    )
+    return code
 
 
 if __name__ == "__main__":

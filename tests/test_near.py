@@ -1,65 +1,75 @@
-"""Which tests are near a change."""
+"""Which tests are near a change, and in which order."""
 
 import pytest
 
-from tests.near import House, main, read_house, shortened
+from tests.near import House, main, read_house
 
-IMPORTERS = {
-    "webhook.words.names": ("webhook.cli.main", "tests.words.test_names", "tests.pods", "tests.cli.test_inject"),
-    "tests.certs.conftest": (),
-    "tests.pods": ("tests.cli.test_inject",),
-    "tests.judge": ("tests.decisions.admit.conftest",),
+IMPORTS = {
+    "webhook/cli/main.py": {"webhook/words/names.py"},
+    "tests/words/test_names.py": {"webhook/words/names.py"},
+    "tests/pods.py": {"webhook/words/names.py"},
+    "tests/cli/test_inject.py": {"tests/pods.py", "webhook/cli/main.py"},
+    "tests/cli/test_bind.py": {"tests/pods.py", "webhook/cli/main.py", "tests/judge.py"},
+    "tests/programs/test_log.py": {"webhook/words/names.py"},
+    "tests/decisions/admit/conftest.py": {"tests/judge.py"},
+    "tests/workflows/test_workflows.py": {"tests/chart/helm.py"},
 }
 TEXTS = {
+    **dict.fromkeys(IMPORTS, ""),
     "webhook/words/names.py": "",
-    "webhook/cli/main.py": "",
-    "tests/pods.py": "",
     "tests/judge.py": "",
-    "tests/words/test_names.py": "",
-    "tests/cli/test_inject.py": "",
     "tests/cli/test_usage.py": "",
     "tests/certs/conftest.py": "",
     "tests/certs/test_rounds.py": "",
     "tests/chart/helm.py": 'CHART = ROOT / "chart"',
-    "tests/decisions/admit/conftest.py": "",
     "tests/decisions/admit/test_golden_pods.py": 'CASES = ROOT / "cases" / "pods"',
     "tests/workflows/test_workflows.py": 'SCRIPT = ".ci/run"',
 }
-HOUSE = House(lambda module: IMPORTERS.get(module, ()), TEXTS)
+HOUSE = House(IMPORTS, TEXTS)
+INJECT, BIND, USAGE = "tests/cli/test_inject.py", "tests/cli/test_bind.py", "tests/cli/test_usage.py"
+NAMES, LOG = "tests/words/test_names.py", "tests/programs/test_log.py"
+GOLDEN, ROUNDS, WORKFLOWS = (
+    "tests/decisions/admit/test_golden_pods.py",
+    "tests/certs/test_rounds.py",
+    "tests/workflows/test_workflows.py",
+)
 
 
 @pytest.mark.parametrize(
-    ("changed", "near"),
+    ("changed", "ranked"),
     [
-        ("webhook/words/names.py", {"tests/words/test_names.py", "tests/cli/test_inject.py"}),
-        ("webhook/cli/main.py", {"tests/cli/test_inject.py", "tests/cli/test_usage.py"}),
-        ("webhook/cli/status/new.py", {"tests/cli/test_inject.py", "tests/cli/test_usage.py"}),
-        ("webhook/entry.py", set()),
-        ("certs/spec.py", {"tests/certs/test_rounds.py"}),
-        ("tests/pods.py", {"tests/cli/test_inject.py"}),
-        ("tests/certs/conftest.py", {"tests/certs/test_rounds.py"}),
-        ("tests/judge.py", {"tests/decisions/admit/test_golden_pods.py"}),
-        ("tests/certs/test_rounds.py", {"tests/certs/test_rounds.py"}),
-        ("tests/cases/pods/shm/pod.yaml", {"tests/decisions/admit/test_golden_pods.py"}),
-        (".ci/run", {"tests/workflows/test_workflows.py"}),
-        ("deploy/chart/values.yaml", set()),
-        ("LICENSE", set()),
+        ("webhook/words/names.py", {NAMES: 1, LOG: 1, INJECT: 2, BIND: 2}),
+        ("webhook/programs/log.py", {LOG: 2}),
+        ("webhook/cli/main.py", {INJECT: 1, BIND: 1, USAGE: 2}),
+        ("webhook/cli/status/new.py", {USAGE: 2, INJECT: 2, BIND: 2}),
+        ("webhook/entry.py", {}),
+        ("certs/spec.py", {ROUNDS: 2}),
+        ("tests/pods.py", {INJECT: 1, BIND: 1}),
+        ("tests/certs/conftest.py", {ROUNDS: 1}),
+        ("tests/judge.py", {BIND: 1, GOLDEN: 2}),
+        ("tests/certs/test_rounds.py", {ROUNDS: 0}),
+        ("tests/cases/pods/shm/pod.yaml", {GOLDEN: 4}),
+        (".ci/run", {WORKFLOWS: 1}),
+        ("deploy/chart/values.yaml", {WORKFLOWS: 4}),
+        ("LICENSE", {}),
     ],
 )
-def test_what_is_near_a_change(changed: str, near: set[str]) -> None:
-    assert HOUSE.near(changed) == near
+def test_what_is_near_a_change_and_how_far(changed: str, ranked: dict[str, int]) -> None:
+    assert list(HOUSE.ranked([changed]).items()) == list(ranked.items())
 
 
-def test_of_long_lists_the_beginning_is_printed() -> None:
-    lines = [str(number) for number in range(20)]
-    assert shortened(lines) == [*lines[:8], "and 12 more"]
-    assert shortened(lines[:9]) == lines[:9]
+def test_of_several_changes_the_nearest_counts() -> None:
+    assert HOUSE.ranked(["webhook/words/names.py", "tests/pods.py", "certs/spec.py"]) == {
+        NAMES: 1,
+        LOG: 1,
+        INJECT: 1,
+        BIND: 1,
+        ROUNDS: 2,
+    }
 
 
-def test_in_this_checkout_the_tests_of_a_module_are_near_it() -> None:
-    found = read_house().near("webhook/words/printable.py")
-    assert "tests/words/test_printable.py" in found
-    assert all(path.startswith("tests/") for path in found)
+def test_in_this_checkout_the_tests_of_a_module_are_nearest_to_it() -> None:
+    assert next(iter(read_house().ranked(["webhook/words/printable.py"]))) == "tests/words/test_printable.py"
 
 
 def test_a_commit_that_is_not_there_is_told_and_nothing_runs(capsys: pytest.CaptureFixture[str]) -> None:

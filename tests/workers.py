@@ -5,16 +5,24 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-CLUSTERS = "tests/control_plane/hami/"
-"""Tests that share clusters with HAMi, by its release."""
-CLAIMS = "tests/control_plane/claims/"
-"""Tests that share clusters in which claims give GPUs."""
+PLANE = "tests/control_plane/"
+HAMI, CLAIMS = f"{PLANE}hami/", f"{PLANE}claims/"
+TOGETHER = {
+    f"{PLANE}{module}.py": f"{PLANE}{what}"
+    for what, modules in {
+        "more kinds": ("test_taints", "test_chart_taints", "test_pod_groups"),
+        "seeded": ("test_status", "test_readers"),
+    }.items()
+    for module in modules
+}
+"""Modules that share a control plane of their own, by what it is for."""
 FIRST = (
-    f"{CLUSTERS}2.10.0",
-    f"{CLUSTERS}2.9.0",
-    CLAIMS,
-    "tests/control_plane/load/test_load.py",
-    "tests/control_plane/attacks/test_attacks.py",
+    f"{HAMI}2.10.0",
+    f"{HAMI}2.9.0",
+    f"{CLAIMS}1.37",
+    f"{CLAIMS}1.36",
+    f"{PLANE}load/test_load.py",
+    f"{PLANE}attacks/test_attacks.py",
     "tests/certs/test_years.py",
     "tests/fuzz/test_targets.py",
     "tests/decisions/admit/test_laws.py",
@@ -37,15 +45,15 @@ class ByExpense(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no type
 
 
 def unit(test: str) -> str:
-    """Returns the unit of work of the test with this id."""
+    """Return the unit of work of the test with this id."""
     path, _, name = test.partition("::")
-    if path.startswith(CLUSTERS):
-        return f"{CLUSTERS}{'2.9.0' if '2.9.0' in name else '2.10.0'}"
+    if path.startswith(HAMI):
+        return f"{HAMI}{'2.9.0' if '2.9.0' in name else '2.10.0'}"
     if path.startswith(CLAIMS):
-        return CLAIMS
-    return path
+        return f"{CLAIMS}{'1.37' if '1.37' in name else '1.36'}"
+    return TOGETHER.get(path, path)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByExpense:
-    """Returns the scheduler for every value of ``--dist``: with others, several processes would start one cluster."""
+    """Return the scheduler for every value of ``--dist``: with others, several processes would start one cluster."""
     return ByExpense(config, log)

@@ -31,11 +31,3 @@ def plugin() -> None:
     from webhook.cli.main import main as run  # noqa: PLC0415
 
     run("kubectl gpu-topology")
-
-
-def complete() -> None:
-    """The program ``kubectl_complete-gpu_topology``, which kubectl asks to complete ``kubectl gpu-topology``."""
-    from webhook.cli.completion import complete_for_kubectl  # noqa: PLC0415
-    from webhook.cli.main import app  # noqa: PLC0415
-
-    complete_for_kubectl(app, sys.argv[1:])

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -183,12 +184,22 @@ class Chaos(Life):
         super().teardown()
 
 
-LIMITS = settings(
-    max_examples=12,
-    stateful_step_count=20,
+class LongYears(Years):
+    """Longer lives."""
+
+
+class LongChaos(Chaos):
+    """Longer lives."""
+
+
+SHORT = settings(
+    max_examples=2,
+    stateful_step_count=5,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
-Years.TestCase.settings = Chaos.TestCase.settings = LIMITS
+Years.TestCase.settings = Chaos.TestCase.settings = SHORT
+LongYears.TestCase.settings = LongChaos.TestCase.settings = settings(SHORT, max_examples=40, stateful_step_count=20)
 TestYears, TestChaos = Years.TestCase, Chaos.TestCase
+TestLongYears, TestLongChaos = map(pytest.mark.long, (LongYears.TestCase, LongChaos.TestCase))

@@ -1,6 +1,6 @@
 """Helm, as a person calls it, with nothing of this machine's own settings."""
 
-import copy
+import json
 import os
 import subprocess
 from collections.abc import Iterable
@@ -17,6 +17,7 @@ from tests.go_programs.left_out import GetProgram
 
 RELEASE = "gpu-topology-webhook"
 NAMESPACE = "gpu-topology"
+ANY_NAMESPACE = "namespace-of-the-release"
 KUBERNETES = "1.36"
 """For which it is rendered where no cluster is asked; otherwise each build of Helm takes another."""
 VALUES = Path(__file__).with_name("values")
@@ -35,12 +36,17 @@ metadata:
 
 @dataclass(frozen=True)
 class Helm:
-    """The program, and a directory for what it keeps. Each set of values is rendered and read once."""
+    """The program.
+
+    Attributes:
+        program: The executable file.
+        home: For what it keeps.
+        rendered: What it made of the chart, by its options and whether it was for ``NAMESPACE``.
+    """
 
     program: Path
     home: Path
-    _rendered: dict[tuple[str | Path, ...], str] = field(default_factory=dict, compare=False)
-    _read: dict[str, list[dict[str, Any]]] = field(default_factory=dict, compare=False)
+    rendered: dict[tuple[tuple[str, ...], bool], str] = field(default_factory=dict)
 
     def run(self, *arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
         """Both outputs, whether it worked or not."""
@@ -61,19 +67,23 @@ class Helm:
             AssertionError: it does not.
         """
         given = (f"--namespace={namespace}", f"--kube-version={KUBERNETES}", *arguments)
-        if given not in self._rendered:
-            done = self.run("template", RELEASE, CHART, *given)
-            assert done.returncode == 0, done.stderr
-            self._rendered[given] = done.stdout
-        return self._rendered[given]
+        done = self.run("template", RELEASE, CHART, *given)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def objects(self, *values: str, namespace: str = NAMESPACE, options: Iterable[str] = ()) -> list[dict[str, Any]]:
-        """The objects with these files of ``values/``, later ones over earlier ones."""
-        files = [f"--values={VALUES / name}.yaml" for name in values]
-        text = self.template(*files, *options, namespace=namespace)
-        if text not in self._read:
-            self._read[text] = documents(text)
-        return copy.deepcopy(self._read[text])
+        """The objects with these files of ``values/``, later ones over earlier ones.
+
+        The chart is rendered once with the same files and options, whichever the namespace is.
+        """
+        given = (*(f"--values={VALUES / name}.yaml" for name in values), *options)
+        usual = namespace == NAMESPACE
+        key = (given, usual)
+        if key not in self.rendered:
+            rendered = documents(self.template(*given, namespace=NAMESPACE if usual else ANY_NAMESPACE))
+            self.rendered[key] = json.dumps(rendered)
+        found: list[dict[str, Any]] = json.loads(self.rendered[key].replace(ANY_NAMESPACE, namespace))
+        return found
 
     def install_manifest(self) -> str:
         """What ``deploy/install.yaml`` should be."""
@@ -82,7 +92,7 @@ class Helm:
 
 def documents(text: str) -> list[dict[str, Any]]:
     """The objects of a YAML stream."""
-    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
+    return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document]
 
 
 def pick(objects: Iterable[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:

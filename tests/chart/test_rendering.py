@@ -301,7 +301,6 @@ def test_the_webhook_is_registered_as_the_design_says(helm: Helm) -> None:
             "matchLabels": {"gpu.topology/injection": "enabled"},
             "matchExpressions": [
                 {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "gpu-topology"]},
-                {"key": "gpu.topology/revision", "operator": "DoesNotExist"},
             ],
         },
     }
@@ -527,14 +526,6 @@ def test_an_agent_that_measures_has_cuda_and_memory_for_it(helm: Helm) -> None:
     assert other["resources"]["limits"] == {"memory": "256Mi"}
 
 
-def test_an_agent_that_tries_gpus_has_cuda_and_memory_for_it_too(helm: Helm) -> None:
-    options = ["--set=agent.preflight=true"]
-    (container,) = pod_template(helm.objects(options=options), AGENT)["spec"]["containers"]
-    assert container["args"][-1] == "--preflight"
-    assert {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"} in container["env"]
-    assert container["resources"]["limits"] == {"memory": "4Gi"}
-
-
 def test_what_the_agent_may_be_opted_in(helm: Helm) -> None:
     template = pod_template(helm.objects("everything"), AGENT)
     spec = template["spec"]
@@ -673,10 +664,7 @@ def test_policy_and_registration_are_about_the_same_namespaces_and_schedulers(he
     objects = helm.objects("everything")
     spec = pick(objects, "ValidatingAdmissionPolicy", "gpu-topology-outputs")["spec"]
     pods, bindings = pick(objects, "MutatingWebhookConfiguration")["webhooks"]
-    selector = pods["namespaceSelector"]
-    *expressions, of_revision = selector["matchExpressions"]
-    assert of_revision["key"] == "gpu.topology/revision"  # the policy is for the namespaces of every revision
-    assert spec["matchConstraints"]["namespaceSelector"] == selector | {"matchExpressions": expressions}
+    assert spec["matchConstraints"]["namespaceSelector"] == pods["namespaceSelector"]
     answered = next(one["expression"] for one in spec["variables"] if one["name"] == "isAnsweredBinding")
     assert answered.endswith(bindings["matchConditions"][0]["expression"])
 

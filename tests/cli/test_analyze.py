@@ -81,7 +81,7 @@ def test_the_version_that_runs_judges_them_without_being_named(tmp_path: Path) -
     assert gpu_topology("analyze", "-f", everything, "--hami-version", "2.9.0").code == 0
 
 
-@pytest.mark.parametrize("output", ["table", "json", "sarif"])
+@pytest.mark.parametrize("output", ["text", "json", "sarif"])
 def test_the_exit_code_does_not_depend_on_the_format(output: str) -> None:
     manifest = MANIFESTS / "namespace-label.yaml"
     assert gpu_topology("analyze", "-f", manifest, "-o", output).code == 1
@@ -175,7 +175,7 @@ def test_names_with_control_characters_do_no_harm_to_a_terminal(tmp_path: Path) 
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a\x1b[31m", "labels": label}}
     path = tmp_path / "odd.json"
     path.write_text(json.dumps(namespace))
-    for output in ("table", "sarif", "json"):
+    for output in ("text", "sarif", "json"):
         out = gpu_topology("analyze", "-f", path, "-o", output).out
         assert "\x1b" not in out
         assert "evil" in out

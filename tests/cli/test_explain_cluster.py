@@ -323,25 +323,6 @@ def test_a_webhook_that_is_not_registered_under_its_name_is_said(cluster: Cluste
     assert "ok   binding-reviewed" in cluster.explain("team-a/train", "--config", str(config)).out
 
 
-def test_in_a_namespace_of_a_revision_the_registration_of_that_revision_counts(cluster: Cluster) -> None:
-    add_pod(cluster, on(injected(pod()), "h20-node-1", list(H20[:2])))
-    cluster.objects[SCHEDULERS] = {"items": [deployment("projecthami/hami:v2.9.0")]}
-    name = {"metadata": {"name": "gpu-topology-webhook"}}
-    cluster.objects[REGISTRATION] = name | {"webhooks": [{"name": "bindings.gpu.topology"}]}
-    assert "ok   binding-reviewed" in cluster.explain().out
-    cluster.objects["/api/v1/namespaces/team-a"]["metadata"]["labels"]["gpu.topology/revision"] = "canary"
-    missing = "FAIL binding-reviewed: the label gpu.topology/revision names canary, and there is no"
-    assert missing in cluster.explain().out
-    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))  # as the API server creates it then
-    cluster.objects["/api/v1/namespaces/team-a"]["metadata"]["labels"]["gpu.topology/revision"] = "canary"
-    assert missing in cluster.explain().out
-    add_pod(cluster, on(injected(pod()), "h20-node-1", list(H20[:2])))
-    cluster.objects["/api/v1/namespaces/team-a"]["metadata"]["labels"]["gpu.topology/revision"] = "canary"
-    name = {"metadata": {"name": "gpu-topology-webhook-canary"}}
-    cluster.objects[f"{REGISTRATION}-canary"] = name | {"webhooks": [{"name": "bindings.gpu.topology"}]}
-    assert "ok   binding-reviewed" in cluster.explain().out
-
-
 @pytest.mark.parametrize("path", [SCHEDULERS, REGISTRATION])
 def test_a_registration_that_may_not_be_read_is_not_taken_for_none(cluster: Cluster, path: str) -> None:
     add_pod(cluster, on(injected(pod()), "h20-node-1", list(H20[:2])))

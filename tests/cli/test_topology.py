@@ -181,15 +181,6 @@ def test_a_node_without_bus_ids_has_no_nccl_file() -> None:
     assert "bus id" in done.err
 
 
-@pytest.mark.parametrize("arguments", [[], ["topo.xml"], ["-", "-o", "json"], ["--help"]])
-def test_check_left_and_says_what_replaces_it(arguments: list[str]) -> None:
-    done = gpu_topology("topology", "check", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("gpu-topology: topology check is no command any more. NCCL itself is the judge")
-    assert "NCCL_DEBUG=INFO" in done.err
-    assert "NCCL_TOPO_DUMP_FILE=" in done.err
-
-
 # import
 
 

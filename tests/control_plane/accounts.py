@@ -41,34 +41,44 @@ def namespace_for_pods(admin: CoreV1Api, metadata: V1ObjectMeta) -> str:
 def permitted(
     admin: CoreV1Api, control_plane: ControlPlane, namespace: str, account: str, permissions: tuple[Permission, ...]
 ) -> Path:
-    """A kubeconfig for a new service account, once the API server knows what it may do."""
+    """A kubeconfig for a new service account, once the API server knows what it may do.
+
+    It has one role for each place. So one right of a role tells that all of them are known.
+    """
     admin.create_namespaced_service_account(namespace, V1ServiceAccount(metadata=V1ObjectMeta(name=account)))
-    for number, permission in enumerate(permissions):
-        grant(admin, namespace, account, permission, role=f"{namespace}-{account}-{number}")
+    by_place: dict[str, list[Permission]] = {}
+    for permission in permissions:
+        by_place.setdefault(_place(permission.scope, namespace), []).append(permission)
+    for place, allowed in by_place.items():
+        grant(admin, namespace, account, *allowed, role=f"{namespace}-{account}-{place or 'everywhere'}")
     kubeconfig = control_plane.kubeconfig_for(namespace, account)
-    wait_until_granted(control_plane, kubeconfig, namespace, permissions)
+    known_by = [replace(allowed[0], verbs=allowed[0].verbs[:1]) for allowed in by_place.values()]
+    wait_until_granted(control_plane, kubeconfig, namespace, known_by)
     return kubeconfig
 
 
-def grant(admin: CoreV1Api, namespace: str, account: str, permission: Permission, *, role: str) -> None:
-    """One more permission for the service account, by a role of that name."""
+def grant(admin: CoreV1Api, namespace: str, account: str, *permissions: Permission, role: str) -> None:
+    """More permissions of one place for the service account, by a role of that name."""
     rbac = RbacAuthorizationV1Api(admin.api_client)
     subjects = [RbacV1Subject(kind="ServiceAccount", name=account, namespace=namespace)]
     metadata = V1ObjectMeta(name=role)
-    rule = V1PolicyRule(
-        api_groups=[permission.group],
-        resources=[permission.resource],
-        verbs=list(permission.verbs),
-        resource_names=list(permission.resource_names) or None,
-    )
-    if permission.scope is Scope.CLUSTER:
+    rules = [
+        V1PolicyRule(
+            api_groups=[permission.group],
+            resources=[permission.resource],
+            verbs=list(permission.verbs),
+            resource_names=list(permission.resource_names) or None,
+        )
+        for permission in permissions
+    ]
+    place = _place(permissions[0].scope, namespace)
+    if not place:
         role_ref = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=role)
-        rbac.create_cluster_role(V1ClusterRole(metadata=metadata, rules=[rule]))
+        rbac.create_cluster_role(V1ClusterRole(metadata=metadata, rules=rules))
         rbac.create_cluster_role_binding(V1ClusterRoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects))
     else:
-        place = _place(permission.scope, namespace)
         role_ref = V1RoleRef(api_group=RBAC, kind="Role", name=role)
-        rbac.create_namespaced_role(place, V1Role(metadata=metadata, rules=[rule]))
+        rbac.create_namespaced_role(place, V1Role(metadata=metadata, rules=rules))
         rbac.create_namespaced_role_binding(
             place, V1RoleBinding(metadata=metadata, role_ref=role_ref, subjects=subjects)
         )

@@ -12,14 +12,14 @@ from kubernetes.client.exceptions import ConflictException
 
 from tests.control_plane.control_plane import REQUEST_TIMEOUT_S, ControlPlane
 from tests.control_plane.hami.nodes import untaint
-from tests.insight.analyze.clusters import AT, CONFIGURATION, Cluster, Object, registration
+from tests.insight.analyze.clusters import AT, CONFIGURATION, Cluster, Object, h20, registration, running
+from tests.insight.overview.scenes import fault, ran
+from webhook.hardware.topology.document import format_topology
 from webhook.objects.lease import micro_time
 from webhook.words.timestamp import parse_timestamp
 
 OURS = "gpu-topology"
 """The namespace of the webhook."""
-PEOPLE = "people"
-"""A namespace for accounts, which stays."""
 PATHS = {
     "Namespace": "/api/v1/namespaces",
     "Node": "/api/v1/nodes",
@@ -98,25 +98,27 @@ def completed(found: Object, uids: dict[str, str]) -> Object:
     return found
 
 
-def empty(client: httpx.Client) -> None:
-    """Remove the objects of these kinds, except those of the control plane."""
-    for kind, path in reversed(PATHS.items()):
-        everywhere = path.replace("/namespaces/{namespace}", "")
-        for each in client.get(everywhere).json()["items"]:
-            namespace, name = each["metadata"].get("namespace", ""), each["metadata"]["name"]
-            if _is_of_the_control_plane(kind, namespace or name):
-                continue
-            where = f"{path.format(namespace=namespace)}/{name}"
-            client.request("DELETE", where, json={"gracePeriodSeconds": 0}).raise_for_status()
-            if kind == "Namespace":  # no controller runs that would do it
-                finalized = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": {"finalizers": []}}
-                client.put(f"{where}/finalize", json=finalized).raise_for_status()
+_ENDED = {"terminated": {"exitCode": 0, "startedAt": "2026-11-22T12:00:00Z", "finishedAt": "2026-11-22T12:00:01Z"}}
 
 
-def _is_of_the_control_plane(kind: str, namespace: str) -> bool:
-    if kind == "Deployment":
-        return False
-    return namespace.startswith("kube-") or namespace in ("default", PEOPLE)
+def seed(control_plane: ControlPlane) -> None:
+    """A shared card, a lost one, links that are down, and pods.
+
+    One of them has worse cards than there are, and one was told of its node at its Binding.
+    """
+    cluster = Cluster()
+    for name in ("slice on a pair", "links down", "lost GPU", "worse cards"):
+        fault(name)(cluster)
+    told = running("told", "switched", 4, 5)
+    told["metadata"]["annotations"]["gpu.topology/node-topology"] = format_topology(h20("switched"))
+    cluster.add(told)
+    with administrator(control_plane) as client, control_plane.client() as admin:
+        fill(client, CoreV1Api(admin), cluster)
+        ran(cluster, "pair", image="i", imageID="i", ready=True, restartCount=0, state=_ENDED)
+        path = "/api/v1/namespaces/team-a/pods/pair/status"
+        headers = {"Content-Type": "application/merge-patch+json"}
+        body = {"status": cluster.get("Pod", "pair", "team-a")["status"]}
+        assert client.patch(path, json=body, headers=headers).status_code == 200
 
 
 def found(text: str) -> set[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 import json
 import ssl
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +47,16 @@ def request(
         method,
         f"{control_plane.url}{path}",
         headers={"Authorization": f"Bearer {config['users'][0]['user']['token']}"} | options.pop("headers", {}),
-        verify=ssl.create_default_context(cafile=control_plane.ca_file),
+        verify=_trust(control_plane.ca_file),
         trust_env=False,
         timeout=REQUEST_TIMEOUT_S,
         **options,
     )
+
+
+@cache
+def _trust(authority: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=authority)
 
 
 def apply(control_plane: ControlPlane, manifest: dict[str, Any], *, dry_run: bool = False) -> httpx.Response:

@@ -3,7 +3,7 @@
 import base64
 import json
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 import httpx
-from kubernetes.client import AdmissionregistrationV1Api
+from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1ObjectMeta
 
 from tests.chart.registration import PATIENCE_S
+from tests.control_plane.accounts import namespace_for_pods
 from tests.control_plane.control_plane import REQUEST_TIMEOUT_S, ControlPlane
 from tests.hardware.topology.machines import h20
 from tests.programs.server.conftest import RunningServer, Starter, until
@@ -21,6 +22,7 @@ from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
 
 PATIENT = f"binding: {{readSeconds: {REQUEST_TIMEOUT_S}}}\n"
+MOST_TESTS_OF_A_MODULE = 20
 PERMISSIONS = {f"gpu.topology/allow-{what}": "true" for what in ("host-ipc", "host-pid", "node-gpus")}
 ENFORCE = "pod-security.kubernetes.io/enforce"
 RESTRICTED = {
@@ -108,16 +110,65 @@ def registered(
         labels: More labels of the namespace, in the eyes of the server.
         annotations: Its annotations, in the eyes of the server.
     """
-    starter = Starter(directory)
     state = write_state(directory / "state", namespace, topology or h20(), labels or {}, annotations or {})
+    with _asked(control_plane, [namespace], directory, state, config, scheduler) as server:
+        yield server
+
+
+@dataclass(frozen=True)
+class Served:
+    """One server for the tests of a module, each of which has a namespace of its own."""
+
+    server: RunningServer
+    unused: Iterator[str]
+
+    def namespace(self) -> str:
+        """The name of a namespace that no test has had."""
+        return next(self.unused)
+
+
+@contextmanager
+def served(
+    control_plane: ControlPlane, directory: Path, *, config: str = "", labels: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    """A server that answers for many new namespaces, because the start of one takes seconds.
+
+    Args:
+        control_plane: Where it is registered.
+        directory: For its files.
+        config: Its configuration, YAML.
+        labels: More labels of the namespaces, in the eyes of the server.
+    """
+    with control_plane.client() as client:
+        admin = CoreV1Api(client)
+        namespaces = [
+            namespace_for_pods(admin, V1ObjectMeta(generate_name="served-")) for _ in range(MOST_TESTS_OF_A_MODULE)
+        ]
+    for namespace in namespaces:
+        state = write_state(directory / "state", namespace, h20(), labels or {})
+    with _asked(control_plane, namespaces, directory, state, config) as server:
+        yield Served(server, iter(namespaces))
+
+
+@contextmanager
+def _asked(
+    control_plane: ControlPlane,
+    namespaces: Sequence[str],
+    directory: Path,
+    state: Path,
+    config: str,
+    scheduler: str = "",
+) -> Iterator[RunningServer]:
+    """A server with this state, once the API server asks it about the namespaces."""
+    starter = Starter(directory)
     try:
         server = starter("--kubeconfig", str(control_plane.kubeconfig), state=state, config=f"{PATIENT}{config}")
         with control_plane.client() as client:
             api = AdmissionregistrationV1Api(client)
-            body: Any = registration(server, namespace, scheduler)
+            body: Any = registration(server, scheduler, *namespaces)
             api.create_mutating_webhook_configuration(body)
             try:
-                wait_until_asked(control_plane, namespace)
+                wait_until_asked(control_plane, namespaces[0])
                 yield server
             finally:
                 api.delete_mutating_webhook_configuration(body["metadata"]["name"])
@@ -132,26 +183,30 @@ def write_state(
     labels: Mapping[str, str],
     annotations: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """The state directory of a cluster with one node and one namespace."""
+    """The state directory of a cluster with one node and this namespace, beside those that were written before."""
     for part in ("namespaces", "nodes"):
-        (directory / part).mkdir(parents=True)
+        (directory / part).mkdir(parents=True, exist_ok=True)
     all_labels = {"gpu.topology/injection": "enabled", **PERMISSIONS, **labels}
     metadata = {"name": namespace, "labels": all_labels, "annotations": dict(annotations)}
     manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-    (directory / "namespaces" / "team.yaml").write_text(json.dumps(manifest), encoding="utf-8")
+    (directory / "namespaces" / f"{namespace}.yaml").write_text(json.dumps(manifest), encoding="utf-8")
     (directory / "nodes" / f"{topology.node}.json").write_text(format_topology(topology), encoding="utf-8")
     (directory / "cluster.yaml").write_text('hamiVersion: "2.9.0"\nkubernetesVersion: "1.36"\n', encoding="utf-8")
     return directory
 
 
-def registration(server: RunningServer, namespace: str, scheduler: str) -> dict[str, Any]:
+def registration(server: RunningServer, scheduler: str, *namespaces: str) -> dict[str, Any]:
     """The webhooks as a chart would register them, at an address in place of a Service."""
     common = {
         "admissionReviewVersions": ["v1"],
         "sideEffects": "NoneOnDryRun",
         "failurePolicy": "Fail",
         "timeoutSeconds": PATIENCE_S,
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+        "namespaceSelector": {
+            "matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(namespaces)},
+            ],
+        },
     }
 
     def webhook(name: str, path: str, resources: list[str]) -> dict[str, Any]:
@@ -163,7 +218,7 @@ def registration(server: RunningServer, namespace: str, scheduler: str) -> dict[
     conditions = [{"name": "by-the-scheduler", "expression": f"request.userInfo.username == '{scheduler}'"}]
     bindings = webhook("bindings.gpu.topology", "/mutate/bindings", ["pods/binding", "bindings"])
     return {
-        "metadata": {"name": f"gpu-topology-webhook-{namespace}"},
+        "metadata": {"name": f"gpu-topology-webhook-{namespaces[0]}"},
         "webhooks": [
             webhook("pods.gpu.topology", "/mutate/pods", ["pods"]) | {"reinvocationPolicy": "IfNeeded"},
             bindings | ({"matchConditions": conditions} if scheduler else {}),

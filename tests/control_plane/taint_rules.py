@@ -1,30 +1,20 @@
-"""An API server with DeviceTaintRules, and what a DRA driver and an administrator write there."""
+"""DeviceTaintRules, and what a DRA driver and an administrator write there."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 from kubernetes.client import ApiClient, ResourceV1Api
 
-from tests.control_plane.control_plane import Binaries, ControlPlane, startable_control_plane
+from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.manifests import request
 
 GATES = "--feature-gates=DRADeviceTaintRules=true"
-# Kubernetes 1.36 serves them in v1beta2, and only if it is told to; from 1.37 on all of this is the default.
-SERVED = ("--runtime-config=resource.k8s.io/v1beta2=true", GATES)
+"""Of the scheduler; the API server of the fixture ``plane`` has it too."""
 RULES = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
 DRIVER = "gpu.nvidia.com"
-
-
-@pytest.fixture(scope="module")
-def plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """An API server that has DeviceTaintRules, for the tests of one module, which import this fixture."""
-    with startable_control_plane(binaries, tmp_path_factory.mktemp("with-taint-rules"), *SERVED) as running:
-        running.start()
-        yield running.control_plane
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """The agent at a real API server, with no more than the permissions that it says it needs."""
 
-import asyncio
 import json
 import os
 import signal
@@ -27,7 +26,7 @@ from kubernetes.client import (
     V1ObjectMeta,
 )
 
-from tests.control_plane.accounts import grant, permitted, wait_until_granted, without
+from tests.control_plane.accounts import permitted, without
 from tests.control_plane.control_plane import ControlPlane
 from tests.hardware.topology.machines import hgx_h100, uuid, with_switch_links
 from tests.nvml import machines as played
@@ -36,15 +35,14 @@ from tests.nvml.stub import environment_of, nvml_library, without_library
 from tests.programs.agent.looks import driver_away
 from tests.programs.agent.waking import wake
 from tests.programs.server.conftest import DEADLINE_S, until
-from webhook.cluster.api.errors import Conflict
 from webhook.cluster.api.permissions import AGENT, Permission, Scope
 from webhook.cluster.api.verbs import Api, Reply
-from webhook.cluster.kinds import EVENT, NODE, Kind
+from webhook.cluster.kinds import NODE, Kind
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.lease import renewed_at
 from webhook.programs.agent.log import AgentLog
-from webhook.programs.agent.publication import Object, PublishOptions
+from webhook.programs.agent.publication import PublishOptions
 from webhook.programs.agent.rounds import Agent, Clock
 from webhook.programs.agent.run import connect_agent
 from webhook.programs.agent.status import Count
@@ -215,16 +213,6 @@ def test_the_first_round_says_when_the_topology_was_true(site: Site) -> None:
     assert site.signs_of_life() == [AT]
 
 
-@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
-def test_each_round_gives_a_sign_of_life(site: Site, *, restarted: bool) -> None:
-    agent = site.agent()
-    site.round(agent)
-    for minute in (1, 2):
-        site.now = AT + timedelta(minutes=minute)
-        site.round(site.agent() if restarted else agent)
-        assert site.signs_of_life() == [site.now]
-
-
 def test_the_sign_of_life_is_readable_for_the_webhook(site: Site) -> None:
     site.round(site.agent())
     coordination = CoordinationV1Api(site.admin.api_client)
@@ -239,49 +227,6 @@ def test_only_the_first_sign_of_life_is_logged_and_all_are_counted(site: Site) -
         site.round(agent)
     assert [line["name"] for line in site.lines() if line.get("kind") == "Lease"] == [f"gpu-topology-{site.node}"]
     assert agent.status.count(Count.WRITES) == {"node": 1, "configmap": 1, "lease": 3}
-
-
-def test_a_deleted_lease_is_written_again(site: Site) -> None:
-    agent = site.agent()
-    site.round(agent)
-    CoordinationV1Api(site.admin.api_client).delete_namespaced_lease(f"gpu-topology-{site.node}", site.namespace)
-    site.round(agent)
-    assert site.signs_of_life() == [AT]
-
-
-def test_a_lease_that_somebody_edited_is_repaired(site: Site) -> None:
-    agent = site.agent()
-    site.round(agent)
-    patch = {
-        "metadata": {"labels": {"gpu.topology/node": "other", "team": "ml"}, "ownerReferences": None},
-        "spec": {"renewTime": "2036-01-01T00:00:00.000000Z", "holderIdentity": "x", "leaseDurationSeconds": 1},
-    }
-    CoordinationV1Api(site.admin.api_client).patch_namespaced_lease(
-        f"gpu-topology-{site.node}", site.namespace, patch, _content_type="application/merge-patch+json"
-    )
-    site.round(agent)
-    lease = site.lease()
-    assert lease.metadata is not None
-    assert lease.metadata.labels == {"gpu.topology/node": site.node, "team": "ml"}
-    assert [owner.kind for owner in lease.metadata.owner_references or []] == ["Node"]
-    assert lease.spec is not None
-    assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds) == (site.node, 600)
-    assert site.signs_of_life() == [AT]
-
-
-def test_a_driver_that_is_away_is_the_truth_and_a_sign_of_life(site: Site) -> None:
-    site.round(site.agent(), driver_away(hgx_h100()))
-    assert site.signs_of_life() == [AT]
-
-
-def test_a_look_that_failed_with_a_bug_is_no_sign_of_life(site: Site) -> None:
-    agent = site.agent()
-    site.round(agent)
-    site.now, site.seconds = AT + timedelta(minutes=1), site.seconds + 60.0
-    site.topology = None  # type: ignore[assignment]  # so that the next look raises
-    wake(agent)
-    assert agent.status.count(Count.DISCOVERIES) == {"complete": 1, "bug": 1}
-    assert site.signs_of_life() == [AT]
 
 
 def test_a_topology_that_is_published_late_was_true_when_the_node_was_looked_at(site: Site, port: int) -> None:
@@ -314,12 +259,6 @@ def test_a_change_is_published_with_its_label_and_its_event(site: Site) -> None:
     ]
 
 
-def test_an_event_at_a_full_second_is_taken(site: Site) -> None:
-    assert site.now.microsecond == 0
-    site.round(site.agent(), DEGRADED)
-    assert [event[1] for event in site.events()] == ["NVLinkDown"]
-
-
 def test_an_event_is_found_as_kubectl_describe_looks_for_it(site: Site) -> None:
     site.round(site.agent(), DEGRADED)
     selector = f"involvedObject.kind=Node,involvedObject.name={site.node},involvedObject.uid={site.metadata().uid}"
@@ -327,45 +266,6 @@ def test_an_event_is_found_as_kubectl_describe_looks_for_it(site: Site) -> None:
     assert (event.type, event.reason) == ("Warning", "NVLinkDown")
     assert event.reporting_component == "gpu.topology/agent"
     assert event.reporting_instance == site.node
-
-
-def test_what_changed_while_the_agent_was_away_is_told(site: Site) -> None:
-    site.round(site.agent(), DEGRADED)
-    site.round(site.agent(), hgx_h100())
-    assert [event[1] for event in site.events()] == ["NVLinkDown", "NVLinkRestored"]
-
-
-def test_a_link_that_goes_down_again_is_told_again(site: Site) -> None:
-    agent = site.agent()
-    for topology in (hgx_h100(), DEGRADED, hgx_h100(), DEGRADED):
-        site.round(agent, topology)
-    assert [event[1] for event in site.events()] == ["NVLinkDown", "NVLinkDown", "NVLinkRestored"]
-
-
-def test_an_event_that_is_there_already_is_no_error(site: Site) -> None:
-    event: Object = {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": f"{site.node}.0123456789abcdef", "namespace": "default"},
-        "eventTime": "2026-11-20T18:30:15.000250Z",
-        "type": "Normal",
-        "reason": "GpuReturned",
-        "action": "Discover",
-        "note": "GPU3",
-        "regarding": {"apiVersion": "v1", "kind": "Node", "name": site.node},
-        "reportingController": "gpu.topology/agent",
-        "reportingInstance": site.node,
-    }
-
-    async def create_twice() -> None:
-        api = connect_agent(site.kubeconfig)
-        await api.create(EVENT, event)
-        with pytest.raises(Conflict, match="create Event in default: "):
-            await api.create(EVENT, event)
-        await api.close()
-
-    asyncio.run(create_twice())
-    assert len(site.events()) == 1
 
 
 def test_a_driver_that_is_away_is_published(site: Site) -> None:
@@ -378,16 +278,6 @@ def test_a_driver_that_is_away_is_published(site: Site) -> None:
     site.round(agent, hgx_h100())
     assert sorted(site.config_map().data or {}) == ["nccl-topo.xml", "topology.json"]
     assert [event[1] for event in site.events()] == ["TopologyReadable", "TopologyUnreadable"]
-
-
-def test_a_deleted_config_map_is_written_again(site: Site) -> None:
-    agent = site.agent()
-    site.round(agent, DEGRADED)
-    before = site.events()
-    site.admin.delete_namespaced_config_map(f"gpu-topology-{site.node}", site.namespace)
-    site.round(agent)
-    assert site.published() == replace(DEGRADED, node=site.node)
-    assert site.events() == before
 
 
 def test_what_somebody_edited_is_repaired_and_what_they_added_stays(site: Site) -> None:
@@ -408,16 +298,6 @@ def test_what_somebody_edited_is_repaired_and_what_they_added_stays(site: Site) 
     assert site.published() == replace(hgx_h100(), node=site.node)
 
 
-def test_a_wrong_label_is_corrected(site: Site) -> None:
-    agent = site.agent()
-    site.round(agent)
-    patch = {"metadata": {"labels": {LABEL: None, "team": "ml"}}}
-    site.admin.patch_node(site.node, patch, _content_type="application/merge-patch+json")
-    site.round(agent)
-    assert site.label() == "healthy"
-    assert (site.metadata().labels or {})["team"] == "ml"
-
-
 def test_a_cordon_comes_and_goes_beside_that_of_an_administrator(site: Site) -> None:
     site.annotate(cordon="GPU-of-an-admin")
     agent = site.agent(cordon=True)
@@ -428,21 +308,6 @@ def test_a_cordon_comes_and_goes_beside_that_of_an_administrator(site: Site) -> 
     assert site.annotation(CORDON) == "GPU-of-an-admin"
     assert site.annotation(CORDONED) is None
     assert [event[1] for event in site.events()] == ["GpuCordoned", "GpuUncordoned", "NVLinkDown", "NVLinkRestored"]
-
-
-def test_a_cordon_is_taken_back_after_a_restart_without_the_option(site: Site) -> None:
-    site.round(site.agent(cordon=True), DEGRADED)
-    site.round(site.agent())
-    assert site.annotation(CORDON) is None
-    assert site.annotation(CORDONED) is None
-
-
-def test_an_administrator_who_uncordons_wins(site: Site) -> None:
-    agent = site.agent(cordon=True)
-    site.round(agent, DEGRADED)
-    site.annotate(cordon=None)
-    site.round(agent)
-    assert site.annotation(CORDON) is None
 
 
 class Interrupted(Api):
@@ -479,15 +344,6 @@ def test_who_writes_the_node_at_the_same_time_loses_nothing(site: Site) -> None:
     assert [event[1] for event in site.events()] == ["GpuCordoned", "NVLinkDown"]
 
 
-def test_a_cordon_that_an_administrator_writes_first_is_his(site: Site) -> None:
-    site.round(site.agent(), DEGRADED)
-    agent = site.agent(cordon=True, connected=interrupted(site, partial(site.annotate, cordon=uuid(3))))
-    site.round(agent)
-    assert site.annotation(CORDON) == uuid(3)
-    assert site.annotation(CORDONED) is None
-    assert agent.status.count(Count.WRITES) == {"lease": 1}
-
-
 def test_a_node_that_is_written_all_the_time_is_tried_again_later(site: Site) -> None:
     busy = [partial(site.annotate, cordon=f"GPU-{number}") for number in range(5)]
     agent = site.agent(cordon=True, connected=interrupted(site, *busy))
@@ -517,26 +373,6 @@ def test_an_api_server_that_returns_gets_what_was_discovered_meanwhile(site: Sit
     assert site.lines()[-1].items() >= {"message": "recovered", "node": site.node, "failures": 1}.items()
 
 
-def test_an_api_server_that_cannot_be_trusted_gets_nothing(site: Site) -> None:
-    config = json.loads(site.kubeconfig.read_text())
-    del config["clusters"][0]["cluster"]["certificate-authority"]
-    site.kubeconfig.write_text(json.dumps(config))
-    agent = site.agent()
-    wake(agent)
-    assert "CERTIFICATE_VERIFY_FAILED" in agent.status.failure
-    assert agent.status.count(Count.API_ERRORS) == {"away": 1}
-
-
-def test_a_token_that_has_ended_may_be_replaced(site: Site) -> None:
-    config = json.loads(site.kubeconfig.read_text())
-    config["users"][0]["user"] = {"token": "ended"}
-    site.kubeconfig.write_text(json.dumps(config))
-    agent = site.agent()
-    wake(agent)
-    assert agent.status.failure == f"get node {site.node}: Unauthorized (401)"
-    assert agent.status.count(Count.API_ERRORS) == {"away": 1}
-
-
 def test_a_node_that_does_not_exist_is_named_with_the_option(site: Site) -> None:
     site.node = "no-such-node"
     agent = site.agent()
@@ -544,14 +380,6 @@ def test_a_node_that_does_not_exist_is_named_with_the_option(site: Site) -> None
     assert agent.status.failure == (
         'get node no-such-node: nodes "no-such-node" not found (404). --node, or NODE_NAME, must be the name of a Node'
     )
-
-
-def test_a_namespace_of_others_is_named(site: Site) -> None:
-    site.namespace = "kube-system"
-    agent = site.agent()
-    wake(agent)
-    assert f"get ConfigMap kube-system/gpu-topology-{site.node}: " in agent.status.failure
-    assert "is forbidden" in agent.status.failure
 
 
 @pytest.mark.parametrize(
@@ -580,15 +408,6 @@ def test_events_that_are_refused_stop_nothing(make_site: MakeSite) -> None:
     assert site.published() == replace(DEGRADED, node=site.node)
 
 
-def test_a_refused_label_does_not_keep_the_topology_back(make_site: MakeSite) -> None:
-    site = make_site((replace(AGENT[0], verbs=("get",)), *AGENT[1:]))
-    agent = site.agent()
-    wake(agent)
-    assert "cannot patch resource" in agent.status.failure
-    assert site.published() == replace(hgx_h100(), node=site.node)
-    assert site.signs_of_life() == [AT]
-
-
 def test_a_refused_config_map_is_no_sign_of_life(make_site: MakeSite) -> None:
     site = make_site((AGENT[0], replace(AGENT[1], verbs=("get",)), *AGENT[2:]))
     agent = site.agent()
@@ -612,27 +431,6 @@ def test_a_refused_sign_of_life_is_said_and_keeps_nothing_back(make_site: MakeSi
     assert site.label() == "degraded"
     assert agent.status.count(Count.API_ERRORS) == {"denied": 2}
     assert [line["kind"] for line in site.lines() if line["message"] == "failed"] == ["lease"]
-
-
-def test_a_sign_of_life_that_is_refused_no_longer_is_logged(make_site: MakeSite) -> None:
-    site = make_site(all_but("leases"))
-    agent = site.agent()
-    wake(agent)
-    (leases,) = (permission for permission in AGENT if permission.resource == "leases")
-    grant(site.admin, site.namespace, "agent", leases, role="later")
-    wait_until_granted(site.control_plane, site.kubeconfig, site.namespace, (leases,))
-    site.round(agent)
-    assert site.signs_of_life() == [AT]
-    told = [line["message"] for line in site.lines() if line.get("kind") in {"lease", "Lease"}]
-    assert told == ["failed", "wrote"]
-
-
-def test_a_refused_label_is_told_although_the_sign_of_life_is_refused_too(make_site: MakeSite) -> None:
-    site = make_site((replace(AGENT[0], verbs=("get",)), *all_but("leases")[1:]))
-    agent = site.agent()
-    wake(agent)
-    assert f"patch node {site.node}: " in agent.status.failure
-    assert agent.status.count(Count.API_ERRORS) == {"denied": 2}
 
 
 def test_a_node_with_the_longest_name_is_published(site: Site) -> None:

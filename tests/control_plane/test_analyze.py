@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 from kubernetes.client import CoreV1Api
 
@@ -13,7 +12,7 @@ from tests.cli.command import gpu_topology
 from tests.control_plane.accounts import permitted, without
 from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane
 from tests.control_plane.filling import OURS, administrator, fill, found
-from tests.insight.analyze.clusters import Cluster, Object
+from tests.insight.analyze.clusters import Cluster
 from tests.insight.analyze.faults import FAULTS
 from webhook.cluster.api.permissions import ANALYZE, Scope
 
@@ -112,100 +111,6 @@ def test_a_saved_state_gives_the_same_elsewhere_and_holds_no_secret(person: Path
         assert "managedFields" not in text
 
 
-def test_what_a_later_hami_would_count_is_told_of_the_cluster_and_of_its_saved_state(
-    person: Path, tmp_path: Path
-) -> None:
-    state, named = tmp_path / "state", ("--hami-version", "2.11.0", "-o", "json")
-    assert gpu_topology("state", "save", state, "--kubeconfig", person).code == 0
-    live = gpu_topology("analyze", "-A", "--kubeconfig", person, *named)
-    assert {("GT246", "Pod team-a/train"), ("GT246", "Pod team-a/pair")} <= found(live.out)
-    assert found(gpu_topology("analyze", "--state", state, *named).out) == found(live.out)
-
-
-def test_a_pod_of_a_saved_state_is_explained(person: Path, tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    assert gpu_topology("state", "save", state, "--kubeconfig", person).code == 0
-    done = gpu_topology("explain", "-v", "team-a/train", "--state", state)
-    assert (done.code, done.err) == (0, ""), done.out
-    assert "allocation: node switched gives GPU0, GPU1, GPU2 and GPU3 to container train" in done.out
-    done = gpu_topology("explain", "team-a/unlucky", "--state", state, "-o", "json")
-    assert "GT330" in {each["code"] for each in json.loads(done.out)["findings"]}
-
-
-DEEP_CLAIM = (
-    '{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "deep"}, "spec": {"devices": {'
-    '"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}], "config": [{"opaque": {"driver":'
-    '"gpu.nvidia.com", "parameters": {"a":' + "[" * 4000 + "]" * 4000 + "}}}]}}}"
-)
-# The API server keeps what a client says of managedFields, if it may be an entry.
-DEEP_POD = (
-    '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "deep", "managedFields": [{"manager": "m", "operation":'
-    '"Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": '
-    + '{"f:a":' * 4000
-    + "{}"
-    + "}" * 4000
-    + '}]}, "spec": {"containers": [{"name": "a", "image": "x"}]}}'
-)
-
-
-@pytest.fixture
-def deep_objects(faulty: ControlPlane) -> Iterator[None]:
-    """What a tenant may create: a claim and a pod in which something is nested thousands of times."""
-    claims, pods = "/apis/resource.k8s.io/v1/namespaces/plain/resourceclaims", "/api/v1/namespaces/plain/pods"
-    with administrator(faulty) as client:
-        for path, body in ((claims, DEEP_CLAIM), (pods, DEEP_POD)):
-            answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
-            assert answer.status_code == 201, answer.text
-            with pytest.raises(RecursionError, match="recursion"):
-                msgspec.json.decode(client.get(f"{path}/deep").content)
-        yield
-        for path in (claims, pods):
-            client.delete(f"{path}/deep?gracePeriodSeconds=0")
-
-
-@pytest.mark.usefixtures("deep_objects")
-def test_what_is_nested_too_deep_hides_nothing_else(faulty: ControlPlane, person: Path, tmp_path: Path) -> None:
-    done = gpu_topology("analyze", "-A", "--kubeconfig", person, "-o", "json")
-    assert (done.code, done.err) == (1, "")
-    assert found(done.out) == expected()
-    assert gpu_topology("status", "-A", "--kubeconfig", person).code == 0
-    explained = gpu_topology("explain", "-v", "plain/deep", "--kubeconfig", faulty.kubeconfig)
-    assert (explained.code, explained.err) == (0, ""), explained
-    state = tmp_path / "state"
-    saved = gpu_topology("state", "save", state, "--kubeconfig", person, "-o", "json")
-    assert saved.code == 0
-    assert json.loads(saved.out)["directory"] == str(state)
-    assert json.loads(saved.out)["files"]["pods"] == len(list((state / "pods").iterdir()))
-    again = gpu_topology("analyze", "--state", state, "-o", "json")
-    assert found(again.out) == found(done.out)
-
-
-def test_a_directory_with_files_is_not_written_to_unless_forced(person: Path, tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    (state / "pods").mkdir(parents=True)
-    (state / "pods" / "old.yaml").write_text("kind: Pod\n")
-    (state / "notes.txt").write_text("mine")
-    refused = gpu_topology("state", "save", state, "--kubeconfig", person)
-    assert refused.code == 1
-    assert "expected an empty directory" in refused.err
-    assert (state / "pods" / "old.yaml").exists()
-    assert gpu_topology("state", "save", state, "--kubeconfig", person, "--force").code == 0
-    assert not (state / "pods" / "old.yaml").exists()
-    assert (state / "notes.txt").read_text() == "mine"
-
-
-def test_one_namespace_is_enough_for_its_pods(person: Path) -> None:
-    done = gpu_topology("analyze", "-n", "plain", "--kubeconfig", person, "-o", "json")
-    pods = {(code, holder) for code, holder in found(done.out) if holder.startswith(("Pod", "Namespace"))}
-    assert pods == {(code, "Pod plain/notebook") for code in ("GT103", "GT155", "GT210")}
-
-
-def test_a_namespace_that_is_not_there_is_an_error(person: Path) -> None:
-    done = gpu_topology("analyze", "-n", "no-such", "--kubeconfig", person)
-    assert (done.code, done.out) == (2, "")
-    assert done.err == "gpu-topology: there is no namespace no-such in this cluster\n"
-
-
 @pytest.mark.parametrize(
     ("resource", "scope", "lost"),
     [
@@ -248,17 +153,3 @@ def test_without_the_right_to_list_pods_there_is_no_answer(faulty: ControlPlane)
     done = gpu_topology("analyze", "-A", "--kubeconfig", kubeconfig)
     assert (done.code, done.out) == (2, "")
     assert "Have the permission to list pods. With -n NAMESPACE those of one namespace are enough" in done.err
-
-
-def test_manifests_are_judged_as_if_they_were_in_the_cluster(person: Path, tmp_path: Path) -> None:
-    pod: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "next", "namespace": "plain"}}
-    limits = {"nvidia.com/gpu": 2}
-    pod["spec"] = {"containers": [{"name": "a", "image": "x", "resources": {"limits": limits}}]}
-    opted_in: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleet"}}
-    opted_in["metadata"]["labels"] = {"gpu.topology/injection": "enabled"}
-    manifests = tmp_path / "manifests.json"
-    manifests.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [pod, opted_in]}))
-    done = gpu_topology("analyze", "-A", "-f", manifests, "--kubeconfig", person, "-o", "json")
-    assert ("GT103", "Pod plain/next") in found(done.out)
-    assert ("GT103", "Pod fleet/serve-6d4f-0") not in found(done.out)
-    assert ("GT103", "Pod plain/notebook") in found(done.out)

@@ -20,22 +20,9 @@ from kubernetes.client import (
     AdmissionregistrationV1Api,
     ApiClient,
     ApiException,
-    AuthorizationV1Api,
     CoordinationV1Api,
     CoreV1Api,
-    RbacAuthorizationV1Api,
-    RbacV1Subject,
-    V1ClusterRole,
-    V1ClusterRoleBinding,
     V1ObjectMeta,
-    V1PolicyRule,
-    V1ResourceAttributes,
-    V1Role,
-    V1RoleBinding,
-    V1RoleRef,
-    V1SelfSubjectAccessReview,
-    V1SelfSubjectAccessReviewSpec,
-    V1ServiceAccount,
 )
 from kubernetes.client.exceptions import ForbiddenException
 
@@ -49,11 +36,10 @@ from certs.requests import Answer, Kind, Patch, PatchType, Request, Serve, conve
 from certs.rounds import Replica
 from certs.spec import CertificateSpec, Pace
 from tests.cli.command import gpu_topology
-from tests.control_plane.accounts import RBAC
+from tests.control_plane.accounts import permitted
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.managed import make_secret
-from tests.programs.server.conftest import until
-from webhook.cluster.api import certificates
+from webhook.cluster.api import certificates, permissions
 from webhook.cluster.api.certificates import CertificateRequests
 from webhook.cluster.api.service_account import ServiceAccount
 from webhook.cluster.api.session import Session, find_access
@@ -233,29 +219,6 @@ def test_the_first_replica_fills_the_secret_and_registers_it_before_it_serves(cl
     assert one.round() == []
 
 
-def test_of_two_replicas_one_leads_and_both_serve_the_same(cluster: Cluster, connect: Any) -> None:
-    one, two = connect(), connect()
-    cluster.wait(60, one, two)
-    assert (one.replica.leads, two.replica.leads) == (True, False)
-    assert cluster.holder() == one.replica.identity
-    assert one.shown == two.shown
-    assert not any(type(request).__name__ == "Replace" for request in two.asked)
-
-
-def test_a_leader_that_is_gone_is_replaced_and_one_that_leaves_at_once(cluster: Cluster, connect: Any) -> None:
-    one, two = connect(), connect()
-    cluster.wait(30, one, two)
-    cluster.wait(PACE.lease - PACE.check, two)
-    assert not two.replica.leads
-    cluster.wait(2 * PACE.check, two)
-    assert two.replica.leads
-    one.round()
-    assert not one.replica.leads
-    two.leave()
-    one.round()
-    assert one.replica.leads
-
-
 def test_a_deleted_secret_that_is_made_again_by_hand_is_filled_without_a_gap(cluster: Cluster, connect: Any) -> None:
     one, two = connect(), connect()
     cluster.wait(30, one, two)
@@ -282,8 +245,7 @@ def test_a_deleted_secret_that_is_made_again_by_hand_is_filled_without_a_gap(clu
     assert sorted(data) == ["ca.crt", "ca.key", "tls.crt", "tls.key"]
 
 
-@pytest.mark.parametrize("spoiled", [b"", b"\xff garbage", b"-----BEGIN CERTIFICATE-----\nMIIB"])
-@pytest.mark.parametrize("key", ["tls_crt", "tls_key", "ca_crt", "ca_key"])
+@pytest.mark.parametrize(("key", "spoiled"), [("tls_crt", b""), ("ca_key", b"-----BEGIN CERTIFICATE-----\nMIIB")])
 def test_a_spoiled_secret_is_repaired_without_a_gap(cluster: Cluster, connect: Any, key: str, spoiled: bytes) -> None:
     one = connect()
     cluster.wait(30, one)
@@ -387,57 +349,15 @@ ALL = [
 ]
 
 
-def permitted(cluster: Cluster, account: str, permissions: tuple[Permission, ...]) -> Path:
+def account(cluster: Cluster, name: str, allowed: tuple[Permission, ...]) -> Path:
     """A kubeconfig for a new service account that may do this and nothing else."""
-    CoreV1Api(cluster.client).create_namespaced_service_account(
-        cluster.spec.namespace, V1ServiceAccount(metadata=V1ObjectMeta(name=account))
-    )
-    rbac = RbacAuthorizationV1Api(cluster.client)
-    namespace = cluster.spec.namespace
-    subjects = [RbacV1Subject(kind="ServiceAccount", name=account, namespace=namespace)]
-    for number, permission in enumerate(permissions):
-        metadata = V1ObjectMeta(name=f"{namespace}-{account}-{number}")
-        rule = V1PolicyRule(
-            api_groups=[permission.group],
-            resources=[permission.resource],
-            verbs=list(permission.verbs),
-            resource_names=list(permission.resource_names) or None,
+    rights = tuple(
+        permissions.Permission(
+            permissions.Scope[each.scope.name], each.group, each.resource, each.verbs, each.resource_names
         )
-        if permission.scope is Scope.CLUSTER:
-            reference = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=metadata.name or "")
-            rbac.create_cluster_role(V1ClusterRole(metadata=metadata, rules=[rule]))
-            rbac.create_cluster_role_binding(
-                V1ClusterRoleBinding(metadata=metadata, role_ref=reference, subjects=subjects)
-            )
-        else:
-            reference = V1RoleRef(api_group=RBAC, kind="Role", name=metadata.name or "")
-            rbac.create_namespaced_role(namespace, V1Role(metadata=metadata, rules=[rule]))
-            rbac.create_namespaced_role_binding(
-                namespace, V1RoleBinding(metadata=metadata, role_ref=reference, subjects=subjects)
-            )
-    kubeconfig = cluster.control_plane.kubeconfig_for(namespace, account)
-    with cluster.control_plane.client(kubeconfig) as client:
-        for permission in permissions:
-            until(lambda: is_granted(client, namespace, permission), "a permission")  # noqa: B023 - called at once
-    return kubeconfig
-
-
-def is_granted(client: ApiClient, namespace: str, permission: Permission) -> bool:
-    api = AuthorizationV1Api(client)
-    for verb in permission.verbs:
-        for name in permission.resource_names or ("",):
-            attributes = V1ResourceAttributes(
-                namespace="" if permission.scope is Scope.CLUSTER else namespace,
-                verb=verb,
-                group=permission.group,
-                resource=permission.resource,
-                name=name,
-            )
-            spec = V1SelfSubjectAccessReviewSpec(resource_attributes=attributes)
-            status = api.create_self_subject_access_review(V1SelfSubjectAccessReview(spec=spec)).status
-            if status is None or not status.allowed:
-                return False
-    return True
+        for each in allowed
+    )
+    return permitted(CoreV1Api(cluster.client), cluster.control_plane, cluster.spec.namespace, name, rights)
 
 
 def live_a_life(cluster: Cluster, replica: Driven) -> None:
@@ -452,7 +372,7 @@ def live_a_life(cluster: Cluster, replica: Driven) -> None:
 
 
 def test_the_permissions_suffice(cluster: Cluster, connect: Any) -> None:
-    replica = connect(permitted(cluster, "keeper", keeper_permissions(cluster.spec)))
+    replica = connect(account(cluster, "keeper", keeper_permissions(cluster.spec)))
     live_a_life(cluster, replica)
     assert len(replica.shown) == 3
     assert cluster.bundles()["a.example.org"] == cluster.secret()["ca.crt"]
@@ -465,7 +385,7 @@ def test_each_permission_is_needed(cluster: Cluster, connect: Any, scope: Scope,
         for each in keeper_permissions(cluster.spec)
         if (verbs := tuple(one for one in each.verbs if (each.scope, each.resource, one) != (scope, resource, verb)))
     )
-    replica = connect(permitted(cluster, "keeper", fewer))
+    replica = connect(account(cluster, "keeper", fewer))
     with pytest.raises(ApiFailure, match=rf'cannot {verb} resource "{resource}"'):
         live_a_life(cluster, replica)
 
@@ -475,8 +395,7 @@ def test_a_stolen_token_of_the_webhook_makes_no_secret_and_changes_none_but_its_
     admin = CoreV1Api(cluster.client)
     admin.create_namespaced_secret(namespace, {"metadata": {"name": "other"}})  # type: ignore[arg-type]  # no model
     token_of_another = {"annotations": {"kubernetes.io/service-account.name": "default"}}
-    permissions = keeper_permissions(cluster.spec)
-    with cluster.control_plane.client(permitted(cluster, "keeper", permissions)) as client:
+    with cluster.control_plane.client(account(cluster, "keeper", keeper_permissions(cluster.spec))) as client:
         stolen = CoreV1Api(client)
 
         def make(name: str) -> None:
@@ -528,7 +447,7 @@ def test_whoever_takes_the_lease_stops_renewals_and_makes_no_authority_trusted(c
         Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get", "patch"), (cluster.spec.leader_lease,)
     )
     theirs: Any = {"webhooks": [{"name": "a.example.org", "clientConfig": {"caBundle": "eA=="}}]}
-    with cluster.control_plane.client(permitted(cluster, "thief", (leases,))) as client:
+    with cluster.control_plane.client(account(cluster, "thief", (leases,))) as client:
 
         def take(**spec: Any) -> None:
             body: Any = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 2**31 - 1} | spec}

@@ -183,6 +183,7 @@ def test_an_upgrade_leaves_the_bundle_that_the_webhook_has_written(
         assert bundles() == [(BUNDLE, 4), (BUNDLE, 5)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), ("--force-replace", "--server-side=false")], ids=["upgrade", "replace"])
 def test_the_registration_comes_back_after_it_was_deleted_and_a_replacement_empties_its_bundle(
     helm: Helm, control_plane: ControlPlane, namespace: str, options: tuple[str, ...]
@@ -198,6 +199,7 @@ def test_the_registration_comes_back_after_it_was_deleted_and_a_replacement_empt
         assert [one.client_config.ca_bundle for one in stored] == [None, None]
 
 
+@pytest.mark.long
 def test_another_source_of_certificates_takes_the_bundle_over_if_it_is_told_to(
     helm: Helm, control_plane: ControlPlane, namespace: str
 ) -> None:
@@ -213,6 +215,7 @@ def test_another_source_of_certificates_takes_the_bundle_over_if_it_is_told_to(
         assert [one.client_config.ca_bundle for one in stored] == ["LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="] * 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("case", "server_side"), [("", "true"), ("ha", "true"), ("minimal", "true"), ("ha", "false")])
 def test_an_upgrade_from_the_values_of_the_release_before_changes_objects_in_place(
     helm: Helm, control_plane: ControlPlane, namespace: str, case: str, server_side: str
@@ -232,6 +235,7 @@ def test_an_upgrade_from_the_values_of_the_release_before_changes_objects_in_pla
             assert is_gone(control_plane, path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("option", ["fullnameOverride=zz", "nameOverride=links,placement.serviceAccount.name=planner"])
 def test_a_renamed_release_is_installed_upgraded_and_removed(
     helm: Helm, control_plane: ControlPlane, namespace: str, option: str
@@ -266,6 +270,7 @@ def test_what_can_never_be_changed_is_what_it_was_in_the_first_release(helm: Hel
 TLS = "gpu-topology-webhook-tls"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("server_side", ["true", "false"], ids=["server-side-apply", "three-way-merge"])
 def test_an_upgrade_leaves_what_the_webhook_has_written_into_its_secret(
     helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, server_side: str
@@ -298,6 +303,7 @@ def fill(admin: CoreV1Api, namespace: str) -> None:
     admin.replace_namespaced_secret(TLS, namespace, secret)
 
 
+@pytest.mark.long
 def test_a_secret_that_was_deleted_comes_back_empty_with_an_upgrade_and_goes_with_another_source(
     helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str
 ) -> None:

@@ -1,6 +1,6 @@
 """Roles and policy of the chart at a real API server: an agent writes what belongs to its own node, and nothing else.
 
-Before Kubernetes 1.30 there is no policy. What the roles alone withhold is tried without it.
+``test_chart_agent_roles.py`` has what the roles alone withhold.
 """
 
 import json
@@ -10,18 +10,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kubernetes.client import ApiClient, ApiException, CoordinationV1Api, CoreV1Api, EventsV1Api, V1Node, V1ObjectMeta
 
-from tests.chart.helm import Helm, pick
+from tests.chart.helm import Helm
 from tests.control_plane.accounts import wait_until_granted
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.manifests import apply, path_of, request
-from tests.control_plane.registration import create_pod, gpu_pod
 from tests.hardware.topology.machines import hgx_h100, with_switch_links
 from tests.hardware.traffic.windows import both, steady
 from tests.programs.agent.waking import wake
@@ -82,28 +80,33 @@ class Nodes:
         )
 
 
-@pytest.fixture
-def nodes(helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path) -> Iterator[Nodes]:
+@pytest.fixture(scope="module")
+def installed(
+    helm: Helm,
+    control_plane: ControlPlane,
+    admin: CoreV1Api,
+    shared_namespace: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Nodes]:
     """With roles and policy of the chart."""
     with ExitStack() as stack:
-        _apply(stack, helm, control_plane, namespace, KINDS)
-        found = _nodes(stack, control_plane, admin, namespace, tmp_path / "log")
+        apply_roles(stack, helm, control_plane, shared_namespace, KINDS)
+        log = tmp_path_factory.mktemp("agent") / "log"
+        found = nodes_with_agent(stack, control_plane, admin, shared_namespace, log)
         with control_plane.client(found.kubeconfig) as client:
             until(lambda: refusal(lambda: label(client, found.other, {"team": "x"})) != "", "the policy in force")
         yield found
 
 
 @pytest.fixture
-def without_policy(
-    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path
-) -> Iterator[Nodes]:
-    """With the roles of the chart alone."""
-    with ExitStack() as stack:
-        _apply(stack, helm, control_plane, namespace, KINDS - POLICY)
-        yield _nodes(stack, control_plane, admin, namespace, tmp_path / "log")
+def nodes(installed: Nodes, admin: CoreV1Api) -> Iterator[Nodes]:
+    """About which nothing is published, before and afterwards."""
+    yield installed
+    admin.delete_collection_namespaced_config_map(installed.topologies)
+    CoordinationV1Api(admin.api_client).delete_collection_namespaced_lease(installed.topologies)
 
 
-def _apply(
+def apply_roles(
     stack: ExitStack,
     helm: Helm,
     control_plane: ControlPlane,
@@ -122,7 +125,7 @@ def topologies(namespace: str) -> str:
     return f"{namespace}-nodes"
 
 
-def _nodes(
+def nodes_with_agent(
     stack: ExitStack,
     control_plane: ControlPlane,
     admin: CoreV1Api,
@@ -188,31 +191,6 @@ def test_the_agent_of_one_node_cannot_publish_another(nodes: Nodes, admin: CoreV
         said = refusal(lambda: label(client, nodes.other, {"gpu.topology/nvlink": "healthy"}))
     assert f"the agent of node {nodes.own} may not write node {nodes.other}" in said
     assert admin.list_namespaced_config_map(nodes.topologies).items == []
-
-
-@pytest.mark.parametrize(
-    ("option", "account"), [("fullnameOverride=zz", "zz-agent"), ("agent.serviceAccount.name=node", "node")]
-)
-def test_roles_and_policy_are_for_the_account_that_the_values_name(
-    helm: Helm,
-    control_plane: ControlPlane,
-    admin: CoreV1Api,
-    namespace: str,
-    tmp_path: Path,
-    *,
-    option: str,
-    account: str,
-) -> None:
-    with ExitStack() as stack:
-        _apply(stack, helm, control_plane, namespace, KINDS, (f"--set={option}",))
-        renamed = _nodes(stack, control_plane, admin, namespace, tmp_path / "log", account)
-        with control_plane.client(renamed.kubeconfig) as client:
-            until(lambda: refusal(lambda: label(client, renamed.other, {"team": "x"})) != "", "the policy in force")
-            said = refusal(lambda: label(client, renamed.other, {"gpu.topology/nvlink": "healthy"}))
-        assert f"the agent of node {renamed.own} may not write node {renamed.other}" in said
-        agent = renamed.agent(renamed.own, hgx_h100())
-        wake(agent)
-        assert agent.status.failure == ""
 
 
 @pytest.mark.parametrize("kind", ["configmap", "lease"])
@@ -451,49 +429,6 @@ def test_a_stolen_token_of_an_agent_reaches_nothing_but_its_own_topology(nodes: 
         said = objects_of_others(nodes, client)
     assert {what for what, why in said.items() if not why} == {"publish its own node"}
     assert {what for what in said if "is forbidden: User" in said[what]} == IN_THE_NAMESPACE_OF_THE_WEBHOOK
-
-
-def test_without_the_policy_a_stolen_token_of_an_agent_reaches_topologies_alone(
-    without_policy: Nodes, admin: CoreV1Api
-) -> None:
-    of_others(admin, without_policy)
-    with without_policy.control_plane.client(without_policy.kubeconfig) as client:
-        said = objects_of_others(without_policy, client)
-        assert (
-            refusal(lambda: label(client, without_policy.other, {"team": "x"})) == ""
-        )  # what remains: docs/security.md
-    assert {what for what, why in said.items() if why} == IN_THE_NAMESPACE_OF_THE_WEBHOOK
-
-
-def test_without_the_policy_the_quota_bounds_what_agents_create_and_keeps_pods_away(
-    helm: Helm, without_policy: Nodes, admin: CoreV1Api
-) -> None:
-    there = without_policy.topologies
-    quota = pick(helm.objects(namespace=without_policy.namespace, options=["--set=agent.maxNodes=1"]), "ResourceQuota")
-    assert apply(without_policy.control_plane, quota).status_code == 201
-    hard = quota["spec"]["hard"]
-    assert hard == {"pods": "0", "count/configmaps": "2", "count/leases.coordination.k8s.io": "1"}
-    # In a whole cluster the controller manager does it.
-    status: Any = {"status": {"hard": hard, "used": dict.fromkeys(hard, "0") | {"count/configmaps": "1"}}}
-    admin.patch_namespaced_resource_quota_status("gpu-topology-agent", there, status, _content_type=MERGE)
-    admin.create_namespaced_service_account(there, {"metadata": {"name": "default"}})  # type: ignore[arg-type]  # no model
-
-    def create(name: str) -> str:
-        body: Any = {"metadata": {"name": name}}
-        with without_policy.control_plane.client(without_policy.kubeconfig) as client:
-            return refusal(lambda: CoreV1Api(client).create_namespaced_config_map(there, body))
-
-    numbers = count()
-    until(lambda: "exceeded quota" in create(f"more-{next(numbers)}"), "the quota in force")
-    names = [one.metadata.name for one in admin.list_namespaced_config_map(there).items if one.metadata]
-    assert names[0] == "more-0"
-    assert "exceeded quota" in create_pod(without_policy.control_plane, there, gpu_pod("pod", {})).message
-    lease: Any = {"metadata": {"name": "one"}}
-    leases = CoordinationV1Api(admin.api_client)
-    leases.create_namespaced_lease(there, lease)
-    assert "exceeded quota" in refusal(
-        lambda: leases.create_namespaced_lease(there, {"metadata": {"name": "two"}})  # type: ignore[arg-type]  # no model
-    )
 
 
 def test_an_agent_tells_of_its_own_node_only(nodes: Nodes) -> None:

@@ -5,15 +5,16 @@ Each test of a refusal has its opposite: the same change, one step back, is allo
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
-from kubernetes.client import CoreV1Api, V1ObjectMeta, V1ServiceAccount
+from kubernetes.client import CoordinationV1Api, CoreV1Api, V1ObjectMeta, V1ServiceAccount
 
 from tests.chart.helm import Helm
 from tests.chart.rendered import PLACES
@@ -119,40 +120,49 @@ class Account:
         return found
 
 
-@pytest.fixture
-def chart(helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str) -> Iterator[str]:
-    """Roles and policies of the chart; the namespace of the release, beside which the team has one."""
-    team = f"{namespace}-team"
-    namespace_for_pods(admin, V1ObjectMeta(name=team, labels={"gpu.topology/injection": "enabled"}))
+OPTED_IN = {"gpu.topology/injection": "enabled"}
+GetAccount = Callable[[str], Account]
+
+
+@pytest.fixture(scope="module")
+def chart(helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, shared_namespace: str) -> Iterator[str]:
+    """The namespace of a release whose roles and policies are in force."""
+    team = namespace_for_pods(admin, V1ObjectMeta(generate_name="probed-", labels=OPTED_IN))
     with ExitStack() as stack:
-        for one in helm.objects(namespace=namespace, options=[PLACES]):
+        for one in helm.objects(namespace=shared_namespace, options=[PLACES]):
             if one["kind"] in KINDS + POLICIES:
                 stack.callback(request, control_plane, "DELETE", path_of(one))
                 assert allowed(apply(control_plane, one))
-        yield namespace
+        for name, permissions in (("gpu-topology-place", PLANNER), ("gpu-topology-webhook", WEBHOOK)):
+            kubeconfig = control_plane.kubeconfig_for(shared_namespace, name)
+            topologies = f"{shared_namespace}-nodes"
+            wait_until_granted(control_plane, kubeconfig, topologies, permissions, own=shared_namespace)
+            probing = Account(control_plane, admin, name, shared_namespace, team)
+            probing.creates(name)
+            until(partial(is_refused, probing, name), "the policy")
+        yield shared_namespace
 
 
-def account(control_plane: ControlPlane, admin: CoreV1Api, release: str, name: str) -> Account:
-    """With a token, once roles and policy are in force."""
-    kubeconfig = control_plane.kubeconfig_for(release, name)
-    permissions = {"gpu-topology-place": PLANNER, "gpu-topology-webhook": WEBHOOK}[name]
-    wait_until_granted(control_plane, kubeconfig, f"{release}-nodes", permissions, own=release)
-    found = Account(control_plane, admin, name, release, f"{release}-team")
-    probe = found.creates("probe")
-    until(
-        lambda: found.tries(probe, [add("/metadata/labels/team", "x")], dry_run=True).status_code == 422, "the policy"
-    )
-    return found
-
-
-@pytest.fixture
-def planner(control_plane: ControlPlane, admin: CoreV1Api, chart: str) -> Account:
-    return account(control_plane, admin, chart, "gpu-topology-place")
+def is_refused(one: Account, pod: str) -> bool:
+    return one.tries(pod, [add("/metadata/labels/team", "x")], dry_run=True).status_code == 422
 
 
 @pytest.fixture
-def webhook_account(control_plane: ControlPlane, admin: CoreV1Api, chart: str) -> Account:
-    return account(control_plane, admin, chart, "gpu-topology-webhook")
+def account(control_plane: ControlPlane, admin: CoreV1Api, chart: str) -> Iterator[GetAccount]:
+    """Gives an account of the release by its name, and a team of its own that has opted in."""
+    team = namespace_for_pods(admin, V1ObjectMeta(generate_name="test-", labels=OPTED_IN))
+    yield lambda name: Account(control_plane, admin, name, chart, team)
+    CoordinationV1Api(admin.api_client).delete_collection_namespaced_lease(chart)
+
+
+@pytest.fixture
+def planner(account: GetAccount) -> Account:
+    return account("gpu-topology-place")
+
+
+@pytest.fixture
+def webhook_account(account: GetAccount) -> Account:
+    return account("gpu-topology-webhook")
 
 
 @asynccontextmanager
@@ -349,10 +359,8 @@ FORBIDDEN: dict[str, Operations] = {
 
 
 @pytest.mark.parametrize("name", ["gpu-topology-place", "gpu-topology-webhook"])
-def test_beside_its_release_nothing_of_a_pod_changes(
-    control_plane: ControlPlane, admin: CoreV1Api, chart: str, name: str
-) -> None:
-    one = account(control_plane, admin, chart, name)
+def test_beside_its_release_nothing_of_a_pod_changes(account: GetAccount, name: str) -> None:
+    one = account(name)
     pod = one.creates("train", gates=(PLACE_GATE, OTHER_GATE))
     assert allowed(one.tries(pod, RELEASES, dry_run=True))
     for what, operations in FORBIDDEN.items():
@@ -363,9 +371,9 @@ def test_beside_its_release_nothing_of_a_pod_changes(
 
 @pytest.mark.parametrize("name", ["gpu-topology-place", "gpu-topology-webhook"])
 def test_pods_of_kube_system_and_of_the_release_are_out_of_reach(
-    control_plane: ControlPlane, admin: CoreV1Api, chart: str, name: str
+    account: GetAccount, admin: CoreV1Api, chart: str, name: str
 ) -> None:
-    one = account(control_plane, admin, chart, name)
+    one = account(name)
     for namespace in ("kube-system", chart):
         if namespace == "kube-system" and not _has_default_account(admin, namespace):
             admin.create_namespaced_service_account(namespace, V1ServiceAccount(metadata=V1ObjectMeta(name="default")))
@@ -383,20 +391,16 @@ def _has_default_account(admin: CoreV1Api, namespace: str) -> bool:
 
 
 @pytest.mark.parametrize("name", ["gpu-topology-place", "gpu-topology-webhook"])
-def test_a_pod_is_let_go_after_its_namespace_opted_out(
-    control_plane: ControlPlane, admin: CoreV1Api, chart: str, name: str
-) -> None:
-    one = account(control_plane, admin, chart, name)
+def test_a_pod_is_let_go_after_its_namespace_opted_out(account: GetAccount, name: str) -> None:
+    one = account(name)
     pod = one.creates("train")
-    admin.patch_namespace(one.team, {"metadata": {"labels": {"gpu.topology/injection": None}}})
+    one.admin.patch_namespace(one.team, {"metadata": {"labels": {"gpu.topology/injection": None}}})
     assert allowed(one.tries(pod, RELEASES))
 
 
 @pytest.mark.parametrize("name", ["gpu-topology-place", "gpu-topology-webhook"])
-def test_a_pod_with_as_many_annotations_and_labels_as_there_can_be_is_let_go(
-    control_plane: ControlPlane, admin: CoreV1Api, chart: str, name: str
-) -> None:
-    one = account(control_plane, admin, chart, name)
+def test_a_pod_with_as_many_annotations_and_labels_as_there_can_be_is_let_go(account: GetAccount, name: str) -> None:
+    one = account(name)
     many = {f"a{number:05}": "" for number in range(40_000)}
     labels = {f"l{number:05}": "x" for number in range(10_000)}
     pod = one.creates("train", annotations=many, labels=labels)
@@ -475,19 +479,12 @@ def test_the_webhook_lets_a_waiting_pod_go_and_only_then_changes_it(webhook_acco
     ids=["pin", "output", "affinity"],
 )
 def test_what_is_the_planners_is_not_the_webhooks(
-    webhook_account: Account, control_plane: ControlPlane, admin: CoreV1Api, operations: Operations
+    webhook_account: Account, planner: Account, operations: Operations
 ) -> None:
     pod = webhook_account.creates("train")
     assert webhook_account.tries(pod, operations, dry_run=True).status_code == 422
     assert webhook_account.sets_status(pod, {"type": PLACED_CONDITION, "status": "True"}).status_code == 403
-    planner = account_beside(webhook_account, "gpu-topology-place", control_plane, admin)
     assert allowed(planner.tries(pod, operations, dry_run=True))
-
-
-def account_beside(one: Account, name: str, control_plane: ControlPlane, admin: CoreV1Api) -> Account:
-    """Another account of the same release."""
-    control_plane.kubeconfig_for(one.release, name)
-    return Account(control_plane, admin, name, one.release, one.team)
 
 
 def test_the_requests_of_the_webhook_itself_are_allowed(webhook_account: Account, control_plane: ControlPlane) -> None:

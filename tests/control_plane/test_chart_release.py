@@ -178,6 +178,7 @@ def create(
     admin.create_namespaced_pod(namespace, body)
 
 
+@pytest.mark.long
 def test_a_job_that_fails_keeps_everything_until_helm_is_told_to_go_on(releases: Releases) -> None:
     releases.run("install", RELEASE, str(CHART), PLACES)
     job = pick(releases.objects("hooks"), *RELEASE_JOB)
@@ -194,6 +195,7 @@ def test_a_job_that_fails_keeps_everything_until_helm_is_told_to_go_on(releases:
     request(releases.control_plane, "DELETE", path_of(job), params={"propagationPolicy": "Background"})
 
 
+@pytest.mark.long
 def test_helm_may_be_asked_again_after_a_job_that_failed(releases: Releases) -> None:
     releases.run("install", RELEASE, str(CHART), PLACES)
     job = pick(releases.objects("hooks"), *RELEASE_JOB)
@@ -211,6 +213,7 @@ def test_helm_may_be_asked_again_after_a_job_that_failed(releases: Releases) -> 
     assert said[0].returncode == 0, said[0].stderr
 
 
+@pytest.mark.long
 def test_the_packaged_chart_is_installed_and_upgraded_by_the_folder_without_a_change(
     releases: Releases, tmp_path: Path
 ) -> None:
@@ -221,13 +224,6 @@ def test_the_packaged_chart_is_installed_and_upgraded_by_the_folder_without_a_ch
     assert all(find(releases.control_plane, one) for one in installed)
     releases.run("upgrade", RELEASE, str(CHART))
     assert releases.objects("manifest") == installed
-
-
-@pytest.mark.parametrize("mode", ["observe", "off"])
-def test_a_release_that_never_had_a_planner_that_held_pods_has_no_job(releases: Releases, mode: str) -> None:
-    releases.run("install", RELEASE, str(CHART), f"--set=placement.mode={mode}")
-    assert releases.objects("hooks") == []
-    releases.run("uninstall", RELEASE)
 
 
 @pytest.mark.parametrize("mode", ["observe", "off"])

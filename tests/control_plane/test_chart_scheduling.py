@@ -16,7 +16,7 @@ from tests.go_programs.catalogue import KUBE_SCHEDULER
 from tests.go_programs.left_out import GetProgram
 from tests.programs.server.conftest import until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 SCHEDULER = "of-the-chart"
 """Looks at no other pods that the control plane has."""

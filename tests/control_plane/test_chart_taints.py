@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +13,10 @@ from tests.chart.helm import Helm
 from tests.control_plane.accounts import namespace_for_pods, wait_until_granted
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.manifests import apply, path_of, request
-from tests.control_plane.taint_rules import RULES, Rules, plane, rule_manifest
+from tests.control_plane.taint_rules import RULES, Rules, rule_manifest
 from tests.programs.server.conftest import until
 from webhook.cluster.api.permissions import AGENT_TAINTS
 from webhook.words.node_names import node_label, taint_rule_name
-
-__all__ = ["plane"]
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
@@ -30,10 +29,16 @@ POLICY = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBindi
 class Nodes:
     """Two nodes, and the rules as the agent of the first and as an administrator see them."""
 
+    namespace: str
     own: str
     other: str
     agent: Rules
     admin: Rules
+
+    def on(self, node: str) -> "Nodes":
+        """The same with the agent of another node as the first."""
+        plane = self.admin.control_plane
+        return replace(self, own=node, agent=Rules(plane, kubeconfig_of_agent(plane, self.namespace, node)))
 
     def manifest(self, *, node: str = "", pool: str | None = None, device: str = "gpu-3", **changes: Any) -> Any:
         """The rule of the agent for a device of ``node``, by default its own."""
@@ -43,8 +48,19 @@ class Nodes:
         return rule_manifest(taint_rule_name(node, DRIVER, pool, device), label=node_label(node), **parts) | changes
 
 
+def kubeconfig_of_agent(plane: ControlPlane, namespace: str, node: str) -> Path:
+    """With the token that the kubelet of a node, which this creates, has for the agent there."""
+    with plane.client() as client:
+        admin = CoreV1Api(client)
+        admin.create_node(V1Node(metadata=V1ObjectMeta(name=node)))
+        spec = {"serviceAccountName": ACCOUNT, "nodeName": node, "containers": [{"name": "agent", "image": "x"}]}
+        body: Any = {"metadata": {"name": f"agent-{node}"}, "spec": spec}
+        pod = admin.create_namespaced_pod(namespace, body).metadata
+    return plane.kubeconfig_for(namespace, ACCOUNT, pod=pod)
+
+
 @contextmanager
-def at_nodes(helm: Helm, plane: ControlPlane, *, own: str = "") -> Iterator[Nodes]:
+def at_nodes(helm: Helm, plane: ControlPlane) -> Iterator[Nodes]:
     """With roles and policy of the chart."""
     with ExitStack() as stack:
         admin = CoreV1Api(stack.enter_context(plane.client()))
@@ -53,26 +69,26 @@ def at_nodes(helm: Helm, plane: ControlPlane, *, own: str = "") -> Iterator[Node
             if one["kind"] in ROLES | POLICY:
                 stack.callback(request, plane, "DELETE", path_of(one))
                 assert apply(plane, one).status_code in {200, 201}
-        own, other = own or f"own-{namespace}", f"other-{namespace}"
-        for node in (own, other):
-            admin.create_node(V1Node(metadata=V1ObjectMeta(name=node)))
-            stack.callback(admin.delete_node, node)
-        spec = {"serviceAccountName": ACCOUNT, "nodeName": own, "containers": [{"name": "agent", "image": "x"}]}
-        body: Any = {"metadata": {"name": "agent"}, "spec": spec}
-        pod = admin.create_namespaced_pod(namespace, body).metadata
-        kubeconfig = plane.kubeconfig_for(namespace, ACCOUNT, pod=pod)
+        own, other = f"own-{namespace}", f"other-{namespace}"
+        kubeconfig = kubeconfig_of_agent(plane, namespace, own)
         wait_until_granted(plane, kubeconfig, namespace, AGENT_TAINTS)
-        found = Nodes(own, other, Rules(plane, kubeconfig), Rules(plane))
+        found = Nodes(namespace, own, other, Rules(plane, kubeconfig), Rules(plane))
         until(lambda: refusal(found, found.manifest(node=other)) != "", "the policy in force")
         yield found
-        for rule in found.admin.all():
-            found.admin.delete(rule["metadata"]["name"])
+
+
+@pytest.fixture(scope="module")
+def installed(helm: Helm, plane: ControlPlane) -> Iterator[Nodes]:
+    with at_nodes(helm, plane) as found:
+        yield found
 
 
 @pytest.fixture
-def nodes(helm: Helm, plane: ControlPlane) -> Iterator[Nodes]:
-    with at_nodes(helm, plane) as found:
-        yield found
+def nodes(installed: Nodes) -> Iterator[Nodes]:
+    """Without a rule, before and afterwards."""
+    yield installed
+    for rule in installed.admin.all():
+        installed.admin.delete(rule["metadata"]["name"])
 
 
 def refusal(nodes: Nodes, manifest: Any) -> str:
@@ -102,10 +118,10 @@ def test_an_agent_takes_no_name_of_a_node_that_is_called_alike(nodes: Nodes, oth
     assert f"the agent of node {nodes.own} may write" in refusal(nodes, manifest)
 
 
-def test_an_agent_of_a_node_with_a_long_name_writes_its_rules(helm: Helm, plane: ControlPlane) -> None:
-    with at_nodes(helm, plane, own="n" * 200) as nodes:
-        assert refusal(nodes, nodes.manifest()) == ""
-        assert f"the agent of node {nodes.own} may write" in refusal(nodes, nodes.manifest(node=nodes.other))
+def test_an_agent_of_a_node_with_a_long_name_writes_its_rules(nodes: Nodes) -> None:
+    long = nodes.on("n" * 200)
+    assert refusal(long, long.manifest()) == ""
+    assert f"the agent of node {long.own} may write" in refusal(long, long.manifest(node=nodes.other))
 
 
 @pytest.mark.parametrize("part", ["driver", "pool", "device", "all"])

@@ -15,7 +15,7 @@ from tests.go_programs.catalogue import KUBE_SCHEDULER
 from tests.go_programs.left_out import GetProgram
 from tests.programs.server.conftest import until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 DOMAIN = "claimed.example.com"
 """Resource names of its own: others of the control plane ask for nvidia.com/gpu."""

@@ -10,10 +10,7 @@ from kubernetes.client import (
     RbacAuthorizationV1Api,
     RbacV1Subject,
     V1ConfigMap,
-    V1Container,
     V1ObjectMeta,
-    V1Pod,
-    V1PodSpec,
     V1PolicyRule,
     V1Role,
     V1RoleBinding,
@@ -57,33 +54,6 @@ def test_a_config_map_can_be_created_and_read(admin: CoreV1Api, namespace: str) 
     assert admin.read_namespaced_config_map("node-a", namespace).data == {"gpus": "8"}
 
 
-def test_namespaces_of_tests_do_not_see_each_other(admin: CoreV1Api, namespace: str) -> None:
-    admin.create_namespaced_config_map(namespace, config_map("node-a"))
-    assert [item.metadata.name for item in admin.list_namespaced_config_map(namespace).items if item.metadata] == [
-        "node-a"
-    ]
-
-
-def test_a_pod_can_be_created(admin: CoreV1Api, namespace: str) -> None:
-    container = V1Container(name="main", image="example.com/train:1")
-    pod = V1Pod(metadata=V1ObjectMeta(name="train"), spec=V1PodSpec(containers=[container]))
-    admin.create_namespaced_pod(namespace, pod)
-    created = admin.read_namespaced_pod("train", namespace)
-    assert created.spec is not None
-    assert created.spec.service_account_name == "default"
-    assert created.spec.node_name is None
-
-
-def test_a_service_account_without_a_role_is_refused(
-    admin: CoreV1Api, control_plane: ControlPlane, namespace: str
-) -> None:
-    with reader(admin, control_plane, namespace) as client:
-        core = CoreV1Api(client)
-        with pytest.raises(ApiException, match=f"system:serviceaccount:{namespace}:reader") as refused:
-            core.list_namespaced_config_map(namespace)
-    assert refused.value.status == 403
-
-
 def test_a_role_lets_its_service_account_in_and_no_further(
     admin: CoreV1Api, control_plane: ControlPlane, namespace: str
 ) -> None:
@@ -104,22 +74,6 @@ def test_a_role_lets_its_service_account_in_and_no_further(
         with pytest.raises(ApiException, match="cannot create resource") as refused:
             core.create_namespaced_config_map(namespace, config_map("node-a"))
     assert refused.value.status == 403
-
-
-def test_a_service_account_that_does_not_exist_gets_no_token(control_plane: ControlPlane, namespace: str) -> None:
-    with pytest.raises(ApiException, match="NotFound") as refused:
-        control_plane.kubeconfig_for(namespace, "nobody")
-    assert refused.value.status == 404
-
-
-def test_server_side_apply_remembers_who_owns_which_field(admin: CoreV1Api, namespace: str) -> None:
-    apply(admin, namespace, "agent", gpus="8")
-    metadata = admin.read_namespaced_config_map("topology", namespace).metadata
-    assert metadata is not None
-    assert metadata.managed_fields is not None
-    (entry,) = metadata.managed_fields
-    assert (entry.manager, entry.operation) == ("agent", "Apply")
-    assert entry.fields_v1 == {"f:data": {"f:gpus": {}}}
 
 
 def test_server_side_apply_refuses_a_field_of_another_manager(admin: CoreV1Api, namespace: str) -> None:

@@ -3,30 +3,28 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from kubernetes.client import CoreV1Api
 
 from tests.control_plane.control_plane import ControlPlane
-from tests.control_plane.registration import created, gpu_container, gpu_pod, registered
+from tests.control_plane.registration import Served, created, gpu_container, gpu_pod, served
 from tests.control_plane.scheduling import NODE, allocate, bind, stored, stored_pod
 from tests.pods import effective_env, find_container
 from tests.programs.server.conftest import RunningServer
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("for_module")]
 
 FROM_FILE = "remap: {environment: file}\n"
 PEERS = (gpu_container("prefill"), gpu_container("decode", 1))
 NCCL = {"NCCL_P2P_LEVEL": "NCCL_P2P_LEVEL", "NCCL_NVLS_ENABLE": "NCCL_NVLS_ENABLE"}
 
 
-@pytest.fixture(autouse=True)
-def webhook(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[RunningServer]:
-    """Our server with the setting, registered for the namespace of the test."""
-    with registered(control_plane, namespace, tmp_path, config=FROM_FILE) as server:
-        yield server
+@pytest.fixture(scope="module")
+def for_module(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(control_plane, tmp_path_factory.mktemp("served"), config=FROM_FILE) as found:
+        yield found
 
 
 def file_keys(pod: dict[str, Any], container: str) -> dict[str, Any]:
@@ -58,31 +56,6 @@ def test_the_reader_mounts_the_same_volume_read_only(
     assert {"name": "gpu-topology", "mountPath": "/run/gpu-topology", "readOnly": True} in mounts
     assert {"name": "gpu-topology", "emptyDir": {"sizeLimit": "8Mi"}} in pod["spec"]["volumes"]
     assert {entry["volumeName"] for entry in file_keys(pod, "worker").values()} == {"gpu-topology"}
-
-
-def test_pod_peers_keep_their_references(control_plane: ControlPlane, admin: CoreV1Api, namespace: str) -> None:
-    created(control_plane, namespace, gpu_pod("serve", {"gpu.topology/profile": "pod-peers"}, *PEERS))
-    pod = stored_pod(admin, namespace, "serve")
-    visible = {"NVIDIA_VISIBLE_DEVICES": "NVIDIA_VISIBLE_DEVICES"}
-    assert file_keys(pod, "prefill") == lines(CUDA_VISIBLE_DEVICES="CUDA_VISIBLE_DEVICES_0", **visible, **NCCL)
-    assert file_keys(pod, "decode") == lines(CUDA_VISIBLE_DEVICES="CUDA_VISIBLE_DEVICES_1", **visible, **NCCL)
-
-
-def test_node_peers_keep_their_references(control_plane: ControlPlane, admin: CoreV1Api, namespace: str) -> None:
-    created(control_plane, namespace, gpu_pod("prefill", {"gpu.topology/profile": "node-peers"}))
-    pod = stored_pod(admin, namespace, "prefill")
-    assert file_keys(pod, "worker") == lines(CUDA_VISIBLE_DEVICES="CUDA_VISIBLE_DEVICES_0", **NCCL)
-    assert effective_env(pod, "worker")["NVIDIA_VISIBLE_DEVICES"] == "all"
-    assert (pod["spec"]["hostIPC"], pod["spec"]["hostPID"]) == (True, True)
-
-
-def test_a_reader_may_be_an_init_container(control_plane: ControlPlane, admin: CoreV1Api, namespace: str) -> None:
-    pod = gpu_pod("train", {})
-    pod["spec"]["initContainers"] = [gpu_container("warm-up")]
-    created(control_plane, namespace, pod)
-    found = stored_pod(admin, namespace, "train")
-    assert [one["name"] for one in found["spec"]["initContainers"]] == ["gpu-topology-remap", "warm-up"]
-    assert file_keys(found, "warm-up") == lines(**NCCL)
 
 
 def test_exclusive_is_bound_with_what_is_true_of_its_cards(
@@ -164,12 +137,3 @@ def test_a_copy_without_annotations_is_prepared_again(
     copy = created(control_plane, namespace, bare)
     assert copy["spec"] == first["spec"]
     assert copy["metadata"]["annotations"] == first["metadata"]["annotations"]
-
-
-def test_a_copy_can_be_bound_too(control_plane: ControlPlane, admin: CoreV1Api, namespace: str) -> None:
-    profile = {"gpu.topology/profile": "node-peers"}
-    created(control_plane, namespace, gpu_pod("first", profile))
-    created(control_plane, namespace, copied(stored_pod(admin, namespace, "first"), "copy"))
-    allocate(admin, namespace, "copy", (), (7, 0))
-    bind(admin, namespace, "copy")
-    assert stored(admin, namespace, "copy")[1]["gpu.topology/cuda-visible-devices.0"] == "0,7"

@@ -172,30 +172,6 @@ def hami_scheduler(admin: CoreV1Api, namespace: str) -> Iterator[None]:
         apps.delete_namespaced_deployment("hami-scheduler", namespace)
 
 
-def test_a_pod_that_was_not_injected_is_explained_too(site: Site) -> None:
-    site.create("slow", {})
-    site.bind("slow", (2, 5))
-    done = site.explain("slow")
-    assert (done.code, done.err) == (3, ""), done.out
-    assert "FAIL injected: no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal" in done.out
-    assert "FAIL control: HAMi's library is preloaded into container worker" in done.out
-    assert f"node-topology: the agent of node {site.node} published it" in done.out
-    assert "links: every pair of GPU2 and GPU5 has NVLink: link class NVSwitch" in done.out
-
-
-def test_a_pod_without_a_node_is_explained_too(site: Site) -> None:
-    site.create("waiting", {})
-    done = site.explain("waiting")
-    assert (done.code, done.err) == (3, "")
-    assert done.out.startswith(f"NVLink: unknown, pod {site.namespace}/waiting without a node: ")
-
-
-def test_a_pod_that_does_not_exist_is_a_sentence(site: Site) -> None:
-    done = site.explain("gone")
-    assert (done.code, done.out) == (1, "")
-    assert done.err == f"gpu-topology: there is no pod {site.namespace}/gone in this cluster\n"
-
-
 def test_without_the_permission_to_get_the_pod_there_is_nothing_to_explain(make_site: MakeSite) -> None:
     site = make_site(without(EXPLAIN, Scope.CLUSTER, "pods", "get"))
     site.create("slow", {})
@@ -251,14 +227,6 @@ def test_what_may_not_be_read_is_left_out_with_a_sentence(
     assert f'"system:serviceaccount:{site.namespace}:person" cannot {verb} resource "{resource}"' in note
     assert note.endswith("(403)")
     assert finding.format(**place) in done.out, done.out
-
-
-def test_a_group_that_may_not_be_read_is_not_said_to_be_empty(make_site: MakeSite) -> None:
-    site = make_site(without(EXPLAIN, Scope.CLUSTER, "pods", "list"))
-    for name, cards in (("prefill", (1, 0)), ("decode", (6, 3))):
-        site.create(name, {"gpu.topology/profile": "node-peers"}, **GROUP)
-        site.bind(name, cards)
-    assert "there is no other pod of group serving" not in site.explain("decode").out
 
 
 def test_what_was_taken_away_is_all_that_is_needed() -> None:
@@ -324,19 +292,6 @@ def test_a_pod_that_waits_for_its_cards_says_for_what_and_for_whom(
     assert waits in done.out, done.out
     gone = f"no planner is alive: Lease {site.namespace}/{LEASE} was renewed 3 hours ago"
     assert (gone in done.out, "s: a is full (GT621)" in done.out) == (not is_alive, is_alive)
-
-
-def test_without_the_permission_to_get_leases_no_planner_is_said_to_be_gone(
-    make_site: MakeSite, tmp_path: Path
-) -> None:
-    site = make_site(without(EXPLAIN, Scope.CLUSTER, "leases", "get"))
-    create_waiting(site, "train")
-    config = tmp_path / "config.yaml"
-    with planner(site, datetime.now(UTC) - timedelta(hours=3)) as text:
-        config.write_text(text)
-        done = site.explain("train", "--config", str(config))
-    assert f"gpu-topology: left out: get Lease {site.namespace}/{LEASE}: leases" in done.err
-    assert "s: a is full; whether a planner is alive is not known: get Lease" in done.out
 
 
 def test_what_claims_serve_is_asked_of_a_pod_without_a_node_only(make_site: MakeSite) -> None:

@@ -28,7 +28,7 @@ def ghost(name: str, labels: dict[str, str], annotations: dict[str, str]) -> dic
     }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def policy(control_plane: ControlPlane) -> Iterator[None]:
     """The policy of the chart, until the end."""
     objects = installed_policies(PINS)

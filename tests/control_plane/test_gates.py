@@ -20,7 +20,6 @@ from tests.control_plane.accounts import permitted, without
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.scheduling import delete_waiting
 from tests.judge import policy
-from webhook.cluster.api.errors import Denied
 from webhook.cluster.api.permissions import WEBHOOK, Permission, Scope
 from webhook.cluster.api.session import connect
 from webhook.cluster.api.verbs import Api
@@ -168,26 +167,6 @@ def test_without_a_planner_pods_that_warn_are_let_go_and_others_wait_on(site: Si
     assert told == {("train", "Released", "Release"), ("other", "Released", "Release")}
 
 
-def test_of_two_replicas_one_opens_each_gate(site: Site) -> None:
-    pods = [f"pod-{number}" for number in range(10)]
-    for name in pods:
-        site.create(name)
-
-    async def test() -> None:
-        async with knowing(site) as (_, first), knowing(site) as (_, second):
-
-            async def both() -> None:
-                await asyncio.gather(first.look(), second.look())
-
-            deadline = time.monotonic() + DEADLINE_S
-            while any([await asyncio.to_thread(site.gates, name) for name in pods]):
-                assert time.monotonic() < deadline
-                await both()
-            assert sum((first.opened + second.opened).values()) == len(pods)
-
-    run(test())
-
-
 def test_a_pod_that_took_the_name_of_another_is_not_opened_by_its_patch(site: Site) -> None:
     gate = find_gate(msgspec.json.decode(json.dumps(site.create("train-0")), type=Pod))
     assert gate is not None
@@ -238,33 +217,6 @@ def test_a_planner_is_seen_by_its_lease_with_a_role_that_names_it_alone(make_sit
             leases = CoordinationV1Api(site.admin.api_client)
             await asyncio.to_thread(leases.delete_namespaced_lease, names.PLANNER_LEASE, site.namespace)
             await until(lambda: not state.has_planner, lambda: "the end of the Lease")
-
-    run(test())
-
-
-def test_while_a_planner_lives_no_gate_is_opened(site: Site) -> None:
-    site.create("train")
-    site.lead()
-
-    async def test() -> None:
-        async with knowing(site) as (caches, gates):
-            await until(lambda: caches.state.has_planner, lambda: caches.state.planners.problem)
-            await asyncio.sleep(2)
-            await gates.look()
-            assert dict(gates.opened) == {}
-
-    run(test())
-    assert site.gates("train") == [OURS]
-
-
-def test_without_the_permission_to_patch_pods_it_is_said(make_site: MakeSite) -> None:
-    site = make_site(without(WEBHOOK, Scope.CLUSTER, "pods", "patch"))
-    site.create("train")
-
-    async def test() -> None:
-        async with knowing(site) as (_, gates):
-            with pytest.raises(Denied, match='cannot patch resource "pods"'):
-                await look_until(gates, lambda: False)
 
     run(test())
 

@@ -38,6 +38,7 @@ def is_only_privileged(answer: Answer) -> bool:
     return bool(causes) and all(cause["field"].endswith(".securityContext.privileged") for cause in causes)
 
 
+@pytest.mark.long
 def test_the_api_server_takes_every_text_and_nearly_three_mebibytes(
     control_plane: ControlPlane, namespace: str, subtests: pytest.Subtests
 ) -> None:

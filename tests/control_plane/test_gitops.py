@@ -35,7 +35,7 @@ ALWAYS_SAID = {
     "secret/gpu-topology-webhook configured",
 }
 """What client-side kubectl says although nothing changes: it always sends selectors of budgets and ``stringData``."""
-CASES = ("", "ha", "taints", "claims", "extender", "client-certificate")
+CASES = ("", *(pytest.param(case, marks=pytest.mark.long) for case in ("ha", "taints", "claims", "extender")))
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,7 @@ def test_what_is_applied_twice_changes_nothing_although_the_webhook_wrote_in_bet
     assert (compared.returncode, compared.stdout) == (0, "")
 
 
+@pytest.mark.long
 def test_a_manifest_that_was_changed_is_no_longer_nothing(repository: Repository) -> None:
     repository.apply(*SERVER_SIDE)
     before = repository.stored()
@@ -128,6 +129,7 @@ def test_a_manifest_that_was_changed_is_no_longer_nothing(repository: Repository
     assert REGISTRATION in {path.rpartition("/")[2] for path in before if before[path] != after[path]}
 
 
+@pytest.mark.long
 def test_a_replacement_empties_what_the_webhook_wrote(repository: Repository, namespace: str) -> None:
     """Why the page says that nothing may be replaced."""
     repository.apply(*CLIENT_SIDE)
@@ -147,6 +149,7 @@ def test_the_fields_that_the_webhook_writes_are_its_own_by_name(repository: Repo
         assert bool(owned) is path.endswith((f"/mutatingwebhookconfigurations/{REGISTRATION}", f"/secrets/{TLS}"))
 
 
+@pytest.mark.long
 def test_helm_takes_over_what_was_applied_only_if_it_is_told_to_and_keeps_what_the_webhook_wrote(
     repository: Repository, helm: Helm, namespace: str
 ) -> None:
@@ -169,6 +172,7 @@ def test_helm_takes_over_what_was_applied_only_if_it_is_told_to_and_keeps_what_t
         helm.run("uninstall", REGISTRATION, *here, "--no-hooks")
 
 
+@pytest.mark.long
 def test_without_hooks_and_without_helm_everything_goes_that_was_applied(repository: Repository) -> None:
     repository.apply(*SERVER_SIDE)
     order = ["delete", "--wait=false", "--filename", str(repository.manifest)]

@@ -25,6 +25,7 @@ def test_tests_that_are_left_out_are_counted_at_the_end_with_the_reason(tmp_path
     assert "2 skipped" in done.stdout
 
 
+@pytest.mark.long
 def test_ci_fails_when_tests_are_left_out(tmp_path: Path) -> None:
     done = run_two_tests(tmp_path, CI="true")
     assert done.returncode == 1
@@ -32,6 +33,7 @@ def test_ci_fails_when_tests_are_left_out(tmp_path: Path) -> None:
     assert "2 errors" in done.stdout
 
 
+@pytest.mark.long
 def test_ci_goes_on_without_what_it_is_told_that_it_may_lack(tmp_path: Path) -> None:
     done = run_two_tests(tmp_path, CI="true", CI_MAY_LACK="promtool,etcd")
     assert done.returncode == 0

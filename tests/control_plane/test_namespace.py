@@ -13,7 +13,7 @@ from tests.cli.command import ROOT, gpu_topology
 from tests.control_plane.accounts import namespace_for_pods, permitted
 from tests.control_plane.control_plane import ControlPlane
 from webhook.cluster.api.namespace_change import change_namespace
-from webhook.cluster.api.permissions import NAMESPACE_CHANGE, READER, VIEW
+from webhook.cluster.api.permissions import NAMESPACE_CHANGE, READER
 from webhook.words.errors import GpuTopologyError
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
@@ -123,24 +123,6 @@ def test_a_change_is_written_after_a_question_and_the_way_back_undoes_it(
     assert "gpu.topology/profile-" in words
 
 
-def test_the_way_out_removes_all_of_ours_and_nothing_else(admin: CoreV1Api, namespace: str, person: Path) -> None:
-    own = {"metadata": {"labels": {"team": "a"}, "annotations": {"own": "1"}}}
-    admin.patch_namespace(namespace, own)
-    before = metadata(admin, namespace)
-    set_up = gpu_topology("namespace", namespace, "--observe", "--apply", "--yes", "--kubeconfig", person, "-o", "json")
-    assert (set_up.code, set_up.err) == (0, "")
-    assert json.loads(set_up.out)["wayBack"] == [
-        f"kubectl --kubeconfig {person} label namespace {namespace} gpu.topology/injection-",
-        f"kubectl --kubeconfig {person} annotate namespace {namespace} gpu.topology/profile-",
-    ]
-    assert metadata(admin, namespace) != before
-    undone = gpu_topology("namespace", namespace, "--undo", "--apply", "--yes", "--kubeconfig", person)
-    assert undone.code == 0
-    assert metadata(admin, namespace) == before
-    again = gpu_topology("namespace", namespace, "--undo", "--apply", "--kubeconfig", person)
-    assert (again.code, again.out) == (0, "")
-
-
 def test_a_namespace_that_was_changed_meanwhile_is_left_as_it_is(
     admin: CoreV1Api, namespace: str, person: Path
 ) -> None:
@@ -163,22 +145,3 @@ def test_without_the_right_to_change_it_the_reader_is_told(
     assert (done.code, done.out) == (1, "")
     assert f'patch namespace {namespace}: namespaces "{namespace}" is forbidden' in done.err
     assert "gpu.topology/injection" not in metadata(admin, namespace)[0]
-
-
-def test_workloads_that_may_not_be_listed_are_known_from_their_pods(
-    admin: CoreV1Api, control_plane: ControlPlane, namespace: str
-) -> None:
-    create_workloads(admin, namespace)
-    viewer = permitted(admin, control_plane, namespace, "viewer", VIEW)
-    done = gpu_topology("namespace", namespace, "--kubeconfig", viewer, "-o", "json", *HAMI)
-    assert done.code == 0
-    assert labels_of(done.out) == [("Job once", 1), ("PyTorchJob ranks", 1)]
-    said = [line for line in done.err.splitlines() if line.endswith("are known from their pods alone")]
-    assert len(said) == 6
-    assert all(f'in the namespace "{namespace}"' in line for line in said)
-
-
-def test_there_is_no_such_namespace(person: Path) -> None:
-    done = gpu_topology("namespace", "nowhere", "--kubeconfig", person)
-    assert (done.code, done.out) == (2, "")
-    assert done.err == "gpu-topology: there is no namespace nowhere in this cluster\n"

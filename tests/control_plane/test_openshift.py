@@ -17,7 +17,7 @@ from tests.control_plane.registration import Answer, create_pod, gpu_container, 
 from tests.control_plane.test_chart import pod_of
 from tests.programs.server.conftest import until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 OPENSHIFT = f"--values={CHART / 'values-openshift.yaml'}"
 FIXED_USER = gpu_container("worker", securityContext={"runAsUser": 65532, "allowPrivilegeEscalation": False})

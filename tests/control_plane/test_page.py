@@ -20,7 +20,7 @@ from tests.insight.analyze.clusters import Cluster
 from tests.insight.page.browser import Browser
 from webhook.cluster.api.permissions import PAGE, Scope
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

@@ -28,14 +28,13 @@ from tests.cli.command import ROOT, gpu_topology
 from tests.control_plane.accounts import namespace_for_pods, permitted, wait_until_granted, without
 from tests.control_plane.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
 from tests.control_plane.test_state import until
-from tests.programs.planner.site import ByHand, TestClock, nothing, open_all, opening
+from tests.programs.planner.site import ByHand, TestClock, open_all, opening
 from webhook.cluster.api.permissions import PLANNER, Scope
 from webhook.cluster.api.session import Session, connect
 from webhook.decisions.place.placed_annotation import Placed, format_placed
 from webhook.decisions.place.writes import PodCondition, Write
 from webhook.objects.workload import WorkloadKind, WorkloadRef
 from webhook.programs.log import Log
-from webhook.programs.planner.leadership import LEASE_SECONDS
 from webhook.programs.planner.run import PlannerSettings, Program
 from webhook.words import names
 
@@ -233,51 +232,6 @@ def test_a_condition_stands_beside_those_of_others_and_keeps_the_time_of_its_sta
     uvloop.run(test())
 
 
-def test_two_candidates_lead_one_after_the_other_whatever_becomes_of_the_first(site: Site) -> None:
-    async def test() -> None:
-        ahead = TestClock()
-        async with running(
-            site.kubeconfig,
-            lambda to: program(to, site.namespace, nothing, name="first"),
-            lambda to: program(to, site.namespace, open_all, name="second", clock=ahead),
-        ) as (first, second):
-            await until(lambda: first.leadership.leads or second.leadership.leads, lambda: first.counts.api_errors)
-            assert not (first.leadership.leads and second.leadership.leads)
-            site.create("train", GATE)
-            # The first is held up, and the second waits until its time is over.
-            if first.leadership.leads:
-                await first.close()
-                # Given back; the second may hold it already, because it looks every two seconds.
-                assert site.lease().holder_identity != first.leadership.identity
-            await until(lambda: site.gates("train") == [], lambda: second.counts.api_errors)
-            assert second.leadership.leads
-            assert site.lease().holder_identity == second.leadership.identity
-
-    uvloop.run(test())
-
-
-def test_two_leaders_for_a_moment_open_each_gate_once(site: Site) -> None:
-    async def test() -> None:
-        ahead = TestClock()
-        async with running(
-            site.kubeconfig,
-            lambda to: program(to, site.namespace, open_all, name="first"),
-            lambda to: program(to, site.namespace, open_all, name="second", clock=ahead),
-        ) as (first, second):
-            await until(lambda: first.leadership.leads or second.leadership.leads, lambda: first.counts.api_errors)
-            pods = [f"train-{number}" for number in range(20)]
-            for name in pods:
-                site.create(name, GATE)
-                ahead.ahead += LEASE_SECONDS  # by its clock the first has been silent for long
-            await until(lambda: not any(site.gates(name) for name in pods), lambda: first.counts.api_errors)
-            await until(
-                lambda: sum((first.counts.writes["done"], second.counts.writes["done"])) == len(pods),
-                lambda: (first.counts.writes, second.counts.writes),
-            )
-
-    uvloop.run(test())
-
-
 @pytest.mark.parametrize(("scope", "resource", "verb"), GRANTED, ids=str)
 def test_no_permission_is_superfluous(
     site: Site, control_plane: ControlPlane, scope: Scope, resource: str, verb: str
@@ -355,13 +309,6 @@ def has_opened(site: Site, done: subprocess.CompletedProcess[str]) -> bool:
     return done.returncode == 0 and site.gates("waits") == []
 
 
-def test_the_command_of_the_documents_lets_pods_go_with_ones_own_kubeconfig(site: Site, path: dict[str, str]) -> None:
-    site.create("waits", GATE)
-    outside = path | {"KUBECONFIG": str(site.kubeconfig)}
-    done = subprocess.run(["/bin/sh", "-c", emergency()], capture_output=True, text=True, env=outside, check=False)
-    assert has_opened(site, done)
-
-
 IN_A_POD = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind "$1" /var/run && eval "$2"', "sh"]
 """Runs a command with a directory in the place of ``/var/run``, where the kubelet puts the account's files."""
 
@@ -380,6 +327,7 @@ def account(site: Site, control_plane: ControlPlane, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+@pytest.mark.long
 def test_the_command_of_the_documents_lets_pods_go_inside_a_pod(
     site: Site, control_plane: ControlPlane, account: Path, path: dict[str, str]
 ) -> None:
@@ -405,6 +353,7 @@ def plane(binaries: Binaries, tmp_path: Path) -> Iterator[StartableControlPlane]
     shutil.rmtree(directory)
 
 
+@pytest.mark.long
 def test_while_the_api_server_is_away_nobody_leads_and_afterwards_all_goes_on(plane: StartableControlPlane) -> None:
     own = "gpu-topology"
     with plane.control_plane.client() as client:

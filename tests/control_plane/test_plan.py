@@ -1,6 +1,5 @@
 """``gpu-topology topology plan --kubeconfig`` at a real API server, as a person with no more rights than it needs."""
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,33 +97,6 @@ def test_a_job_would_get_the_free_pair_that_is_linked(site: Site) -> None:
     assert done.err == "gpu-topology: no node has 2 free GPUs that the job could get\n"
 
 
-def test_what_cannot_be_met_now_ends_with_1_and_says_what_is_in_the_way(site: Site) -> None:
-    site.hold("slice", 3)
-    site.hold("other", 0)
-    done = site.plan(2, "--require-nvlink")
-    assert done.code == 1
-    assert done.out.startswith(f"A job of 2 GPUs gets GPU1 and GPU2 of node {site.node} (NVIDIA A100 80GB PCIe).\n")
-    assert done.err.startswith(f"gpu-topology: node {site.node}: require-nvlink is not met: ")
-    found = json.loads(site.plan(2, "-o", "json").out)
-    assert (found["count"], found["met"], found["nodes"][0]["gpus"]) == (2, True, [1, 2])
-
-
-def test_a_node_that_the_job_cannot_have_says_why(site: Site) -> None:
-    cordoned: Any = {"spec": {"unschedulable": True}}
-    site.admin.patch_node(site.node, cordoned)
-    done = site.plan(2)
-    assert (done.code, "is cordoned" in done.out) == (1, True)
-
-
-def test_a_pod_that_waits_is_told_of(site: Site) -> None:
-    pod = gpu_pod("waiting", {}, **{"gpu.topology/placement": "waiting"})
-    pod["spec"]["schedulingGates"] = [{"name": "gpu.topology/place"}]
-    created(site.control_plane, site.namespace, pod)
-    done = site.plan(2)
-    assert f"{site.namespace}/waiting" in done.out
-    assert "for cards already and would come before it at the same priority: " in done.out
-
-
 @pytest.mark.parametrize("resource", ["pods", "nodes"])
 def test_without_pods_or_nodes_there_is_no_answer(make_site: MakeSite, resource: str) -> None:
     done = make_site(without(PLAN, Scope.CLUSTER, resource, "list")).plan(2)
@@ -143,13 +115,6 @@ def test_without_what_the_agents_say_only_hami_tells_of_links(make_site: MakeSit
     assert "240 GB/s" not in done.out
 
 
-def test_a_config_map_that_no_node_owns_is_not_believed(site: Site) -> None:
-    name = f"gpu-topology-{site.node}"
-    unowned: Any = {"metadata": {"ownerReferences": None}}
-    site.admin.patch_namespaced_config_map(name, site.namespace, unowned)
-    assert "240 GB/s" not in site.plan(2).out
-
-
 def test_what_was_taken_away_is_all_that_is_needed() -> None:
     assert [one.resource for one in PLAN] == ["pods", "nodes", "configmaps", "leases"]
     assert {one.verbs for one in PLAN} == {("list",)}
@@ -162,10 +127,3 @@ def test_a_node_of_the_cluster_is_shown_as_its_agent_published_it(site: Site) ->
     assert parse_topology(shown.out, source="show") == site.topology
     missing = gpu_topology(*show, "no-such-node")
     assert (missing.code, missing.err) == (1, "gpu-topology: there is no node no-such-node in this cluster\n")
-
-
-@pytest.mark.parametrize("other", [("-f", "x"), ("--state", "x")])
-def test_a_node_is_shown_of_a_cluster_or_of_files(site: Site, other: tuple[str, str]) -> None:
-    show = ("topology", "show", "--kubeconfig", site.kubeconfig)
-    assert gpu_topology(*show, "--node", site.node, *other).code == 2
-    assert "expected the name of a node" in gpu_topology(*show).err

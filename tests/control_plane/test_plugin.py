@@ -96,17 +96,5 @@ def test_of_a_job_and_a_stateful_set_too(kubectl: Kubectl, control_plane: Contro
     assert missing.stderr == f"gpu-topology: there is no statefulset {namespace}/nope in this cluster\n"
 
 
-def test_kubectl_completes_commands_and_options_of_the_plugin(kubectl: Kubectl) -> None:
-    assert kubectl("__complete", "gpu-topology", "exp").stdout == "explain\n:4\n"
-    assert kubectl("__complete", "gpu-topology", "topology", "").stdout.split() == [
-        "show",
-        "xml",
-        "import",
-        "plan",
-        ":4",
-    ]
-    assert kubectl("__complete", "gpu-topology", "explain", "--kubec").stdout == "--kubeconfig\n:4\n"
-
-
 def test_the_usage_names_the_command_as_it_was_called(kubectl: Kubectl) -> None:
     assert "Usage: kubectl gpu-topology explain [OPTIONS]" in kubectl("gpu-topology", "explain", "--help").stdout

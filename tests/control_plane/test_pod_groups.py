@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 from kubernetes.client import CoreV1Api, V1ObjectMeta
 
 from tests.control_plane.accounts import namespace_for_pods, permitted
-from tests.control_plane.control_plane import Binaries, ControlPlane, startable_control_plane
+from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.manifests import request
 from tests.programs.planner.site import until
 from webhook.cluster.api.permissions import PLANNER
@@ -25,15 +24,6 @@ from webhook.programs.planner.workload_reader import WorkloadReader
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
 API = "scheduling.k8s.io/v1alpha2"
-# Kubernetes 1.36 has them only if it is told to.
-SERVED = (f"--runtime-config={API}=true", "--feature-gates=GenericWorkload=true")
-
-
-@pytest.fixture(scope="module")
-def plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with startable_control_plane(binaries, tmp_path_factory.mktemp("with-pod-groups"), *SERVED) as running:
-        running.start()
-        yield running.control_plane
 
 
 def ask(plane: ControlPlane, path: str, body: dict[str, Any]) -> bytes:

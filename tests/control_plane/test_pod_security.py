@@ -42,9 +42,15 @@ def enforced(admin: CoreV1Api, control_plane: ControlPlane, namespace: str, tmp_
     return enforce
 
 
-@pytest.mark.parametrize("environment", ["annotations", "file"])
-@pytest.mark.parametrize("carrier", ["init", "sidecar"])
-@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
+@pytest.mark.parametrize(
+    ("profile", "carrier", "environment"),
+    [
+        ("exclusive", "init", "annotations"),
+        ("exclusive", "sidecar", "file"),
+        ("pod-peers", "init", "file"),
+        ("pod-peers", "sidecar", "annotations"),
+    ],
+)
 def test_restricted_accepts_what_needs_no_host_namespace(
     control_plane: ControlPlane, namespace: str, enforced: Enforced, profile: str, carrier: str, environment: str
 ) -> None:

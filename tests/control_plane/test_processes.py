@@ -1,7 +1,5 @@
 """Nothing that the tests start outlives them, however they end."""
 
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -36,12 +34,6 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_a_program_ends_with_its_context(tmp_path: Path) -> None:
-    with running("sleeper", [sys.executable, "-c", "import time; time.sleep(600)"], tmp_path / "log") as sleeper:
-        assert is_alive(sleeper.process.pid)
-    assert not is_alive(sleeper.process.pid)
-
-
 def test_a_program_is_killed_when_the_tests_are(tmp_path: Path) -> None:
     command = [sys.executable, "-c", STARTS_A_SLEEPER, str(tmp_path / "log")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as tests:
@@ -55,11 +47,6 @@ def test_a_program_is_killed_when_the_tests_are(tmp_path: Path) -> None:
         time.sleep(0.01)
 
 
-def test_a_program_has_a_process_group_of_its_own(tmp_path: Path) -> None:
-    with running("sleeper", [sys.executable, "-c", "import time; time.sleep(600)"], tmp_path / "log") as sleeper:
-        assert os.getpgid(sleeper.process.pid) == sleeper.process.pid
-
-
 def test_a_program_that_ends_too_early_is_named_with_its_last_words(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import sys; sys.exit('no such flag: --wish')"]
     with (
@@ -67,13 +54,6 @@ def test_a_program_that_ends_too_early_is_named_with_its_last_words(tmp_path: Pa
         pytest.raises(NotRunningError, match=r"wisher ended with exit code 1:\nno such flag: --wish"),
     ):
         wisher.wait_until(lambda: False)
-
-
-def test_a_program_killed_by_a_signal_is_named_too(tmp_path: Path) -> None:
-    with running("sleeper", [sys.executable, "-c", "import time; time.sleep(600)"], tmp_path / "log") as sleeper:
-        sleeper.process.send_signal(signal.SIGTERM)
-        with pytest.raises(NotRunningError, match="sleeper ended with exit code -15"):
-            sleeper.wait_until(lambda: False)
 
 
 @pytest.mark.parametrize("option", [socket.SO_REUSEPORT, socket.SO_REUSEADDR], ids=["port", "address"])

@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
-from kubernetes.client import CoreV1Api
+from kubernetes.client import CoreV1Api, V1ObjectMeta
 
-from tests.control_plane.accounts import grant
+from tests.control_plane.accounts import grant, namespace_for_pods
 from tests.control_plane.control_plane import ControlPlane, wait_until_allowed
 from tests.control_plane.protection import Tenant, protected, tenant
 from tests.programs.server.conftest import until
@@ -36,15 +36,19 @@ SUBRESOURCES = ("status", "ephemeralcontainers", "resize")
 RIGHTS = tuple(("patch", f"pods/{one}") for one in SUBRESOURCES)
 
 
-@pytest.fixture
-def opted_in(admin: CoreV1Api, namespace: str) -> str:
-    admin.patch_namespace(namespace, {"metadata": {"labels": {"gpu.topology/injection": "enabled"}}})
-    return namespace
+OPTED_IN = {"gpu.topology/injection": "enabled"}
 
 
 @pytest.fixture
-def protection(control_plane: ControlPlane, opted_in: str) -> Iterator[None]:
-    with protected(control_plane, opted_in):
+def opted_in(admin: CoreV1Api) -> str:
+    """A new namespace that has had the label from its first moment, so that no policy sees it without."""
+    return namespace_for_pods(admin, V1ObjectMeta(generate_name="test-", labels=OPTED_IN))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _protection(control_plane: ControlPlane, admin: CoreV1Api) -> Iterator[None]:
+    """The policy of the chart is in force; ``test_unprotected.py`` has what holds without it."""
+    with protected(control_plane, namespace_for_pods(admin, V1ObjectMeta(generate_name="probed-", labels=OPTED_IN))):
         yield
 
 
@@ -86,19 +90,6 @@ def statuses(answers: dict[str, httpx.Response]) -> set[int]:
     return {answer.status_code for answer in answers.values()}
 
 
-def test_without_the_policy_who_may_edit_pods_rewrites_what_they_were_told(
-    control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
-) -> None:
-    one = new_tenant(control_plane, admin, opted_in, *RIGHTS)
-    for key in WRITTEN:
-        assert statuses(change(one, key)) == {200}, key
-    one.patches({"gpu.topology/visible-uuids": "GPU-7"})
-    assert one.annotation("gpu.topology/visible-uuids") == "GPU-7"
-    one.patches({"gpu.topology/visible-uuids": "GPU-8"}, through="status")
-    assert one.annotation("gpu.topology/visible-uuids") == "GPU-8"
-
-
-@pytest.mark.usefixtures("protection")
 @pytest.mark.parametrize("labels", [{}, {"gpu.topology/injection": "disabled"}], ids=["plain", "opted out"])
 def test_who_may_edit_pods_changes_nothing_of_what_they_were_told(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str, labels: dict[str, str]
@@ -123,7 +114,6 @@ def patch_label(one: Tenant, value: str | None, *, through: str = "", dry_run: b
     return one.sends(labels, through=through, dry_run=dry_run).status_code
 
 
-@pytest.mark.usefixtures("protection")
 @pytest.mark.parametrize("state", ["waiting", "pinned"])
 def test_who_may_edit_pods_changes_neither_the_chosen_cards_nor_how_far_the_choice_is(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str, state: str
@@ -142,7 +132,6 @@ def test_who_may_edit_pods_changes_neither_the_chosen_cards_nor_how_far_the_choi
     assert one.patches({"nvidia.com/use-gpuuuid": None}).status_code == 200
 
 
-@pytest.mark.usefixtures("protection")
 @pytest.mark.parametrize(
     ("labels", "annotations"),
     [
@@ -166,15 +155,6 @@ def test_a_list_of_cards_that_nobody_chose_is_the_users(
     assert patch_label(one, "pinned") == 422
 
 
-def test_without_the_policy_who_may_edit_pods_changes_the_label(
-    control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
-) -> None:
-    one = new_tenant(control_plane, admin, opted_in, labels={"gpu.topology/placement": "pinned"}, annotations=PLACED)
-    assert patch_label(one, None, dry_run=False) == 200
-    assert one.patches({"nvidia.com/use-gpuuuid": "GPU-7"}).status_code == 200
-
-
-@pytest.mark.usefixtures("protection")
 def test_a_binding_cannot_set_the_label(control_plane: ControlPlane, admin: CoreV1Api, opted_in: str) -> None:
     rights = (("create", "pods/binding"), ("create", "bindings"))
     one = new_tenant(control_plane, admin, opted_in, *rights, annotations={})
@@ -183,7 +163,6 @@ def test_a_binding_cannot_set_the_label(control_plane: ControlPlane, admin: Core
     assert one.binds("node-1", {}, labels={"team": "ml"}).status_code == 201
 
 
-@pytest.mark.usefixtures("protection")
 def test_what_a_pod_was_not_told_cannot_be_added_either(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
 ) -> None:
@@ -194,7 +173,6 @@ def test_what_a_pod_was_not_told_cannot_be_added_either(
     assert one.patches({"team": "ml"}).status_code == 200
 
 
-@pytest.mark.usefixtures("protection")
 @pytest.mark.parametrize("through", ["ephemeralcontainers", "resize"])
 def test_the_other_subresources_write_no_annotation_at_all(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str, through: str
@@ -204,7 +182,6 @@ def test_the_other_subresources_write_no_annotation_at_all(
     assert (one.annotation("gpu.topology/link"), one.annotation("team")) == ("NVSwitch", "ml")
 
 
-@pytest.mark.usefixtures("protection")
 def test_in_a_namespace_that_has_not_opted_in_the_policy_changes_nothing(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
 ) -> None:
@@ -216,7 +193,6 @@ def test_in_a_namespace_that_has_not_opted_in_the_policy_changes_nothing(
     admin.patch_namespace(opted_in, {"metadata": {"labels": {"gpu.topology/injection": "enabled"}}})
 
 
-@pytest.mark.usefixtures("protection")
 def test_who_may_patch_nodes_may_change_both(control_plane: ControlPlane, admin: CoreV1Api, opted_in: str) -> None:
     one = new_tenant(control_plane, admin, opted_in, *RIGHTS)
     assert one.patches({"hami.io/vgpu-node": "node-2"}).status_code == 422
@@ -226,7 +202,6 @@ def test_who_may_patch_nodes_may_change_both(control_plane: ControlPlane, admin:
         assert statuses(change(one, key)) == {200}, key
 
 
-@pytest.mark.usefixtures("protection")
 def test_who_may_bind_pods_may_change_allocations_and_no_output(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
 ) -> None:
@@ -236,7 +211,6 @@ def test_who_may_bind_pods_may_change_allocations_and_no_output(
         assert statuses(change(one, key)) == {expected}, key
 
 
-@pytest.mark.usefixtures("protection")
 @pytest.mark.parametrize("legacy", [False, True], ids=["pods/binding", "bindings"])
 def test_outputs_on_a_binding_are_the_webhooks_as_well(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str, *, legacy: bool
@@ -249,17 +223,6 @@ def test_outputs_on_a_binding_are_the_webhooks_as_well(
     assert one.annotation("volcano.sh/vgpu-ids-new") == "x"
 
 
-def test_without_the_policy_who_may_bind_pods_writes_outputs(
-    control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
-) -> None:
-    one = new_tenant(control_plane, admin, opted_in, ("create", "pods/binding"), annotations={})
-    forged = {"gpu.topology/visible-uuids": "GPU-7"}
-    # The API server forgets policies of other tests a moment after they are deleted.
-    until(lambda: one.binds("node-1", forged).status_code == 201, "an API server without such a policy")
-    assert one.annotation("gpu.topology/visible-uuids") == "GPU-7"
-
-
-@pytest.mark.usefixtures("protection")
 def test_who_may_bind_pods_elsewhere_is_nobody_here(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
 ) -> None:
@@ -271,7 +234,6 @@ def test_who_may_bind_pods_elsewhere_is_nobody_here(
     assert one.patches({"hami.io/vgpu-node": "node-2"}).status_code == 422
 
 
-@pytest.mark.usefixtures("protection")
 def test_the_status_of_a_pod_with_as_many_annotations_as_there_can_be_is_still_written(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
 ) -> None:
@@ -286,7 +248,6 @@ def test_the_status_of_a_pod_with_as_many_annotations_as_there_can_be_is_still_w
     until(lambda: one.patches({"aaaa": "x"}).status_code == 200, "a device plugin")
 
 
-@pytest.mark.usefixtures("protection")
 def test_a_pod_with_a_thousand_annotations_is_an_ordinary_one(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
 ) -> None:

@@ -1,8 +1,6 @@
 """The ClusterRoles for people at a real API server: what each command knows with them, and nothing more."""
 
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,29 +8,11 @@ from kubernetes.client import CoreV1Api
 
 from tests.cli.command import gpu_topology
 from tests.control_plane.accounts import permitted
-from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane
-from tests.control_plane.filling import OURS, administrator, fill, found
-from tests.insight.analyze.clusters import Cluster, h20, running
-from tests.insight.overview.scenes import fault
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.filling import OURS, found
 from webhook.cluster.api.permissions import READER, VIEW
-from webhook.hardware.topology.document import format_topology
 
 pytestmark = pytest.mark.cluster
-
-
-@pytest.fixture(scope="module")
-def seeded(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster with a pod that has worse cards than there are, and one that was told of its node at its Binding."""
-    directory, cluster = tmp_path_factory.mktemp("read"), Cluster()
-    fault("worse cards")(cluster)
-    told = running("told", "switched", 4, 5)
-    told["metadata"]["annotations"]["gpu.topology/node-topology"] = format_topology(h20("switched"))
-    cluster.add(told)
-    with running_control_plane(binaries, directory) as plane:
-        with administrator(plane) as client, plane.client() as admin:
-            fill(client, CoreV1Api(admin), cluster)
-        yield plane
-    shutil.rmtree(directory)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """The remap container as a real API server keeps it, and what it does with what it is told there."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,17 +8,16 @@ import pytest
 from kubernetes.client import CoreV1Api
 
 from tests.control_plane.control_plane import ControlPlane
-from tests.control_plane.registration import create_pod, created, gpu_container, gpu_pod, registered
+from tests.control_plane.registration import Served, created, gpu_container, gpu_pod, served
 from tests.control_plane.scheduling import allocate, bind, stored_pod
 from tests.hardware.topology.machines import H20_UUIDS
 from tests.nvml.library import compile_stub
 from tests.nvml.machines import h20
-from tests.pods import annotation_reference, effective_env
+from tests.pods import effective_env
 from tests.programs.remap.processes import Node
-from tests.programs.server.conftest import RunningServer
 from webhook.cli.demo.cluster import environment_of
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("for_module")]
 
 OURS = "gpu-topology-remap"
 PEERS = (gpu_container("prefill"), gpu_container("decode"))
@@ -28,14 +26,13 @@ OWN = [H20_UUIDS[index] for index in (1, 3, 4, 6)]
 FOREIGN = [H20_UUIDS[index] for index in (0, 2, 5, 7)]
 
 
-@pytest.fixture(autouse=True)
-def webhook(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[RunningServer]:
-    """Our server, in whose eyes the namespace may not see every GPU of a node; the configuration asks for the file."""
+@pytest.fixture(scope="module")
+def for_module(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Our server, in whose eyes no namespace may see every GPU of a node; the configuration asks for the file."""
     labels = {"gpu.topology/allow-node-gpus": "false"}
-    with registered(
-        control_plane, namespace, tmp_path / "server", config="remap: {environment: file}\n", labels=labels
-    ) as server:
-        yield server
+    config = "remap: {environment: file}\n"
+    with served(control_plane, tmp_path_factory.mktemp("served"), config=config, labels=labels) as found:
+        yield found
 
 
 @pytest.fixture
@@ -72,15 +69,6 @@ def test_it_is_told_of_the_cards_of_its_pod_and_no_others(
     assert node.files() == ["env", "nccl-topo.xml", "report.txt"]
 
 
-def test_a_shell_that_plants_a_fifo_gains_no_time_and_no_card(
-    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, node: Node
-) -> None:
-    pod = bound(control_plane, admin, namespace, {"gpu.topology/remap": "init"})
-    for name in ("ready", "env", "nccl-topo.xml", "report.txt", ".report.txt.new", ".env.new"):
-        os.mkfifo(node.shared / name)
-    assert node.remap(environment_of(pod["spec"]["initContainers"][0], pod)).code == 0
-
-
 @pytest.mark.parametrize("carrier", ["init", "sidecar"])
 def test_before_the_binding_it_sees_nothing_whatever_the_user_wrote(
     control_plane: ControlPlane, admin: CoreV1Api, namespace: str, carrier: str
@@ -91,28 +79,3 @@ def test_before_the_binding_it_sees_nothing_whatever_the_user_wrote(
     assert pod["metadata"]["annotations"]["gpu.topology/visible-uuids"] == "none"
     seen = effective_env(pod, OURS)["NVIDIA_VISIBLE_DEVICES"]
     assert seen["fieldRef"]["fieldPath"] == "metadata.annotations['gpu.topology/visible-uuids']"
-
-
-def test_without_the_permission_containers_read_annotations_and_a_warning_says_so(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    answer = create_pod(control_plane, namespace, gpu_pod("serve", {"gpu.topology/profile": "pod-peers"}, *PEERS))
-    assert answer.status == 201
-    foretold = (
-        "GT812: remap.environment: file changes nothing: the namespace is not labelled gpu.topology/allow-node-gpus"
-    )
-    assert [warning.split('"')[1] for warning in answer.warnings] == [foretold]
-    assert effective_env(answer.body, "prefill")["NVIDIA_VISIBLE_DEVICES"] == annotation_reference(
-        "gpu.topology/visible-uuids"
-    ) | {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.annotations['gpu.topology/visible-uuids']"}}
-
-
-def test_a_list_of_gpus_from_a_line_that_may_be_missing_is_refused(control_plane: ControlPlane, namespace: str) -> None:
-    line = {"volumeName": "gpu-topology", "path": "env", "key": "NVIDIA_VISIBLE_DEVICES", "optional": True}
-    source = {"fileKeyRef": line}
-    own = gpu_container(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": source}])
-    pod = gpu_pod("serve", {"gpu.topology/profile": "pod-peers"}, own)
-    pod["spec"]["volumes"] = [{"name": "gpu-topology", "emptyDir": {"sizeLimit": "8Mi"}}]
-    answer = create_pod(control_plane, namespace, pod)
-    assert answer.status == 403
-    assert "gpu.topology/allow-node-gpus" in answer.message

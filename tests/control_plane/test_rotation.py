@@ -126,6 +126,7 @@ class Trusting:
         return self._context
 
 
+@pytest.mark.long
 def test_no_review_fails_while_the_certificate_and_then_the_authority_rotate(
     site: Site, show_figures: ShowFigures
 ) -> None:

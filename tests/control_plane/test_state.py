@@ -300,6 +300,7 @@ def plane(binaries: Binaries, tmp_path: Path) -> Iterator[StartableControlPlane]
     shutil.rmtree(directory)
 
 
+@pytest.mark.long
 def test_the_api_server_may_be_away_at_the_start_and_in_between_and_may_forget_what_happened(
     plane: StartableControlPlane,
 ) -> None:

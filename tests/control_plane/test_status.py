@@ -3,12 +3,10 @@
 import json
 import os
 import pty
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,36 +14,14 @@ from kubernetes.client import CoreV1Api
 
 from tests.cli.command import ROOT, gpu_topology
 from tests.control_plane.accounts import permitted, without
-from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane
-from tests.control_plane.filling import OURS, PATHS, administrator, completed, create, fill
-from tests.insight.analyze.clusters import Cluster, running
-from tests.insight.overview.scenes import fault, ran
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.filling import OURS, PATHS, administrator, completed, create
+from tests.insight.analyze.clusters import running
 from webhook.cluster.api.permissions import ANALYZE, Permission, Scope
 
 pytestmark = pytest.mark.cluster
 
 PATIENCE_S = 60.0
-
-
-@pytest.fixture(scope="module")
-def seeded(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster with a shared card, a lost one, links that are down and a pod with worse cards than there are."""
-    directory, cluster = tmp_path_factory.mktemp("seen"), Cluster()
-    for name in ("slice on a pair", "links down", "lost GPU", "worse cards"):
-        fault(name)(cluster)
-    with running_control_plane(binaries, directory) as plane:
-        with administrator(plane) as client, plane.client() as admin:
-            fill(client, CoreV1Api(admin), cluster)
-            ran(cluster, "pair", image="i", imageID="i", ready=True, restartCount=0, state=_ENDED)
-            path = "/api/v1/namespaces/team-a/pods/pair/status"
-            headers = {"Content-Type": "application/merge-patch+json"}
-            body = {"status": cluster.get("Pod", "pair", "team-a")["status"]}
-            assert client.patch(path, json=body, headers=headers).status_code == 200
-        yield plane
-    shutil.rmtree(directory)
-
-
-_ENDED = {"terminated": {"exitCode": 0, "startedAt": "2026-11-22T12:00:00Z", "finishedAt": "2026-11-22T12:00:01Z"}}
 
 
 @pytest.fixture(scope="module")
@@ -102,22 +78,6 @@ def test_who_may_list_the_pods_of_one_namespace_only_sees_no_card_called_free(st
     assert found["pods"] == []
     states = {card["state"] for node in found["nodes"] for card in node["cards"]}
     assert states == {"unknown"}
-
-
-def test_a_namespace_whose_pods_may_not_be_listed_is_refused(stranger: Path) -> None:
-    done = gpu_topology("status", "-n", "team-a", "--kubeconfig", stranger)
-    assert (done.code, done.out) == (2, "")
-    assert "Have the permission to list pods" in done.err
-
-
-def test_a_cluster_that_cannot_be_reached_ends_with_2(tmp_path: Path, person: Path) -> None:
-    kubeconfig = tmp_path / "config"
-    document = json.loads(person.read_text())
-    document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
-    kubeconfig.write_text(json.dumps(document))
-    done = gpu_topology("status", "-A", "--kubeconfig", kubeconfig)
-    assert (done.code, done.out) == (2, "")
-    assert "127.0.0.1:1" in done.err
 
 
 def test_watching_shows_a_pod_that_comes_and_ends_with_ctrl_c(person: Path, seeded: ControlPlane) -> None:

@@ -20,15 +20,13 @@ from kubernetes.client import CoreV1Api, EventsV1Api, ResourceV1Api, V1ObjectMet
 from tests.control_plane.accounts import namespace_for_pods, permitted, without
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.kube_scheduler import create_node_for, running_kube_scheduler
-from tests.control_plane.taint_rules import GATES, Rules, device, plane, publish, rule_manifest
+from tests.control_plane.taint_rules import GATES, Rules, device, publish, rule_manifest
 from tests.go_programs.catalogue import KUBE_SCHEDULER
 from tests.go_programs.left_out import GetProgram
-from tests.hardware.topology.machines import a100_pcie_bridged, hgx_h100, uuid, with_switch_links
-from tests.hardware.topology.machines import without as with_lost
+from tests.hardware.topology.machines import hgx_h100, uuid, with_switch_links
 from tests.nvml import machines as played
 from tests.nvml.machines import write_machine
 from tests.nvml.stub import environment_of, nvml_library
-from tests.programs.agent.looks import all_links_down, driver_away
 from tests.programs.agent.waking import wake
 from tests.programs.server.conftest import until
 from webhook.cluster.api.permissions import AGENT, AGENT_TAINTS, Permission, Scope
@@ -40,7 +38,7 @@ from webhook.programs.agent.run import connect_agent
 from webhook.programs.agent.status import Count, TaintStatus
 from webhook.words.node_names import taint_rule_name
 
-__all__ = ["nvml_library", "plane"]
+__all__ = ["nvml_library"]
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
@@ -159,16 +157,6 @@ def test_a_card_with_links_down_is_tainted_and_freed_when_they_are_back(publishe
     ]
 
 
-def test_without_the_option_nothing_is_tainted(published: Site) -> None:
-    published.round(published.agent(taint_devices=False), DEGRADED)
-    assert published.rules.all() == []
-
-
-def test_a_lost_card_is_tainted_by_its_place_where_its_device_tells_no_uuid(published: Site) -> None:
-    published.round(published.agent(), with_lost(hgx_h100(), 0))
-    assert published.rules.said() == [published.said("gpu-0", "gpu.topology/gpu-lost=:NoSchedule")]
-
-
 def test_another_number_of_links_is_told_and_what_a_person_made_of_the_effect_stays(published: Site) -> None:
     site, agent = published, published.agent()
     site.round(agent, DEGRADED)
@@ -176,23 +164,6 @@ def test_another_number_of_links_is_told_and_what_a_person_made_of_the_effect_st
     site.rules.patch(rule["metadata"]["name"], {"spec": {"taint": {"effect": "None"}}})
     site.round(agent, with_switch_links(hgx_h100(), 3, 10))
     assert site.rules.said() == [site.said("gpu-5", "gpu.topology/nvlink-down=8:None")]
-
-
-def test_links_that_went_down_while_the_api_server_was_away_are_not_forgotten(published: Site, port: int) -> None:
-    site, agent = published, published.agent()
-    site.round(agent, a100_pcie_bridged())
-    right = site.kubeconfig.read_text()
-    site.kubeconfig.write_text(right.replace(site.plane.url, f"https://127.0.0.1:{port}"))
-    # All links are down: only who knows the GPU from before sees that it is ill.
-    site.topology, site.seconds = all_links_down(a100_pcie_bridged()), site.seconds + 600.0
-    wake(agent)
-    assert "gives no answer" in agent.status.failure
-    site.kubeconfig.write_text(right)
-    for _ in range(2):
-        site.round(agent, site.topology)
-        assert site.rules.said() == [site.said("gpu-5", "gpu.topology/nvlink-down=12:NoSchedule")]
-    site.round(site.agent(), site.topology)
-    assert len(site.rules.all()) == 1
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
@@ -204,55 +175,6 @@ def test_a_round_without_news_writes_no_rule(published: Site, *, restarted: bool
     published.round(second, DEGRADED)
     assert published.rules.all() == before
     assert second.status.count(Count.WRITES).get("devicetaintrule", 0) == (0 if restarted else 1)
-
-
-def test_after_a_restart_a_healed_card_is_freed(published: Site) -> None:
-    published.round(published.agent(), DEGRADED)
-    published.round(published.agent(), hgx_h100())
-    assert published.rules.all() == []
-
-
-def test_a_driver_that_is_away_changes_nothing(published: Site) -> None:
-    agent = published.agent()
-    published.round(agent, DEGRADED)
-    published.round(agent, driver_away(hgx_h100()))
-    assert len(published.rules.all()) == 1
-
-
-def test_a_deleted_rule_is_made_again_while_the_card_is_ill(published: Site) -> None:
-    agent = published.agent()
-    published.round(agent, DEGRADED)
-    (rule,) = published.rules.all()
-    published.rules.delete(rule["metadata"]["name"])
-    published.round(agent, DEGRADED)
-    assert published.rules.said() == [published.said("gpu-5", "gpu.topology/nvlink-down=6:NoSchedule")]
-
-
-def test_another_card_in_the_place_of_the_ill_one_is_not_tainted(published: Site) -> None:
-    site, agent = published, published.agent()
-    site.round(agent, DEGRADED)
-    publish(site.admin.api_client, site.node, [device("gpu-5", uuid="GPU-new"), *DEVICES[1:]], generation=2)
-    site.round(agent, DEGRADED)
-    assert site.rules.all() == []
-    assert agent.status.taints == TaintStatus(served=True, unmatched=1)
-    assert f"known to be one of them: {uuid(3)}" in site.told()[-1]
-
-
-def test_while_a_driver_publishes_anew_the_rule_stays(published: Site) -> None:
-    site, agent = published, published.agent()
-    site.round(agent, DEGRADED)
-    publish(site.admin.api_client, site.node, [device("gpu-5", uuid="GPU-new")], generation=2, count=2)
-    site.round(agent, DEGRADED)
-    assert site.rules.said() == [site.said("gpu-5", "gpu.topology/nvlink-down=6:NoSchedule")]
-
-
-def test_a_rule_that_cannot_be_written_yet_is_written_once_the_devices_are_published(site: Site) -> None:
-    agent = site.agent()
-    site.round(agent, DEGRADED)
-    assert agent.status.taints == TaintStatus(served=True, unmatched=1)
-    publish(site.admin.api_client, site.node, DEVICES)
-    site.round(agent, DEGRADED)
-    assert site.rules.said() == [site.said("gpu-5", "gpu.topology/nvlink-down=6:NoSchedule")]
 
 
 def forged(site: Site, case: str) -> Any:
@@ -294,23 +216,6 @@ def test_a_rule_that_is_not_its_own_is_left_alone(published: Site, case: str) ->
     site.round(agent, DEGRADED)
     site.round(agent, hgx_h100())
     assert site.rules.all() == before
-
-
-def test_a_rule_of_its_name_that_a_person_changed_is_left_alone_and_told_once(published: Site) -> None:
-    site, agent = published, published.agent()
-    site.round(agent, DEGRADED)
-    (rule,) = site.rules.all()
-    name = rule["metadata"]["name"]
-    site.rules.patch(name, {"spec": {"deviceSelector": {"device": "gpu-9"}}})
-    before = site.rules.all()
-    for _ in range(2):
-        site.round(agent, DEGRADED)
-        assert site.rules.all() == before
-    assert [text.partition(":")[0] for text in site.told()] == ["GT713"]
-    assert agent.status.taints == TaintStatus(served=True, unmatched=1)
-    site.rules.delete(name)
-    site.round(agent, DEGRADED)
-    assert site.rules.said() == [site.said("gpu-5", "gpu.topology/nvlink-down=6:NoSchedule")]
 
 
 def test_an_api_server_without_the_rules_is_told_of_once_and_fails_no_round(
@@ -435,6 +340,7 @@ def device_class(site: Site) -> Iterator[None]:
     api.delete_device_class(DRIVER)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("scheduler", "device_class")
 def test_the_scheduler_gives_no_claim_a_card_with_links_down_until_they_are_back(
     published: Site, nvml_library: Path, tmp_path: Path
@@ -453,6 +359,7 @@ def test_the_scheduler_gives_no_claim_a_card_with_links_down_until_they_are_back
     assert site.rules.all() == []
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("scheduler", "device_class")
 def test_without_the_option_the_scheduler_gives_claims_the_card_with_links_down(
     published: Site, nvml_library: Path, tmp_path: Path

@@ -86,37 +86,12 @@ def test_a_pod_with_a_slower_way_has_annotation_event_and_hint(site: Site, publi
     assert "the slowest is GPU0 to GPU1, 4" in explained.out
 
 
-def test_a_pod_whose_ways_are_fast_has_it_too_though_others_of_the_node_are_not(site: Site, publish: Publish) -> None:
-    publish("pod/other")
-    assert '"verdict":"as-expected"' in (annotation(site, "other") or "")
-    ((kind, reason, note),) = told(site.admin, site.namespace)
-    assert (kind, reason) == ("Normal", "BandwidthVerified")
-    assert note.startswith("GT905: 2 of 2 ways between 2 GPUs are as fast as expected; the slowest has 3")
-    explained = site.explain("other")
-    assert "measured: gpu-topology verify measured GPU2 and GPU3 at 2026-11-23T04:00:00+00:00" in explained.out
-    assert annotation(site, "train") is None
-
-
 def test_an_annotation_that_was_copied_to_another_pod_is_seen(site: Site, publish: Publish) -> None:
     publish("other")
     patch = {"metadata": {"annotations": {MEASURED: annotation(site, "other")}}}
     site.admin.patch_namespaced_pod("train", site.namespace, patch)
     assert "GT904" in site.explain("train").out
     assert "GT904" not in site.explain("other").out
-
-
-def test_a_pod_with_gpus_of_which_none_was_measured_is_left_as_it_is(site: Site, publish: Publish) -> None:
-    site.create("alone", {})
-    site.bind("alone", (), (7,))
-    done = publish("alone")
-    assert done.code == 1
-    assert f"no two of the GPUs that pod {site.namespace}/alone was given" in done.err
-    assert annotation(site, "alone") is None
-
-
-def test_a_pod_that_is_not_there_is_a_sentence(site: Site, publish: Publish) -> None:
-    done = publish("nobody")
-    assert f"gpu-topology: there is no pod {site.namespace}/nobody" in done.err
 
 
 def test_without_the_right_to_patch_it_says_which_rights_are_needed(site: Site, publish: Publish) -> None:

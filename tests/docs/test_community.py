@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.docs.stubs import slug
-from tests.docs.test_docs import ROOT, text
+from tests.docs.test_docs import ROOT, slug, text
 from webhook.words.catalogue.index import entries
 
 TEMPLATES = ROOT / ".github" / "ISSUE_TEMPLATE"

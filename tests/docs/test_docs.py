@@ -15,10 +15,16 @@ from webhook.objects.binding import BIND_SENTENCES
 from webhook.words.outcome import SENTENCES
 
 ROOT = Path(__file__).parents[2]
+_LINK = re.compile(r"\[([^]]*)\]\(([^)]+)\)")
 
 
 def text(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
+
+
+def slug(heading: str) -> str:
+    """What GitHub makes of a heading."""
+    return re.sub(r"[^\w\- ]", "", _LINK.sub(r"\1", heading).lower()).replace(" ", "-")
 
 
 def example() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from certs.permissions import keeper_permissions
-from tests.docs.stubs import slug
-from tests.docs.test_docs import rows, text
+from tests.docs.test_docs import rows, slug, text
 from webhook.cluster.api import permissions, pod_events, session, verbs
 from webhook.cluster.api.permissions import Permission, Scope
 from webhook.decisions.admit.remap.choice import choose_carrier

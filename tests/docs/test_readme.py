@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.docs.stubs import ROOT
 from tests.docs.test_annotations import section
 from tests.docs.test_chinese import blocks
-from tests.docs.test_docs import example, rows, text
+from tests.docs.test_docs import ROOT, example, rows, text
 from tests.docs.test_operations import codes
 
 ENGLISH, CHINESE = text("README.md"), text("README.zh.md")

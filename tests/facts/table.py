@@ -1,23 +1,17 @@
-"""The table of facts: a TOML file for each subject, with a section for each fact."""
+"""What the code takes for granted of other projects: a TOML file for each subject, with a section for each fact.
+
+A judge is a test that runs the program or library of the other project and fails if that does otherwise. If a judge
+fails with a new version, mend the modules of its fact, and note the versions. A source that a comment or docstring of
+the code cites needs an entry that names this module.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
-from tests.hardware.topology.nccl_facts import FACTS as NCCL_FACTS
-from tests.hardware.topology.nccl_facts import SOURCES, ReadBy
-
 HERE = Path(__file__).parent
-SUBJECTS = {
-    "hami": "HAMi",
-    "kubernetes": "Kubernetes",
-    "claims": "Resource claims and their drivers",
-    "nvidia": "NVIDIA's driver, CUDA and container toolkit",
-    "nccl": "NCCL",
-    "others": "Other schedulers, operators and programs",
-}
-"""The titles of the files, in the order of the page."""
+SUBJECTS = tuple(sorted(path.stem for path in HERE.glob("*.toml")))
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,19 +31,6 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Tests that run the other project and fail if it does otherwise, as pytest names them: ``PATH::NAME``."""
     no_judge: str = ""
     """Why there is none."""
-
-    @property
-    def read_for(self) -> str:
-        """The versions for which the page says that the fact was read."""
-        if not self.nccl:
-            return self.versions
-        found = [each for each in NCCL_FACTS if each.what in self.nccl]
-        read = [release for release in SOURCES if any(release in each.releases for each in found)]
-        run = {release for each in found if each.judge is not ReadBy.SOURCE for release in each.releases}
-        parts = (
-            [f"source of {read[0]} to {read[-1]}" if read[0] != read[-1] else f"source of {read[0]}"] if read else []
-        )
-        return "; ".join([*parts, *([f"libraries {', '.join(sorted(run))}"] if run else [])])
 
 
 def read(subject: str) -> Mapping[str, Fact]:

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.facts.citations import MODULES, ROOT, citations
-from tests.facts.page import facts_part
-from tests.facts.table import SUBJECTS, Fact, every_fact
+from tests.facts.table import Fact, every_fact
 from tests.hardware.topology.nccl_facts import FACTS as NCCL_FACTS
 
 FACTS = dict(every_fact())
@@ -54,12 +53,10 @@ def test_every_fact_has_a_judge_that_exists_or_says_why_it_has_none() -> None:
 def test_every_fact_has_versions_and_sources_and_modules_that_exist() -> None:
     for name, fact in FACTS.items():
         assert bool(fact.versions) != bool(fact.nccl), name
-        assert fact.read_for, name
         assert fact.sources, name
         assert fact.code, name
         assert [module for module in fact.code if not (ROOT / module).is_file()] == [], name
         assert not fact.says.endswith("."), name
-        assert "|" not in "".join((fact.says, fact.no_judge, fact.versions, *fact.sources)), name
 
 
 def test_what_the_code_cites_is_in_the_table() -> None:
@@ -69,10 +66,6 @@ def test_what_the_code_cites_is_in_the_table() -> None:
     assert {module: each for module, each in lacking.items() if each} == {}
 
 
-def test_every_file_of_the_table_is_a_subject() -> None:
-    assert {path.stem for path in Path(__file__).parent.glob("*.toml")} == SUBJECTS.keys()
-
-
 def test_every_fact_of_nccl_s_releases_is_in_the_table() -> None:
     assert {name for fact in FACTS.values() for name in fact.nccl} == {fact.what for fact in NCCL_FACTS}
 
@@ -80,14 +73,6 @@ def test_every_fact_of_nccl_s_releases_is_in_the_table() -> None:
 def test_no_fact_stands_twice() -> None:
     said = [fact.says for fact in FACTS.values()]
     assert len(said) == len(set(said))
-
-
-def test_the_page_counts_the_facts_without_a_judge() -> None:
-    without = sum(1 for fact in FACTS.values() if fact.no_judge)
-    assert 0 < without < len(FACTS)
-    assert facts_part("count") == [
-        f"The table has {len(FACTS)} facts. {len(FACTS) - without} have a judge, {without} have none."
-    ]
 
 
 @pytest.mark.parametrize(

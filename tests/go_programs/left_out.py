@@ -82,9 +82,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if not missing:
         return
     reports = [*terminalreporter.getreports("skipped"), *terminalreporter.getreports("error")]
-    terminalreporter.write_sep("!", red=True, bold=True)
     for name, reason in missing.items():
         count = sum(LEFT_OUT.format(name) in str(report.longrepr) for report in reports)
         tests = "1 test" if count == 1 else f"{count} tests"
         terminalreporter.write_line(f"TESTS LEFT OUT: {tests} without {name}, because {reason}", red=True, bold=True)
-    terminalreporter.write_sep("!", red=True, bold=True)

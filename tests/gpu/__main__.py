@@ -1,84 +1,80 @@
-"""``make gpu``: the trial of this project's claims on a machine with GPUs, without a network if need be.
+"""``make gpu``: tries on a machine with GPUs what this project claims; prints a table and writes one archive.
 
-Exit codes: 0 what could be tried holds, 1 something fails, 2 nothing could be tried.
+Exit codes: 0 what was tried holds, 1 something fails, 2 nothing that could hold was tried.
 """
 
 import argparse
-import os
+import dataclasses
+import json
 import signal
-import socket
 import sys
 import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.gpu.kit import KIT, found_in_kit
-from tests.gpu.pods import Cluster
-from tests.gpu.trial import FAILED, Trial, Wanted, table
+from tests.gpu.outcome import ROOT, Machine, NotTriedError, Outcome, Verdict
+from tests.gpu.run import Run
+from tests.gpu.steps import STEPS
+from webhook.programs.verify.errors import explained
+from webhook.programs.verify.library import CallFailed
+from webhook.words.printable import fitted
+
+_CORE = ROOT / "gpu-kit" / "libvgpu.so"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Try the machine, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tests.gpu", description=__doc__)
+    """Run the steps, or one of them, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="make gpu", description=__doc__)
     parser.add_argument("--output", type=Path, metavar="FILE", help="the archive; else gpu-<time>.tar.gz here")
-    parser.add_argument("--python", default="", metavar="PROGRAM", help="the Python that has PyTorch")
-    parser.add_argument("--hami-core", default="", metavar="FILE", help="HAMi-core's library, libvgpu.so")
-    parser.add_argument("--idle-seconds", type=float, default=60.0, help="how long idle counters are watched")
-    parser.add_argument("--minutes", type=float, default=45.0, help="after which no step is begun or goes on")
-    parser.add_argument(
-        "--step-seconds", type=float, metavar="SECONDS", help="how long any step may take; else each has its own limit"
-    )
-    parser.add_argument("--namespace", default="", help="of a cluster, one that has opted in: pods are tried there")
-    parser.add_argument("--image", default="", help="of the webhook, for these pods")
-    parser.add_argument("--kubeconfig", type=Path, help="of the cluster; else as kubectl finds it")
-    parser.add_argument("--dry-run", action="store_true", help="only look at the machine, and print what would be run")
-    given = parser.parse_args(arguments)
-    if bool(given.namespace) != bool(given.image):
-        parser.error("give --namespace and --image, or neither")
-    output = given.output or Path(f"gpu-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.tar.gz")
-    if output.exists():
-        parser.error(f"{output} is there already; give another file with --output")
+    parser.add_argument("--minutes", type=float, default=12.0, help="after which no step begins or goes on (12)")
+    parser.add_argument("--hami-core", default=str(_CORE) if _CORE.is_file() else "", metavar="FILE", help="libvgpu.so")
+    parser.add_argument("--agent-seconds", type=float, default=60.0, help="how long the agent runs (60)")
+    parser.add_argument("--idle-seconds", type=float, default=10.0, help="how long idle counters are watched (10)")
+    parser.add_argument("--step", choices=[step.name for step in STEPS], help="run this step in this process")
+    parser.add_argument("--folder", type=Path, help="where --step finds and leaves its files")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="gpu-run-", ignore_cleanup_errors=True) as temporary:
+        folder = options.folder or Path(temporary)
+        machine = Machine(folder, options.hami_core, options.agent_seconds, options.idle_seconds)
+        if options.step:
+            return _run_one(options.step, machine)
+        archive = options.output or Path(f"gpu-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.tar.gz")
+        if archive.exists():
+            parser.error(f"{archive} exists; name another file with --output")
+        return _run_all(Run(machine, archive.absolute(), options.minutes))
+
+
+def _run_one(name: str, machine: Machine) -> int:
+    step = next(step for step in STEPS if step.name == name)
+    try:
+        outcome = step.run(machine)
+    except NotTriedError as reason:
+        outcome = Outcome(Verdict.NOT_TRIED, str(reason))
+    except CallFailed as error:
+        said = f" ({error.said})" if error.said else ""
+        outcome = Outcome(Verdict.FAILS, explained(error.function, error.code) + said)
+    document = dataclasses.asdict(dataclasses.replace(outcome, why=fitted(outcome.why)))
+    (machine.folder / f"{name}.json").write_text(json.dumps(document, indent=2, default=str), encoding="utf-8")
+    return 0
+
+
+def _run_all(run: Run) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with tempfile.TemporaryDirectory(prefix="gpu-topology-trial-", ignore_cleanup_errors=True) as folder:
-        try:
-            return _tried(Trial(_wanted(given, output.absolute()), Path(folder), _tell), dry_run=given.dry_run)
-        except OSError as error:
-            _tell(f"{output} cannot be written: {error.strerror}")
-            return FAILED
+    try:
+        for number, row in enumerate(run.steps(), 1):
+            _print(f"{number} of {len(STEPS)}, {row.step}: {row.outcome.verdict}, {row.seconds:.1f} s")
+    except KeyboardInterrupt:
+        _print("ended before all steps were run")
+    except OSError as error:
+        _print(f"{run.archive} cannot be written: {error.strerror}")
+        return 1
+    print(run.table(), end="")
+    _print(f"{run.archive} is written. Look into it before you give it to others.")
+    return run.exit_code()
 
 
-def _wanted(given: argparse.Namespace, output: Path) -> Wanted:
-    options = ("--kubeconfig", str(given.kubeconfig.absolute())) if given.kubeconfig else ()
-    cluster = Cluster(namespace=given.namespace, image=given.image, options=options) if given.namespace else None
-    kit = found_in_kit(KIT)
-    return Wanted(
-        output=output,
-        python=given.python,
-        libraries=":".join(filter(None, (kit.nccl, os.environ.get("LD_LIBRARY_PATH", "")))) if kit.nccl else "",
-        hami_core=given.hami_core or kit.hami_core,
-        idle_seconds=given.idle_seconds,
-        cluster=cluster,
-        minutes=given.minutes,
-        step_seconds=given.step_seconds,
-        host=socket.gethostname(),
-    )
-
-
-def _tried(trial: Trial, *, dry_run: bool) -> int:
-    trial.look()
-    if dry_run:
-        for step in trial.planned():
-            print(f"{step.name:<24}at most {step.seconds:g} s  {step.hindrance or step.says}")
-        trial.wanted.output.unlink()
-        return 0
-    trial.run()
-    print(table(trial.results(), trial.verdicts()), end="")
-    _tell(f"{trial.wanted.output} is written. Look into it before you give it to others.")
-    return trial.exit_code()
-
-
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 

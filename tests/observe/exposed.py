@@ -29,9 +29,8 @@ from webhook.programs.server.gates import Cause
 from webhook.programs.server.vitals import Vitals
 from webhook.words.outcome import Kind, Outcome, Reason
 
-TARGET_LABELS = frozenset({"namespace", "pod", "instance", "job", "revision"})
-"""What Prometheus itself puts onto each series of a target that the Prometheus operator found. The chart adds
-``revision`` beside the default release."""
+TARGET_LABELS = frozenset({"namespace", "pod", "instance", "job"})
+"""What Prometheus itself puts onto each series of a target that the Prometheus operator found."""
 
 API_SERVER = {
     "apiserver_admission_webhook_rejection_count": {"name", "type", "operation", "error_type", "rejection_code"},

@@ -1,13 +1,8 @@
 """What docs/promises.md says of names holds: none that was promised is missing, and each new one is promised."""
 
-import re
-
-from tests.docs.test_docs import ROOT, rows, text
 from tests.promises.names import NAMES, found, members, promised
 
-PAGE = "docs/promises.md"
 FOUND = found()
-NAMED = sorted(set(re.findall(r"`((?:\w+/)*test_\w+\.py)::(\w+)`", text(PAGE))))
 
 
 def test_no_promised_name_has_left_the_code() -> None:
@@ -42,16 +37,3 @@ def test_a_name_that_differs_in_its_labels_or_its_number_is_another() -> None:
 
 def test_members_are_found_at_every_depth() -> None:
     assert list(members({"a": [{"b": 1}, {"c": {}}], "d": None})) == [".a", ".a[].b", ".a[].c", ".d"]
-
-
-def test_every_promise_names_a_test_that_there_is() -> None:
-    assert len(NAMED) > 10
-    for file, test in NAMED:
-        assert re.search(rf"^def {test}\(", (ROOT / "tests" / file).read_text(encoding="utf-8"), re.MULTILINE), test
-
-
-def test_each_row_of_a_promise_names_its_test_or_says_that_it_is_not_promised() -> None:
-    for heading in ("What is stable", "Which versions work together"):
-        part = text(PAGE).split(f"\n## {heading}\n")[1].split("\n## ")[0]
-        for row in rows(part)[2:]:
-            assert "::" in row[-1] or row[-1] in {"the list", "not promised"}, row[0]

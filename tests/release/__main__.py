@@ -4,8 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tests.krew.archive import ROOT
-from tests.release.steps import STEPS
+from tests.release.steps import ROOT, STEPS
 
 
 def main(directory: Path, names: list[str]) -> None:

@@ -19,8 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.image.build import BuildError, Stamp, missing, save_layouts
-from tests.krew.archive import ROOT
-from tests.release.steps import STEPS, NotPossible, digests, run
+from tests.release.steps import ROOT, STEPS, NotPossible, digests, run
 from webhook import __version__
 
 IMAGES = "images"

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from tests.go_programs.build import required
 from tests.go_programs.catalogue import HELM
-from tests.krew.__main__ import build
-from tests.krew.platforms import PLATFORMS
 from tests.release.layout import push
 
+ROOT = Path(__file__).parents[2]
 CHECKSUMS = "SHA256SUMS"
 _EPOCH = 1577836800
 """2020-01-01, the time of the files in archives. Hatchling takes the same where nothing else is said."""
@@ -76,11 +75,6 @@ def registry(source: Path, release: Path) -> None:  # noqa: ARG001 - a step has 
     push(package, release / "registry")
 
 
-def krew(source: Path, release: Path) -> None:  # noqa: ARG001 - a step has both
-    """The archives of the plugin of kubectl, of the wheel above, and their manifest."""
-    build([platform.name for platform in PLATFORMS], _wheel(release), release / "krew")
-
-
 def checksums(source: Path, release: Path) -> None:  # noqa: ARG001 - a step has both
     """``SHA256SUMS``, which ``sha256sum --check`` reads, of all that the steps before have made."""
     lines = [f"{digest}  {name}\n" for name, digest in digests(release).items()]
@@ -92,7 +86,6 @@ STEPS: Mapping[str, Callable[[Path, Path], None]] = {
     "sbom": sbom,
     "chart": chart,
     "registry": registry,
-    "krew": krew,
     "checksums": checksums,
 }
 """In the order in which they run. The name is that of the folder in which a step writes."""

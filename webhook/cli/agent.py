@@ -49,12 +49,6 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
             "--verify-at-start", help="Measure the bandwidth between GPUs that are free, and publish the figures."
         ),
     ] = False,
-    preflight: Annotated[
-        bool,
-        typer.Option(
-            "--preflight", help="Try on GPUs that are free whether NVLink SHARP can be set up, and publish the results."
-        ),
-    ] = False,
     once: Annotated[bool, typer.Option("--once", help="Make one round and stop.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what one round would publish, and stop. Needs no cluster.")
@@ -80,12 +74,8 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         if not value:
             raise typer.BadParameter(f"expected a name, or the variable {variable}", param_hint=option)
     _check_name(node)
-    for option, is_on, what in (
-        ("--verify-at-start", verify_at_start, "a measurement"),
-        ("--preflight", preflight, "trials"),
-    ):
-        if once and is_on:
-            raise typer.BadParameter(f"one round does not wait for {what}", param_hint=option)
+    if once and verify_at_start:
+        raise typer.BadParameter("one round does not wait for a measurement", param_hint="--verify-at-start")
     from webhook.programs.agent.run import AgentSettings, run, run_once
 
     settings = AgentSettings(
@@ -94,7 +84,6 @@ def agent(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         interval=interval,
         traffic_interval=traffic_interval,
         verify_at_start=verify_at_start,
-        preflight=preflight,
         root=root,
         kubeconfig=kubeconfig,
         host=host,

@@ -13,7 +13,7 @@ import typer
 from webhook.cli.columns import WideOption
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, wanted_cluster
-from webhook.cli.output import Output, form_option
+from webhook.cli.output import Output
 from webhook.words import names
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ NamespaceOption = Annotated[
 ]
 
 
-OutputOption = Annotated[Output, form_option(Output, "text or json.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="text or json.")]
 
 
 @certs.command()

@@ -10,19 +10,16 @@ import sys
 from typing import Any, NoReturn
 
 import typer
-from typer.completion import get_completion_inspect_parameters
 from typer.core import TyperGroup
 
 from certs.errors import CertsError
 from webhook import __version__
 from webhook.cli import (
-    acceptance,
     agent,
     analyze,
     bind,
     certs,
     claim,
-    completion,
     defrag,
     demo,
     explain,
@@ -62,11 +59,9 @@ app = typer.Typer(
     cls=_Program,
     name="gpu-topology",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-get_completion_inspect_parameters()  # registers the shells, as add_completion does together with two more options
 
 _LOOK, _BEFORE, _MACHINE = "Look at pods and clusters", "Before a pod runs", "On a machine with GPUs"
 _POD, _OTHER = "Run in pods: started by the chart and the webhook", "Administration and this program"
@@ -84,13 +79,7 @@ app.command(rich_help_panel=_BEFORE)(claim.claim)
 app.command(rich_help_panel=_BEFORE)(demo.demo)
 app.add_typer(topology, rich_help_panel=_BEFORE)
 app.command(rich_help_panel=_MACHINE)(verify.verify)
-app.command(
-    hidden=True,
-    add_help_option=False,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-)(acceptance.acceptance)
 app.add_typer(certs.certs, rich_help_panel=_OTHER)
-app.command(rich_help_panel=_OTHER)(completion.completion)
 app.command(rich_help_panel=_OTHER)(defrag.defrag)
 app.command(rich_help_panel=_POD)(serve.serve)
 app.command(rich_help_panel=_POD)(agent.agent)

@@ -1,6 +1,5 @@
 """``gpu-topology verify``: the measurement of bandwidths between the GPUs of this machine, and its verdict."""
 
-import enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +7,7 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
-from webhook.cli.output import form_option
+from webhook.cli.output import Output
 
 if TYPE_CHECKING:
     from webhook.hardware.measurement.messages import LookAtMachine
@@ -27,14 +26,6 @@ _OF_PUBLISHING = ("publish", "namespace", "kubeconfig", "context")
 """The names of options, by their purpose."""
 
 
-class Output(enum.StrEnum):
-    """The form of the output."""
-
-    TEXT = "text"
-    JSON = "json"
-    SVG = "svg"
-
-
 def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the command
     called: typer.Context,
     file: Annotated[
@@ -46,7 +37,7 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     save: Annotated[Path | None, typer.Option(metavar="REPORT", help="Write the report there too, as JSON.")] = None,
     output: Annotated[
         Output,
-        form_option(Output, "text, json (BandwidthReport) or svg."),
+        typer.Option("--output", "-o", help="text or json (BandwidthReport)."),
     ] = Output.TEXT,
     gpus: Annotated[
         str | None,
@@ -147,8 +138,6 @@ def _try_with_peer(  # noqa: PLR0913 - one argument for each option that counts 
     from webhook.cli.peer_trial import meet, print_report, save_report
     from webhook.programs.verify.peer.words import Conclusion
 
-    if output is Output.SVG:
-        raise typer.BadParameter("expected text or json between two pods, found svg", param_hint="--output")
     report, topology = meet(listen, peer, look, seconds, gpus=gpus, force=force)
     if save:
         save_report(report, save)
@@ -216,10 +205,6 @@ def _print(report: "BandwidthReport", output: Output) -> None:
         from webhook.words.printable import printable_json
 
         typer.echo(printable_json(format_report(report)), nl=False)
-    elif output is Output.SVG:
-        from webhook.insight.drawings.heat import heat_matrix
-
-        typer.echo(heat_matrix(report), nl=False)
     else:
         _print_table(report)
 

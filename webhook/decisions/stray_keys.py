@@ -29,7 +29,7 @@ _LIKENESS = 0.85
 
 _ANNOTATIONS = tuple(names.PREFIX + name for name in OPTION_NAMES)
 _PERMISSIONS = (names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NETWORK, names.ALLOW_NODE_GPUS)
-_LABELS = (names.INJECTION, names.REVISION, names.GROUP, *_PERMISSIONS)
+_LABELS = (names.INJECTION, names.GROUP, *_PERMISSIONS)
 _LABELS_OF_OURS = frozenset({*_LABELS, names.PLACEMENT, names.NODE, names.NVLINK})
 _KINDS = dict.fromkeys(_ANNOTATIONS, "annotation") | dict.fromkeys(_LABELS, "label")
 _OF_KIND = {"annotation": frozenset(_ANNOTATIONS), "label": frozenset(_LABELS)}

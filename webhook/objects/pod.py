@@ -656,11 +656,6 @@ class Namespace(msgspec.Struct, frozen=True):
         """Whether the namespace has opted in."""
         return self.labels.get(names.INJECTION) == "enabled"
 
-    @property
-    def revision(self) -> str | None:
-        """The release that serves the namespace where it is not the default one; ``None`` if it is."""
-        return self.labels.get(names.REVISION)
-
 
 def decode_stored_pod(document: Document) -> Pod:
     """Returns a pod as the API server stores it. Its status may be nested deeper than a decoder goes.

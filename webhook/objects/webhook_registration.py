@@ -10,7 +10,7 @@ from webhook.words.errors import FormatError
 
 CONFIGURATION = "MutatingWebhookConfiguration"
 REGISTRATION = "gpu-topology-webhook"
-"""The name of the registration of the chart's default release."""
+"""The name of the registration of the chart."""
 BINDINGS_WEBHOOK = "bindings.gpu.topology"
 _ONE_OF = re.compile(r"""\s*request\.userInfo\.username\s*(?:in\s*\[[^\[\]]*\]|==\s*(?:'[^']*'|"[^"]*"))\s*""")
 """The form of a condition that the chart writes, or that of a single name."""
@@ -62,11 +62,6 @@ def asked_about(configuration: Mapping[str, Any], accounts: Iterable[str]) -> As
     for account in sorted(accounts):
         found[registered is not None and _is_asked(registered, account)].append(account)
     return AskedAbout(asked=tuple(found[True]), passed_by=tuple(found[False]), unclear=tuple(found[None]))
-
-
-def registration_of(revision: str) -> str:
-    """Returns the name of the registration of a revision that stands beside the default release."""
-    return f"{REGISTRATION}-{revision}"
 
 
 def namespace_of(configuration: Mapping[str, Any]) -> str:

@@ -11,8 +11,6 @@ LIKE_PREFIX = ("gpu.top", "gpu-top", "gpu_top", "gputop")
 
 # Labels of namespaces and pods.
 INJECTION = PREFIX + "injection"
-# Of namespaces alone: which release of the chart serves them, where it is not the default one.
-REVISION = PREFIX + "revision"
 GROUP = PREFIX + "group"
 ALLOW_HOST_IPC = PREFIX + "allow-host-ipc"
 ALLOW_HOST_PID = PREFIX + "allow-host-pid"

@@ -9,90 +9,23 @@
 {{- .Values.fullnameOverride | default $name | trunc 40 | trimSuffix "-" -}}
 {{- end }}
 
-{{- /* What ends the names and the component of a release beside the default one: -REVISION, or empty. It is always last, so
-       that no name of a revision is one of the default release or of another revision: see check-revision. */ -}}
-{{- define "gpu-topology.suffix" -}}
-{{- with .Values.revision }}-{{ . }}{{ end -}}
-{{- end }}
-
 {{- /* The Service, the Deployment and what else belongs to the pods that answer reviews. */ -}}
 {{- define "gpu-topology.webhook-name" -}}
-{{- include "gpu-topology.fullname" . }}-webhook{{ include "gpu-topology.suffix" . -}}
+{{- include "gpu-topology.fullname" . }}-webhook
 {{- end }}
 
-{{- /* The API server asks webhooks in the order of the alphabet: HAMi's quota check has to see the whole cards that we set.
-       No override reaches this name. */ -}}
-{{- define "gpu-topology.registration-name" -}}
-{{- $name := printf "gpu-topology-webhook%s" (include "gpu-topology.suffix" .) -}}
-{{- if not (lt $name "hami-webhook") }}
-{{- fail (printf "the name of the registration: expected one before hami-webhook in the alphabet, so that HAMi sees what the webhook sets, found %s" $name) }}
-{{- end }}
-{{- $name -}}
-{{- end }}
-
-{{- /* There by its name for the program: managed certificates, and the Lease of their leader. */ -}}
-{{- define "gpu-topology.tls-secret" -}}
-gpu-topology-webhook-tls{{ include "gpu-topology.suffix" . -}}
-{{- end }}
-
-{{- /* What a cluster has once belongs to the default release, and a revision renders none of it. "true" or empty. */ -}}
+{{- /* "true" or empty. */ -}}
 {{- define "gpu-topology.has-agent" -}}
-{{- if and .Values.agent.enabled (not .Values.revision) }}true{{ end -}}
+{{- if .Values.agent.enabled }}true{{ end -}}
 {{- end }}
 {{- define "gpu-topology.has-planner" -}}
-{{- if and (ne (include "gpu-topology.placement" .) "off") (not .Values.revision) }}true{{ end -}}
-{{- end }}
-
-{{- /* Objects of two releases may not have one name, and a revision relies on what the default release has. The latter is
-       seen only where Helm asks a cluster. */ -}}
-{{- define "gpu-topology.check-revision" -}}
-{{- range prepend .Values.revisions .Values.revision }}
-{{- if regexMatch "^(ca|cert-manager|certificates|claims|default|self-signed|tls)(-|$)" . }}
-{{- fail (printf "revision: expected a word that ends no other name of the chart, found %s. Take another one" .) }}
-{{- end }}
-{{- end }}
-{{- with .Values.revision }}
-{{- if $.Values.nameOverride }}
-{{- fail (printf "nameOverride: expected none with revision %s, because names that begin with that of this release are not those that the default release knows. Set fullnameOverride to what the names of the default release begin with" .) }}
-{{- end }}
-{{- if and $.Values.revisions (not (has . $.Values.revisions)) }}
-{{- fail (printf "revisions: expected %s among the revisions that the policies of the default release name, found %s. Upgrade the default release with it first" . (join ", " $.Values.revisions)) }}
-{{- end }}
-{{- if lookup "v1" "Namespace" "" "kube-system" }}
-{{- include "gpu-topology.check-default-release" $ }}
-{{- end }}
-{{- end }}
-{{- end }}
-
-{{- define "gpu-topology.check-default-release" -}}
-{{- $name := printf "%s-webhook" (include "gpu-topology.fullname" .) -}}
-{{- $found := lookup "v1" "Secret" .Release.Namespace $name -}}
-{{- if not $found }}
-{{- fail (printf "revision: expected the default release in namespace %s, because its planner and agents serve every revision, found no Secret %s there. Install this release into the namespace of the default one, with the same fullnameOverride" .Release.Namespace $name) }}
-{{- end }}
-{{- with lookup "admissionregistration.k8s.io/v1" "MutatingWebhookConfiguration" "" "gpu-topology-webhook" }}
-{{- if not (contains "gpu.topology/revision" (toJson .webhooks)) }}
-{{- fail "revision: expected a default release that leaves the namespaces of revisions alone, found one of an earlier chart. Upgrade it first" }}
-{{- end }}
-{{- end }}
-{{- $theirs := dig "data" "config.yaml" "" $found | b64dec | fromJson -}}
-{{- $mode := include "gpu-topology.placement" . -}}
-{{- $planner := dig "placement" "mode" "" $theirs -}}
-{{- if ne $mode $planner }}
-{{- fail (printf "placement.mode: expected %s, because the planner of the default release serves every revision, found %s. Use the same mode" $planner $mode) }}
-{{- end }}
-{{- $topologies := include "gpu-topology.topologies" . -}}
-{{- $published := dig "cluster" "topologyNamespace" "" $theirs -}}
-{{- if ne $topologies $published }}
-{{- fail (printf "agent: expected %s as the namespace of topologies, because the agents of the default release serve every revision, found %s. Use the same agent.enabled and agent.namespace" $published $topologies) }}
-{{- end }}
+{{- if ne (include "gpu-topology.placement" .) "off" }}true{{ end -}}
 {{- end }}
 
 {{- /* The service account of .program: webhook, place or agent. Roles and policies are for it. */ -}}
 {{- define "gpu-topology.account" -}}
 {{- $values := get .root.Values (eq .program "place" | ternary "placement" .program) -}}
 {{- $values.serviceAccount.name | default (printf "%s-%s" (include "gpu-topology.fullname" .root) .program) -}}
-{{- include "gpu-topology.suffix" .root -}}
 {{- end }}
 
 {{- /* Of two programs with one account each could do what the other may, and no policy would let either do its work. */ -}}
@@ -130,18 +63,13 @@ automountServiceAccountToken: false
 {{- toYaml . }}
 {{ end -}}
 {{ include "gpu-topology.selector" . }}
-{{- with .root.Values.revision }}
-gpu.topology/revision: {{ . | quote }}
-{{- end }}
 app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end }}
 
-{{- /* The component of a revision is one of its own: selectors cannot be changed, and that of the default release would find
-       the pods of every revision by any label that comes in addition. */ -}}
 {{- define "gpu-topology.selector" -}}
 app.kubernetes.io/name: gpu-topology-webhook
-app.kubernetes.io/component: {{ .component }}{{ include "gpu-topology.suffix" .root }}
+app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
 {{- define "gpu-topology.image" -}}
@@ -262,7 +190,7 @@ spec:
 {{- end }}
 
 {{- define "gpu-topology.certificate-names" -}}
-{{- dict "secret" (include "gpu-topology.tls-secret" .) "service" (include "gpu-topology.webhook-name" .) "webhookConfiguration" (include "gpu-topology.registration-name" .) | toJson -}}
+{{- dict "secret" "gpu-topology-webhook-tls" "service" (include "gpu-topology.webhook-name" .) "webhookConfiguration" "gpu-topology-webhook" | toJson -}}
 {{- end }}
 
 {{- /* The roles of the chart are for these names. */ -}}
@@ -319,7 +247,7 @@ spec:
        removed without a Job, for which no node may have the image. */ -}}
 {{- define "gpu-topology.may-hold-pods" -}}
 {{- $lease := lookup "coordination.k8s.io/v1" "Lease" .Release.Namespace "gpu-topology-place" -}}
-{{- if and (include "gpu-topology.has-policies" .) (or $lease (include "gpu-topology.holds-pods" .)) (not .Values.revision) }}true{{ end -}}
+{{- if and (include "gpu-topology.has-policies" .) (or $lease (include "gpu-topology.holds-pods" .)) }}true{{ end -}}
 {{- end }}
 
 {{- /* Whether there is an account of the planner: "true" or empty. The removal of the release needs it too. */ -}}
@@ -343,7 +271,6 @@ spec:
 
 {{- /* The file of the program. As JSON, because YAML of Helm writes 6291456 as 6.291456e+06. */ -}}
 {{- define "gpu-topology.config" -}}
-{{- include "gpu-topology.check-revision" . -}}
 {{- include "gpu-topology.check-names" . -}}
 {{- include "gpu-topology.check-accounts" . -}}
 {{- include "gpu-topology.check-ports" . -}}
@@ -373,7 +300,7 @@ spec:
 {{- $certificates = set $certificates $setting $name }}
 {{- end }}
 {{- end }}
-{{- if and $certificates (or (eq .Values.certificates.source "managed") .Values.revision) }}
+{{- if and $certificates (eq .Values.certificates.source "managed") }}
 {{- $config = mergeOverwrite $config (dict "certificates" $certificates) }}
 {{- end }}
 {{- if .Values.webhook.hostNetwork.enabled }}
@@ -422,7 +349,6 @@ seccompProfile: {type: RuntimeDefault}
 {{- if .rules }}
 {{- $cluster := not .namespace }}
 {{- $name := eq .namespace .root.Release.Namespace | ternary (regexReplaceAll "^gpu-topology" .name (include "gpu-topology.fullname" .root)) .name }}
-{{- $name = printf "%s%s" $name (include "gpu-topology.suffix" .root) }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $cluster | ternary "ClusterRole" "Role" }}
@@ -434,7 +360,7 @@ metadata:
   labels:
     {{- include "gpu-topology.labels" . | nindent 4 }}
 rules:
-{{ include "gpu-topology.rules-of-revision" . | fromJsonArray | toYaml }}
+{{ toYaml .rules }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $cluster | ternary "ClusterRoleBinding" "RoleBinding" }}
@@ -471,19 +397,6 @@ subjects:
 {{- toJson $rules -}}
 {{- end }}
 
-{{- /* .rules for the objects of this revision: the planner's Lease is that of all. */ -}}
-{{- define "gpu-topology.rules-of-revision" -}}
-{{- $rules := list -}}
-{{- range .rules }}
-{{- $names := list }}
-{{- range .resourceNames }}
-{{- $names = append $names (hasPrefix "gpu-topology-webhook" . | ternary (printf "%s%s" . (include "gpu-topology.suffix" $.root)) .) }}
-{{- end }}
-{{- $rules = append $rules ($names | empty | ternary . (merge (dict "resourceNames" $names) .)) }}
-{{- end }}
-{{- toJson $rules -}}
-{{- end }}
-
 {{- /* What the programs of files/roles.yaml may do: .program, .account, .component, .name. */ -}}
 {{- define "gpu-topology.roles" -}}
 {{- $scopes := get (.root.Files.Get "files/roles.yaml" | fromYaml) .program | default dict }}
@@ -506,14 +419,11 @@ subjects:
 {{- end }}
 {{- end }}
 
-{{- /* Whether the request comes from the account of one of .programs of ours, or of the webhook of one of .revisions. */ -}}
+{{- /* Whether the request comes from the account of one of .programs of ours. */ -}}
 {{- define "gpu-topology.is-by" -}}
 {{- $accounts := list -}}
 {{- range $program := .programs }}
 {{- $accounts = append $accounts (include "gpu-topology.account" (dict "root" $.root "program" $program)) }}
-{{- end }}
-{{- range $revision := .revisions }}
-{{- $accounts = append $accounts (printf "%s-%s" (include "gpu-topology.account" (dict "root" $.root "program" "webhook")) $revision) }}
 {{- end -}}
 request.userInfo.username in [
 {{- range $index, $account := $accounts }}

@@ -8,14 +8,13 @@ from tests.control_plane.attacks.replay import Found
 from tests.control_plane.attacks.stage import Stage
 from tests.control_plane.claims.drivers import GPU_CLASS
 from tests.control_plane.claims.objects import claim_pod, container, of_template, template
-from tests.control_plane.nightly import NIGHTLY
 
 TEMPLATES = 32
 """As many as are read of a pod."""
-REQUESTS, SELECTORS = 32, (3 if NIGHTLY else 1)
+REQUESTS, SELECTORS = 32, 3
 EXPRESSION = f"device.driver == '{'x' * 10_000}'"
 """The longest that the API server takes (k8s.io/api resource/v1, CELSelectorExpressionMaxLength)."""
-PODS, AT_ONCE = (60, 32) if NIGHTLY else (24, 16)
+PODS, AT_ONCE = 60, 32
 
 
 def fat_template(name: str) -> dict[str, Any]:

@@ -6,14 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from bench.proc import cpu_ns
 from tests.control_plane.attacks.replay import Found
 from tests.control_plane.attacks.stage import Stage
-from tests.control_plane.nightly import NIGHTLY
 from tests.fuzz.grammar import WORST, Recipe
 from tests.pods import Manifest
 
 LONG = 3 * 1024 * 1024 - 64 * 1024
 """Of the pod; the API server takes bodies of 3 MiB."""
-AT_ONCE, ROUNDS = 8, (3 if NIGHTLY else 1)
-PROFILES = ("exclusive", "pod-peers") if NIGHTLY else ("exclusive",)
+AT_ONCE, ROUNDS = 8, 2
+PROFILES = ("exclusive", "pod-peers")
 ANSWERS = (201, 413, 422)
 """Created, too long with what we add, or refused with a reason."""
 

@@ -11,7 +11,6 @@ from tests.control_plane.attacks.replay import Attack, Found, replay
 from tests.control_plane.attacks.report import report
 from tests.control_plane.attacks.stage import Stage, running_stage
 from tests.control_plane.control_plane import Binaries
-from tests.control_plane.nightly import NIGHTLY
 from tests.control_plane.processes import NotRunningError
 from tests.control_plane.registration import gpu_pod
 from tests.figures import ShowFigures
@@ -19,10 +18,7 @@ from tests.nvml.stub import nvml_library
 
 __all__ = ["nvml_library"]
 
-pytestmark = pytest.mark.cluster
-
-TIMES = 10 if NIGHTLY else 1
-"""How often each attack is done, each time to a fresh replica of the same cluster."""
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +35,11 @@ def stage(binaries: Binaries, nvml_library: Path, tmp_path_factory: pytest.TempP
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 def test_the_attack_is_held_off(attack: Attack, stage: Stage, show_figures: ShowFigures) -> None:
-    figures = [replay(attack, stage) for _ in range(TIMES)]
+    figures = replay(attack, stage)
     with show_figures():
         print()
-        report(figures)
-    assert [fault for each in figures for fault in each.faults] == []
+        report([figures])
+    assert figures.faults == []
 
 
 def test_no_pod_is_created_with_an_ephemeral_container_so_none_hides_a_list_of_gpus_there(stage: Stage) -> None:

@@ -13,7 +13,7 @@ from tests.control_plane.claims.product import ClaimsProduct
 from tests.control_plane.hami.cluster import BRIDGED, H20
 from tests.programs.server.conftest import until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 ASKS = {"gpu.topology/inject": "true"}
 BY_BRIDGE = "device.attributes['resource.kubernetes.io'].pciBusID in ['{}', '{}']"

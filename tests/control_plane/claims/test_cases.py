@@ -10,6 +10,7 @@ from tests.control_plane.claims.cases import CASES, documents, played
 from tests.control_plane.claims.cluster import ClaimsCluster
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 @pytest.mark.parametrize("name", CASES)
 def test_a_golden_case_is_what_a_real_cluster_has(claims_cluster: ClaimsCluster, name: str) -> None:

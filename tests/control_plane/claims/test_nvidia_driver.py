@@ -14,7 +14,7 @@ from tests.go_programs.left_out import GetProgram
 from tests.hardware.topology.machines import h20
 from tests.nvml import machines
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 OF_REAL_HARDWARE = "resource.kubernetes.io/pcieRoot"
 """Read from the sysfs of the machine, which has no such cards."""

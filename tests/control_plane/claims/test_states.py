@@ -20,7 +20,7 @@ from tests.control_plane.claims.objects import (
 )
 from tests.hardware.topology.machines import a100_pcie_bridged
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("node")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("node"), pytest.mark.long]
 
 NODE = "a100-bridged"
 CARDS = nvidia_slices(replace(a100_pcie_bridged(), node=NODE))

@@ -20,7 +20,7 @@ from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.manifest.yaml_parser import parse_yaml
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
 """Of the devices in a slice, which decides which cards a plain count gets."""

@@ -59,9 +59,9 @@ def clusters(
         yield get
 
 
-@pytest.fixture(params=list(HAMI_SCHEDULERS))
+@pytest.fixture(params=[pytest.param("2.9.0", marks=pytest.mark.long), "2.10.0"])
 def release(request: pytest.FixtureRequest) -> str:
-    """Each release of HAMi, unless the test names one."""
+    """Each release of HAMi, unless the test names one; ``make test`` has the newest."""
     release: str = request.param
     return release
 
@@ -76,8 +76,39 @@ def next_hami(leave_out: LeaveOut) -> Path:
     return program
 
 
+class Resident:
+    """The planner that stays from one test to the next, as long as each wants one, because its start takes seconds."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._running = ExitStack()
+        self._at: tuple[Cluster, Planner] | None = None
+
+    def at(self, cluster: Cluster) -> Planner:
+        """The planner of this cluster, which leads, and for which pods wait."""
+        if self._at is None or self._at[0] is not cluster:
+            self.leaves()
+            self._at = cluster, self._running.enter_context(placing(cluster.ours, self._directory))
+        return self._at[1]
+
+    def leaves(self) -> None:
+        """No pod waits for it any more."""
+        self._at = None
+        self._running.close()
+
+
+@pytest.fixture(scope="session")
+def resident(clusters: Clusters, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Resident]:  # noqa: ARG001 - outlive it
+    found = Resident(tmp_path_factory.mktemp("planner"))
+    yield found
+    found.leaves()
+
+
 @pytest.fixture
-def cluster(clusters: Clusters, release: str) -> Cluster:
+def cluster(clusters: Clusters, release: str, resident: Resident, request: pytest.FixtureRequest) -> Cluster:
+    """The cluster with this release; without a planner, unless the test wants the one that stays."""
+    if "resident_planner" not in request.fixturenames:
+        resident.leaves()
     return clusters(release)
 
 
@@ -128,13 +159,17 @@ def new_team(cluster: Cluster, release: str, note_pod: Note) -> Iterator[NewTeam
 
 
 @pytest.fixture
-def planner(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[Planner]:  # noqa: ARG001 - comes first
-    """Our planner runs."""
-    with placing(cluster.ours, tmp_path) as planner:
-        yield planner
+def resident_planner(cluster: Cluster, resident: Resident, registration: None) -> Planner:  # noqa: ARG001 - comes first
+    return resident.at(cluster)
 
 
 @pytest.fixture
-def team(planner: Planner, new_team: NewTeam) -> Team:  # noqa: ARG001 - stays until its pods are gone
+def planner(resident_planner: Planner) -> Planner:
+    """Our planner runs. A test that stops it, or wants other settings, has one of its own."""
+    return resident_planner
+
+
+@pytest.fixture
+def team(planner: Planner, new_team: NewTeam) -> Team:  # noqa: ARG001 - decides about it
     """A namespace whose pods the planner places."""
     return new_team(injection="enabled")

@@ -18,7 +18,7 @@ from tests.go_programs.left_out import GetProgram
 from tests.programs.server.conftest import until
 
 # Karpenter sees nothing of HAMi but the resources of pods, so one release will do.
-pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"])]
+pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"]), pytest.mark.long]
 
 NO_MACHINE = "no instance type has enough resources"
 

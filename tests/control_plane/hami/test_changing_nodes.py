@@ -15,7 +15,7 @@ from tests.control_plane.hami.registering import without_cards
 from tests.control_plane.hami.team import Team
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration"), pytest.mark.long]
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ def test_hami_s_quota_counts_the_whole_cards_that_we_set(cluster: Cluster, limit
     assert answer.message.endswith('"vgpu.hami.io" denied the request: exceeding resource quota')
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("release", ["2.10.0+overwriteEnv"], indirect=True)
 @pytest.mark.parametrize("order", ["ours-first", "hami-first"])
 def test_hami_s_overwritten_variable_does_not_blind_the_remap_container(
@@ -60,7 +61,7 @@ def test_hami_s_overwritten_variable_does_not_blind_the_remap_container(
     assert set(annotations_of(bound)["gpu.topology/visible-uuids"].split(",")) == set(cards_of(bound)[0])
 
 
-@pytest.mark.parametrize("again", ["IfNeeded", "Never"])
+@pytest.mark.parametrize("again", ["IfNeeded", pytest.param("Never", marks=pytest.mark.long)])
 def test_a_container_that_somebody_adds_after_us_is_prepared_too(
     cluster: Cluster, new_team: NewTeam, tmp_path: Path, again: str
 ) -> None:
@@ -92,6 +93,7 @@ def has_both(team: Team) -> bool:
 REMAP = "gpu-topology-remap"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("release", "again", "order", "is_told"),
     [

@@ -19,7 +19,7 @@ from tests.go_programs.catalogue import KUBE_CONTROLLER_MANAGER
 from tests.go_programs.left_out import GetProgram
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration"), pytest.mark.long]
 CONTROLLERS = ("deployment", "replicaset", "statefulset", "disruption")
 LABELS = {"app": "serve"}
 

@@ -111,6 +111,7 @@ def test_with_a_plain_device_plugin_a_pod_gets_the_node_that_meets_its_requireme
         team.told("too-many", "Insufficient nvidia.com/gpu")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("nodes")
 def test_with_a_plain_device_plugin_nodes_are_ranked_by_their_links(
     cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path, new_team: NewTeam
@@ -124,6 +125,7 @@ def test_with_a_plain_device_plugin_nodes_are_ranked_by_their_links(
         assert answered(planner, "prioritize") > 0
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("nodes")
 def test_a_replica_that_does_not_lead_answers_too(
     cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path, new_team: NewTeam
@@ -140,6 +142,7 @@ def test_a_replica_that_does_not_lead_answers_too(
         assert answered(standby, "filter") > 0
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("nodes")
 def test_the_scheduler_says_why_no_node_is_left_and_takes_the_pod_up_again(
     cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path, new_team: NewTeam
@@ -159,6 +162,7 @@ def test_the_scheduler_says_why_no_node_is_left_and_takes_the_pod_up_again(
         assert placed(team, "late") == LINKED
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("nodes")
 def test_while_no_extender_runs_pods_with_cards_wait_and_others_do_not(
     cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path, new_team: NewTeam
@@ -173,6 +177,7 @@ def test_while_no_extender_runs_pods_with_cards_wait_and_others_do_not(
             assert placed(team, "cards") == LINKED
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("nodes")
 def test_without_managed_resources_every_pod_of_the_scheduler_waits_for_the_extender(
     cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path, new_team: NewTeam
@@ -186,6 +191,7 @@ def test_without_managed_resources_every_pod_of_the_scheduler_waits_for_the_exte
             assert answered(planner, "filter", "left-alone") > 0
 
 
+@pytest.mark.long
 def test_before_hami_a_pod_is_not_given_cards_that_its_binding_would_refuse(
     cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path, new_team: NewTeam
 ) -> None:

@@ -27,7 +27,7 @@ from tests.programs.server.conftest import until
 from webhook.hardware.topology.model import NodeTopology
 from webhook.words.node_names import config_map_name
 
-pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"], indirect=True)]
+pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"], indirect=True), pytest.mark.long]
 
 PODS = int(os.environ.get("FAILOVER_PODS", "500"))
 """They take a minute on two cores; 60 are enough to see something."""

@@ -35,6 +35,7 @@ def test_hami_2_10_0_gives_the_cards_of_a_running_pod_with_an_init_container_awa
     assert cards_of_the_next(team) == ours
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("registration")
 @pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
 def test_so_it_does_where_somebody_wants_our_remap_container_as_an_ordinary_one(new_team: NewTeam) -> None:
@@ -63,6 +64,7 @@ def ends_and_runs_again(team: Team, code: int) -> None:
         team.admin.patch_namespaced_pod_status("first", team.namespace, body)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("registration")
 @pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
 @pytest.mark.parametrize(("code", "is_kept"), [(143, True), (0, False)])
@@ -79,6 +81,7 @@ def test_a_sidecar_that_is_started_again_keeps_the_cards_because_it_ends_with_14
         assert cards_of_the_next(team) == ours
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("registration")
 @pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
 def test_our_sidecar_also_keeps_the_cards_of_a_pod_with_an_init_container_of_its_own(new_team: NewTeam) -> None:
@@ -89,6 +92,7 @@ def test_our_sidecar_also_keeps_the_cards_of_a_pod_with_an_init_container_of_its
     assert "nodeName" not in team.pod("second")["spec"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("release", ["2.9.0"], indirect=True)
 def test_hami_2_9_0_binds_without_a_gpu_what_asks_for_its_policy_where_there_are_no_scores(new_team: NewTeam) -> None:
     team = new_team()
@@ -98,6 +102,7 @@ def test_hami_2_9_0_binds_without_a_gpu_what_asks_for_its_policy_where_there_are
     assert cards_of(bound) == []
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("registration")
 @pytest.mark.parametrize("release", ["2.9.0"], indirect=True)
 def test_our_webhook_does_not_ask_hami_2_9_0_for_it_and_warns_who_does(new_team: NewTeam) -> None:
@@ -110,6 +115,7 @@ def test_our_webhook_does_not_ask_hami_2_9_0_for_it_and_warns_who_does(new_team:
     assert len(cards_of(bound)[0]) == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
 def test_hami_2_10_0_takes_the_first_cards_where_there_are_no_scores(new_team: NewTeam) -> None:
     team = new_team()

@@ -21,7 +21,7 @@ from tests.go_programs.left_out import GetProgram
 from tests.hardware.topology.machines import H20_UUIDS
 from tests.programs.server.conftest import until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "tests.control_plane.hami"]

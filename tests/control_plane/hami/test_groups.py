@@ -14,13 +14,12 @@ from tests.control_plane.hami.placed import is_gated, placed_as
 from tests.control_plane.hami.pods import container, pod
 from tests.control_plane.hami.team import Team, annotations_of, cards_of
 from tests.control_plane.manifests import request
-from tests.control_plane.nightly import NIGHTLY
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration"), pytest.mark.long]
 
 USE = "nvidia.com/use-gpuuuid"
-TIMES = 100 if NIGHTLY else 5
+TIMES = 10
 SHAPES = ({"one": 2, "two": 1, "four": 4}, {"one": 2, "two": 2, "four": 4})
 OCCUPIED = 3
 """Cards in use: of eight there are too few for either group, and enough for all of its pods but the largest."""

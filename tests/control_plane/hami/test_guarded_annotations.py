@@ -21,7 +21,7 @@ from tests.control_plane.hami.team import Team, annotations_of
 from tests.control_plane.manifests import apply, path_of, request
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration", "guard")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration", "guard"), pytest.mark.long]
 
 Manifest = dict[str, Any]
 KEYS = ("vgpu-node", "bind-time", "bind-phase", "vgpu-devices-to-allocate", "vgpu-devices-allocated")

@@ -58,29 +58,7 @@ def test_a_dry_run_shows_the_changed_pod_and_changes_nothing(
     assert counted(cluster.ours) == before
 
 
-def test_without_the_dry_run_the_same_pod_is_stored_and_counted(
-    cluster: Cluster, new_team: NewTeam, kubectl: Kubectl
-) -> None:
-    team = new_team(injection="enabled")
-    before = counted(cluster.ours)
-    applied(kubectl, team, four_gpus("stored"), "-o", "yaml")
-    assert kubectl("get", "pods", f"--namespace={team.namespace}", "--output=name").stdout == "pod/stored\n"
-    assert annotations_of(team.bound("stored"))["gpu.topology/link"] == "NVSwitch"
-    assert team.events("stored") != []
-    assert counted(cluster.ours) != before
-
-
-def test_in_a_namespace_that_has_not_opted_in_nothing_of_ours_is_shown(new_team: NewTeam, kubectl: Kubectl) -> None:
-    shown = applied(kubectl, new_team(), four_gpus("shown"), *DRY_RUN)
-    (worker,) = shown["spec"]["containers"]
-    # HAMi's webhook adds the cores to GPUs whose whole memory is wanted.
-    assert worker["resources"]["limits"] == {"nvidia.com/gpu": "4", "nvidia.com/gpucores": "100"}
-    assert variables_of(worker) == {}
-    assert "initContainers" not in shown["spec"]
-    assert [key for key in annotations_of(shown) if key.startswith("gpu.topology/")] == []
-    assert shown["spec"]["schedulerName"] == "hami-scheduler"
-
-
+@pytest.mark.long
 def test_a_dry_run_tells_of_mistakes_and_of_refusals(new_team: NewTeam, kubectl: Kubectl) -> None:
     place = f"--namespace={new_team(injection='enabled').namespace}"
     misspelt = four_gpus("misspelt", **{"min-bandwith": "100"})

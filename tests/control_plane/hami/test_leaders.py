@@ -22,7 +22,7 @@ from tests.control_plane.hami.team import Team, cards_of
 from tests.control_plane.manifests import apply, request
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration"), pytest.mark.long]
 
 LWS, API = "leaderworkerset.sigs.k8s.io", "leaderworkerset.x-k8s.io/v1"
 DENY = {"on-violation": "deny"}

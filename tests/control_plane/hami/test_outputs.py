@@ -54,6 +54,7 @@ def test_hami_binds_and_serves_a_pod_whose_annotations_a_tenant_cannot_change(
         assert one.annotation(UUIDS) == "GPU-of-another"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "manifest",
     [
@@ -71,29 +72,13 @@ def test_a_pod_that_is_left_alone_keeps_no_forged_output_and_gets_none_when_it_i
     assert "initContainers" not in stored["spec"]
 
 
-def test_a_pod_that_opted_out_by_its_label_keeps_none_either(new_team: NewTeam) -> None:
-    team = new_team(**OPTED_IN)
-    out = pod("out", container(gpus=2), annotations=FORGED)
-    out["metadata"]["labels"] = {"gpu.topology/injection": "disabled"}
-    assert outputs_of(team.creates(out)) == {}
-    assert outputs_of(team.bound("out")) == {}
-
-
+@pytest.mark.long
 def test_where_nobody_opted_in_they_stay(new_team: NewTeam) -> None:
     team = new_team()
     assert outputs_of(team.creates(pod("plain", container(), annotations=FORGED))) == FORGED
 
 
-def test_a_mark_that_lies_about_the_profile_changes_nothing(cluster: Cluster, new_team: NewTeam) -> None:
-    team = new_team(**OPTED_IN)
-    team.creates(pod("marked", container(gpus=2), schedulingGates=[{"name": "example.com/wait"}]))
-    one = tenant_of(cluster, team, "marked")
-    with unprotected(cluster.control_plane, one):
-        assert one.patches({"gpu.topology/injected": "0.1.0 observe"}).status_code == 200
-    assert one.sends({"spec": {"schedulingGates": []}}).status_code == 200
-    assert annotations_of(team.bound("marked"))["gpu.topology/link"] != ""
-
-
+@pytest.mark.long
 def test_a_mirror_pod_is_left_as_the_kubelet_shows_it(new_team: NewTeam) -> None:
     team = new_team(**OPTED_IN)
     static = pod("static", container(gpus=2), annotations=MIRROR | FORGED, nodeName="h20-node-1")
@@ -105,6 +90,7 @@ def test_a_mirror_pod_is_left_as_the_kubelet_shows_it(new_team: NewTeam) -> None
     assert "env" not in stored.body["spec"]["containers"][0]
 
 
+@pytest.mark.long
 def test_the_same_pod_that_no_kubelet_shows_is_injected(new_team: NewTeam) -> None:
     team = new_team(**OPTED_IN)
     stored = team.asks_for(pod("train", container(gpus=2), annotations=FORGED), dry_run=True)

@@ -91,14 +91,3 @@ def test_containers_of_one_pod_share_the_list_and_keep_their_own_positions(new_t
     assert names == ["gpu-topology-remap", *(["fetch", "mesh"] if sidecar else [])]
     for each in (*bound["spec"]["initContainers"], *bound["spec"]["containers"]):
         assert variables_of(each)["CUDA_DISABLE_CONTROL"] == "true"
-
-
-@pytest.mark.parametrize("kind", ["Job", "StatefulSet"])
-def test_pods_of_other_controllers_are_served_alike(new_team: NewTeam, kind: str) -> None:
-    team = new_team(injection="enabled", **PERMISSIONS)
-    written = pod("train-0", container(gpus=2), node=H20, annotations=PEERS)
-    if kind == "Job":
-        written["spec"]["restartPolicy"] = "Never"
-    team.creates(owned_by(kind, "train", written))
-    bound = team.bound("train-0")
-    assert annotations_of(bound)[f"{CUDA}.0"] == written_out(indices_on(H20, cards_of(bound)[0]))

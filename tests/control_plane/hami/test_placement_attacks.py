@@ -9,7 +9,7 @@ from tests.control_plane.hami.placed import is_gated, pinned, placed_as, train
 from tests.control_plane.hami.team import Team, annotations_of
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration"), pytest.mark.long]
 
 FULL_PODS = 20
 """Pods whose first tries alone take longer, one after the other, than a pod waits for cards."""

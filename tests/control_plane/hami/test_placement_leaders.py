@@ -26,7 +26,7 @@ from tests.control_plane.hami.team import Team, cards_of
 from tests.control_plane.installation import PLACEMENT
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration"), pytest.mark.long]
 
 AWAY_S = 30.0
 PATIENT = {"pinSeconds": 60}
@@ -73,23 +73,6 @@ def test_the_next_leader_keeps_to_what_the_first_chose(
     both = [team.bound("train"), team.bound("other")]
     assert [given(each) for each in both] == [chosen, [card for card in range(4) if card not in chosen]]
     assert [choice(each)["attempt"] for each in both] == [1, 1]
-
-
-def test_the_next_leader_lets_the_rest_of_a_group_go(
-    cluster: Cluster, planners: tuple[Planner, Planner], team: Team
-) -> None:
-    first, _ = planners
-    with cluster.hami.scheduling.away():
-        for name in ("one", "two"):
-            written = train(name, options={"group-size": "2"})
-            written["metadata"]["labels"] = {"gpu.topology/group": "pd"}
-            team.creates(written)
-        until(lambda: sorted(is_gated(team.pod(name)) for name in ("one", "two")) == [False, True], "one open gate")
-        before = {name: team.pod(name) for name in ("one", "two")}
-        assert all(pinned(stored) for stored in before.values())
-        first.kill()
-    for name, stored in before.items():
-        assert given(team.bound(name)) == pinned(stored)
 
 
 def test_a_leader_that_stood_still_gives_no_card_twice(planners: tuple[Planner, Planner], team: Team) -> None:

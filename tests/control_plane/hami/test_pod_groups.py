@@ -21,7 +21,7 @@ from tests.control_plane.hami.team import Team, cards_of
 from tests.control_plane.manifests import apply, request
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration"), pytest.mark.long]
 
 GROUPS = {"scheduler-plugins": "scheduling.x-k8s.io/v1alpha1", "volcano": "scheduling.volcano.sh/v1beta1"}
 KUEUE_GATE = "kueue.x-k8s.io/admission"

@@ -13,7 +13,7 @@ from tests.control_plane.hami.pods import container, pod
 from tests.control_plane.hami.team import Team
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration", "priorities")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration", "priorities"), pytest.mark.long]
 
 URGENT, NEVER, SOME = "urgent", "urgent-never", "some"
 

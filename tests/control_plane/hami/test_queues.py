@@ -34,7 +34,7 @@ from tests.go_programs.left_out import GetProgram
 from tests.programs.server.conftest import until
 
 # Kueue sees nothing of HAMi but the resources of pods, so one release will do.
-pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"])]
+pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"]), pytest.mark.long]
 
 PLACE = "gpu.topology/place"
 CARDS = 4

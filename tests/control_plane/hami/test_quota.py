@@ -10,7 +10,7 @@ from tests.control_plane.hami.pods import container, pod
 from tests.control_plane.hami.team import Team
 from tests.programs.server.conftest import until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 CORES = 250
 """Per cent of a GPU: an injected pod of two cards fits, and one card more does not."""

@@ -41,7 +41,7 @@ from tests.programs.server.conftest import until
 from webhook.hardware.topology.model import NodeTopology
 from webhook.words.names import HAMI_DEVICES_ALLOCATED, HAMI_NUMA_ALIGNMENT
 
-pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration"), pytest.mark.long]
 
 TOPOLOGY: NodeTopology = replace(hgx_h100(), node=REAL_NODE)
 UUIDS = [gpu.uuid for gpu in TOPOLOGY.gpus]

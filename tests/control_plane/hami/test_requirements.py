@@ -55,6 +55,7 @@ def test_the_denied_pod_waits_for_its_pair_and_gets_it_when_others_leave(new_tea
     assert (annotations["gpu.topology/satisfied"], annotations["gpu.topology/link"]) == ("true", "NVLink")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deny", [True, False], ids=["deny", "nothing-required"])
 def test_a_denied_pod_is_not_bound_and_the_same_pod_without_the_wish_is(new_team: NewTeam, *, deny: bool) -> None:
     team = new_team(injection="enabled")

@@ -25,7 +25,7 @@ from tests.control_plane.service import running_service
 from tests.figures import ShowFigures
 from tests.programs.server.conftest import RunningServer, until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"], indirect=True)]
+pytestmark = [pytest.mark.cluster, pytest.mark.parametrize("release", ["2.10.0"], indirect=True), pytest.mark.long]
 
 WEBHOOKS = ("pods.gpu.topology", "bindings.gpu.topology")
 SOME = 5

@@ -78,11 +78,13 @@ def test_a_type_of_card_is_a_part_of_its_name_in_any_case(team: Team, word: str)
     assert len(cards_of(team.bound("train"))[0]) == 1
 
 
+@pytest.mark.long
 def test_a_card_of_another_type_is_not_given(team: Team) -> None:
     team.creates(train(1, {"nvidia.com/use-gputype": "A100"}))
     finds_no_node(team)
 
 
+@pytest.mark.long
 def test_a_pod_bound_to_a_numa_node_gets_no_more_cards_than_one_has(team: Team) -> None:
     largest = max(list(NUMA_NODES.values()).count(each) for each in NUMA_NODES.values())
     assert largest < len(CARDS)
@@ -93,12 +95,14 @@ def test_a_pod_bound_to_a_numa_node_gets_no_more_cards_than_one_has(team: Team) 
     finds_no_node(team, "larger")
 
 
+@pytest.mark.long
 def test_without_the_annotation_it_gets_cards_of_both(team: Team) -> None:
     team.creates(train(len(CARDS), {}))
     (cards,) = cards_of(team.bound("train"))
     assert {NUMA_NODES[uuid] for uuid in cards} == set(NUMA_NODES.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
 def test_hami_2_10_gives_no_card_that_is_cordoned(team: Team) -> None:
     first, *others = [card.uuid for card in CARDS]
@@ -185,6 +189,7 @@ def test_without_it_the_percentage_counts(team: Team) -> None:
     assert memory_of(team, gpumem_percentage=50) == CARDS[0].memory_mib // 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("release", ["2.10.0"], indirect=True)
 @pytest.mark.parametrize("policy", ["mutex", "binpack"])
 def test_mutex_gives_idle_cards_only(team: Team, policy: str) -> None:
@@ -199,6 +204,7 @@ def test_mutex_gives_idle_cards_only(team: Team, policy: str) -> None:
         assert cards_of(team.bound("train")) == [[CARDS[0].uuid]]
 
 
+@pytest.mark.long
 def test_hami_2_9_adds_the_cards_of_init_containers_and_2_10_takes_the_greater_number(team: Team, release: str) -> None:
     every = len(CARDS)
     team.creates(pod("train", container(gpus=every), node=H20, initContainers=[container("setup", gpus=every)]))

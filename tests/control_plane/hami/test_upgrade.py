@@ -33,7 +33,7 @@ from webhook.decisions.allocation.hami import parse_hami
 from webhook.decisions.request.hami_counting import Member, counting
 from webhook.words.catalogue.cards import WOULD_LOSE_CARDS
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 FREE = "D"
 """The card of each node that no pod has."""

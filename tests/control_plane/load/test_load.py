@@ -16,16 +16,15 @@ from tests.control_plane.load.cluster import Cluster, running_cluster
 from tests.control_plane.load.measure import measure
 from tests.control_plane.load.plan import Plan
 from tests.control_plane.load.report import report
-from tests.control_plane.nightly import NIGHTLY
 from tests.control_plane.processes import NotRunningError
 from tests.figures import ShowFigures
 from tests.ports import reserved_port
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 RATE = 200.0
-PODS = int(os.environ.get("LOAD_PODS", "6000" if NIGHTLY else "400"))
-PLAN = Plan(nodes=2000 if NIGHTLY else 200, rate=RATE, seconds=PODS / RATE, direct=True)
+PODS = int(os.environ.get("LOAD_PODS", "2000"))
+PLAN = Plan(nodes=1000, rate=RATE, seconds=PODS / RATE, direct=True)
 """Without the stand-in for the Service, which takes more of two cores than what it leads to."""
 FEW = replace(PLAN, seconds=0.1)
 

@@ -785,7 +785,7 @@ API result cuMemImportFromShareableHandle(uint64_t *handle, void *from, int type
 
 /* cuda.h: multicast. An object is a handle without memory, to which cards and then memory are bound. */
 
-enum { MULTICAST_SUPPORTED = 132, MULTICAST_GRANULARITY = 2 * 1024 * 1024 };
+enum { MULTICAST_SUPPORTED = 132, FABRIC_SUPPORTED = 128, MULTICAST_GRANULARITY = 2 * 1024 * 1024 };
 
 struct multicast {
     unsigned int devices;
@@ -804,9 +804,9 @@ API result cuDeviceGetAttribute(int *value, int attribute, int device)
     STARTED();
     if (!is_gpu(device))
         return INVALID_DEVICE;
-    if (attribute != MULTICAST_SUPPORTED)
+    if (attribute != MULTICAST_SUPPORTED && attribute != FABRIC_SUPPORTED)
         return INVALID_VALUE;
-    *value = machine.multicast;
+    *value = attribute == FABRIC_SUPPORTED ? machine.fabric : machine.multicast;
     return SUCCESS;
 }
 

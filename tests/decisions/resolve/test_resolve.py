@@ -9,7 +9,7 @@ from webhook.decisions.allocation.model import Allocation, Device
 from webhook.decisions.resolve.demand import GpuContainer, GpuDemand, NcclTables, Requirements
 from webhook.decisions.resolve.node import KnownNode, Origin
 from webhook.decisions.resolve.resolve import Resolution, Unresolved, UnresolvedError, resolve
-from webhook.hardware.topology.model import LostGpu, MigMode, NodeTopology, Preflight, Trial, TrialResult
+from webhook.hardware.topology.model import Fabric, LostGpu, MigMode, NodeTopology
 from webhook.words.choices import Policy, Profile
 
 U = machines.H20_UUIDS
@@ -256,10 +256,17 @@ def test_nvls_is_off_where_pods_of_a_node_have_network_namespaces_of_their_own(
     assert dict(resolve(pod, given([U[0], U[1]]), known(machines.h20())).nccl)["NCCL_NVLS_ENABLE"] == expected
 
 
-@pytest.mark.parametrize(("result", "expected"), [("fails", "0"), ("unknown", "2"), ("works", "2")])
-def test_nvls_is_off_on_a_node_that_was_seen_to_fail_to_set_it_up(result: str, expected: str) -> None:
-    trial = Trial(result=TrialResult(result), problem="cuMulticastBindMem returned 401")
-    node = replace(machines.h20(), preflight=Preflight(at="", multicast=trial, fabric=trial))
+@pytest.mark.parametrize(
+    ("fabric", "expected"),
+    [
+        (Fabric(state="completed", status="success"), "2"),
+        (Fabric(state="unsupported"), "2"),
+        (Fabric(state="in-progress"), "0"),
+        (Fabric(state="completed", status="unknown error"), "0"),
+    ],
+)
+def test_nvls_is_off_where_the_fabric_is_not_ready(fabric: Fabric, expected: str) -> None:
+    node = replace(machines.h20(), fabric=fabric)
     for tables, value in (
         (NcclTables(), expected),
         (NcclTables(variables={"NCCL_NVLS_ENABLE": {"nvswitch": "1"}}), "1"),

@@ -6,16 +6,12 @@ from pathlib import Path
 from tests.docs.parts import Part
 from tests.docs.reference.metrics import PROGRAMS, metrics_table
 from tests.docs.reference.settings import TABLES, settings_table
-from tests.facts.page import PARTS, facts_part
-from tests.promised_safety.table import promises_table, read_promises
 
 DOCS = Path(__file__).parents[3] / "docs"
 MODULE = "tests.docs.reference"
 PAGES: Mapping[Path, tuple[tuple[Iterable[str], Callable[[str], list[str]]], ...]] = {
     DOCS / "configuration.md": ((TABLES, settings_table),),
     DOCS / "observability.md": ((PROGRAMS, metrics_table),),
-    DOCS / "facts.md": ((PARTS, facts_part),),
-    DOCS / "attacks.md": ((tuple(read_promises()), promises_table),),
 }
 """By page: the names of its parts, and what makes the lines of one."""
 

@@ -16,9 +16,6 @@ from webhook.hardware.topology.model import (
     NvLink,
     Pcie,
     PciSwitch,
-    Preflight,
-    Trial,
-    TrialResult,
 )
 
 words = st.text(st.characters(codec="utf-8", categories=["L", "N", "P"]), max_size=12)
@@ -26,7 +23,6 @@ numbers = st.integers(0, 2**31)
 pcie = st.none() | st.builds(Pcie, generation=st.integers(1, 8), width=st.integers(1, 32))
 cpu_lists = st.sampled_from(["", "0-47,96-143", "7"])
 bus_ids = st.integers(0, 255)
-trials = st.builds(Trial, result=st.sampled_from(TrialResult), problem=words)
 
 
 @st.composite
@@ -88,5 +84,4 @@ def topologies(draw: st.DrawFn) -> NodeTopology:
         cpus=draw(st.sampled_from([(), (Cpu(numa_node=0, affinity="0-7", vendor="AuthenticAMD"),)])),
         nics=(Nic(name="mlx5_0", pci_bus_id=card, distance=tuple((f"GPU{index}", "SYS") for index in indices)),),
         measured_at=draw(st.sampled_from(["", "2026-11-23T04:00:00Z"])),
-        preflight=draw(st.none() | st.builds(Preflight, at=words, multicast=trials, fabric=trials)),
     )

@@ -19,9 +19,6 @@ from webhook.hardware.topology.model import (
     NvLink,
     Pcie,
     PciSwitch,
-    Preflight,
-    Trial,
-    TrialResult,
 )
 from webhook.words.errors import FormatError
 
@@ -158,17 +155,6 @@ CONTRADICTIONS: dict[str, tuple[Callable[[], NodeTopology], str]] = {
     "a fabric with more ailments than there are": (
         lambda: replace(h20(), fabric=Fabric(state="completed", ailments=("slow",) * 65)),
         'expected at most 64 ailments of the fabric, found "65"',
-    ),
-    "a long story about a trial": (
-        lambda: replace(
-            h20(),
-            preflight=Preflight(
-                at="",
-                multicast=Trial(result=TrialResult.FAILS, problem="x" * 513),
-                fabric=Trial(result=TrialResult.WORKS),
-            ),
-        ),
-        'preflight: expected at most 512 characters about a trial, found "513"',
     ),
     "a figure of a GPU that is not there": (
         lambda: bent(h20(), 2, measured=(("GPU8", 370_000),)),

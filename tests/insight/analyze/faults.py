@@ -5,7 +5,7 @@ Fifteen faults are manifests that were written by hand, in ``manifests/``; the o
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from tests.decisions.place.cluster import named
@@ -32,7 +32,6 @@ from tests.insight.analyze.clusters import (
 )
 from tests.insight.explain.situations import injected, on
 from tests.pods import container, pod
-from webhook.hardware.topology.model import Preflight, Trial, TrialResult
 
 Expected = frozenset[tuple[str, str]]
 OURS = f"{CONFIGURATION} gpu-topology-webhook"
@@ -71,16 +70,6 @@ def never_heard(cluster: Cluster) -> None:
 
 def links_down(cluster: Cluster) -> None:
     cluster.add_node(machines.with_switch_links(h20("degraded"), 5, 12))
-
-
-def failing_multicast(cluster: Cluster) -> None:
-    trial = Trial(result=TrialResult.FAILS, problem="cuMulticastBindMem returned 401")
-    cluster.add_node(replace(h20("without-sharp"), preflight=Preflight(at="", multicast=trial, fabric=trial)))
-
-
-def multicast_not_known(cluster: Cluster) -> None:
-    trial = Trial(result=TrialResult.UNKNOWN, problem="the agent's container has no /dev/nvidia-caps")
-    cluster.add_node(replace(h20("perhaps-sharp"), preflight=Preflight(at="", multicast=trial, fabric=trial)))
 
 
 def slower_pair(cluster: Cluster) -> None:
@@ -318,16 +307,6 @@ FAULTS = (
         ),
     ),
     Fault("label without effect", _by_hand("namespace-label"), frozenset({("GT192", "Namespace eager")})),
-    Fault(
-        "revision that is not installed",
-        _by_hand("revision-not-installed"),
-        frozenset({("GT194", "Namespace next"), ("GT194", "Namespace nameless")}),
-    ),
-    Fault(
-        "revision not ready",
-        _adds(program("webhook-canary", 2, 0)),
-        frozenset({("GT852", "Deployment gpu-topology/gpu-topology-webhook-canary")}),
-    ),
     Fault("slice on a switch", _by_hand("slice-on-switch"), frozenset({("GT244", "Node switched")})),
     Fault("slice on a pair", _by_hand("slice-on-pair"), frozenset({("GT243", "Node paired")})),
     Fault(
@@ -343,8 +322,6 @@ FAULTS = (
     Fault("agent never heard of", never_heard, frozenset({("GT721", "Node mute")})),
     Fault("unreadable topology", _by_hand("unreadable-topology"), frozenset({("GT722", "Node garbled")})),
     Fault("links down", links_down, frozenset({("GT701", "Node degraded")})),
-    Fault("multicast fails", failing_multicast, frozenset({("GT717", "Node without-sharp")})),
-    Fault("multicast not known", multicast_not_known, frozenset({("GT718", "Node perhaps-sharp")})),
     Fault("slower pair", slower_pair, frozenset({("GT716", "Node sluggish")})),
     Fault("lost GPU", lost_gpu, frozenset({("GT703", "Node lossy")})),
     Fault("worse cards", worse_cards, _pod("team-a/unlucky", "GT336", "GT330")),

@@ -1,6 +1,5 @@
 """Variables of NCCL and UCX, who set them, and which of them turn NVLink off."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from tests.insight.explain.situations import H20, annotated, finding, injected, 
 from tests.judge import HAMI_2_9, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod, team_a
 from webhook.decisions.cluster_facts import ClusterFacts
-from webhook.hardware.topology.model import NodeTopology, Preflight, Trial, TrialResult
 from webhook.insight.explain.findings import Finding
 from webhook.words.version import Version
 
@@ -114,47 +112,6 @@ def test_sharp_that_the_gpus_have_should_stay_on() -> None:
     found = of_pod("NCCL_NVLS_ENABLE", "0")
     assert (found.verdict, found.stops) == ("fails", False)
     assert found.evidence.endswith("(it turns NVLink SHARP off, which these GPUs have; NVLink itself stays on)")
-
-
-def failing(problem: str = "cuMulticastBindMem returned 401") -> NodeTopology:
-    """An NVSwitch machine whose fabric manager is ill."""
-    trial = Trial(result=TrialResult.FAILS, problem=problem)
-    return replace(machines.h20(), preflight=Preflight(at="", multicast=trial, fabric=trial))
-
-
-@pytest.mark.parametrize(
-    ("env", "verdict", "words"),
-    [
-        ([{"name": "NCCL_NVLS_ENABLE", "value": "2"}], "fails", 'container train: "2", set by the pod'),
-        ([], "fails", "container train leaves NCCL_NVLS_ENABLE to NCCL"),
-        ([{"name": "NCCL_NVLS_ENABLE", "value": "0"}], "holds", 'container train: "0", set by the pod'),
-    ],
-)
-def test_sharp_that_a_node_was_seen_to_fail_to_set_up_should_be_off(
-    env: list[dict[str, str]], verdict: str, words: str
-) -> None:
-    bound = on(pod(container(env=env)), "h20-node-1", list(H20[:2]))
-    found = finding(told(bound, sources=known(failing())), "NCCL_NVLS_ENABLE")
-    assert (found.verdict, found.stops, found.code) == (verdict, verdict == "fails", "GT719" if found.code else "")
-    assert found.evidence.startswith(words)
-    assert "cuMulticastBindMem returned 401" in found.evidence
-
-
-@pytest.mark.parametrize("value", ["0", "2"])
-@pytest.mark.parametrize(
-    ("problem", "shown"), [("\x1b[2Jall is well\n", "\\x1b[2Jall is well\\n"), ("", "the agent does not say why")]
-)
-def test_an_odd_problem_of_a_node_is_shown_and_not_obeyed(value: str, problem: str, shown: str) -> None:
-    bound = on(pod(container(env=[{"name": "NCCL_NVLS_ENABLE", "value": value}])), "h20-node-1", list(H20[:2]))
-    evidence = finding(told(bound, sources=known(failing(problem))), "NCCL_NVLS_ENABLE").evidence
-    assert shown in evidence
-    assert evidence.isprintable()
-
-
-def test_a_single_card_of_such_a_node_misses_nothing() -> None:
-    bound = on(pod(container(count=1)), "h20-node-1", list(H20[:1]))
-    report = told(bound, sources=known(failing()))
-    assert "NCCL_NVLS_ENABLE" not in {found.condition for found in report.findings}
 
 
 def test_sharp_that_the_gpus_have_not_should_not_be_forced() -> None:

@@ -181,8 +181,6 @@ def test_every_option_has_a_meaning_and_every_choice_of_profile_its_own() -> Non
 def test_a_label_means_something_only_with_the_value_that_turns_it_on() -> None:
     assert meaning_of_label("gpu.topology/allow-host-ipc", "true").endswith("(hostIPC)")
     assert meaning_of_label("gpu.topology/allow-host-ipc", "false") == ""
-    assert "revision canary" in meaning_of_label("gpu.topology/revision", "canary")
-    assert meaning_of_label("gpu.topology/revision", "") == ""
     assert meaning_of_label("hami.io/webhook", "ignore") != meaning_of_label("hami.io/webhook", "")
 
 

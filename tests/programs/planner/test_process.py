@@ -9,15 +9,18 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.cli.command import Done, gpu_topology
 from tests.cluster.api.stand_in import Line, Received, kubeconfig, serving, status
 from tests.programs.planner.server import LEASE, OWN, PlacingServer, pod
 from tests.programs.planner.site import until
+from tests.programs.server.conftest import NO_TLS
 
 ROOT = Path(__file__).parents[3]
 PLAIN = {"POD_NAMESPACE": "", "POD_NAME": "planner-7", "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"}
@@ -38,7 +41,7 @@ class Running:
         return [line for line in found if line["message"] == message]
 
     async def get(self, path: str) -> httpx.Response:
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(verify=NO_TLS, trust_env=False) as client:
             return await client.get(self.url + path)
 
     async def leads(self) -> None:
@@ -140,19 +143,6 @@ def test_a_planner_loads_no_web_framework() -> None:
     asyncio.run(test())
 
 
-async def command(*arguments: str) -> tuple[int, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "webhook", "place", *arguments),
-        cwd=ROOT,
-        env={**os.environ, **PLAIN},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
-    assert b"Traceback" not in err, err.decode()
-    return process.returncode or 0, out.decode(), err.decode()
-
-
 def test_release_prints_what_it_did_and_names_what_it_could_not_do(tmp_path: Path) -> None:
     async def test() -> None:
         server = PlacingServer()
@@ -168,18 +158,18 @@ def test_release_prints_what_it_did_and_names_what_it_could_not_do(tmp_path: Pat
         server.before = forbid
         async with serving(server.turn) as stand_in:
             access = str(kubeconfig(tmp_path / "kubeconfig", f"http://127.0.0.1:{stand_in.port}"))
-            code, out, err = await command("release", "--all", "--kubeconfig", access)
-            assert (code, err) == (1, "gpu-topology: pod team-a/bad: patch pod team-a/bad: no (403)\n")
-            rows = [line.split() for line in out.splitlines()]
+            release = partial(asyncio.to_thread, gpu_topology, "place", "release", "--all", "--kubeconfig", access)
+            done = await release()
+            assert (done.code, done.err) == (1, "gpu-topology: pod team-a/bad: patch pod team-a/bad: no (403)\n")
+            rows = [line.split() for line in done.out.splitlines()]
             assert rows == [
                 ["NAMESPACE", "POD", "DONE"],
                 ["team-a", "bad", "no"],
                 ["team-a", "good", "gate", "opened"],
             ]
             server.before = lambda *_: False
-            assert (await command("release", "--all", "--kubeconfig", access))[0] == 0
-            code, out, err = await command("release", "--all", "--kubeconfig", access)
-            assert (code, out, err) == (0, "no pod waits for its cards or is pinned to some\n", "")
+            assert (await release()).code == 0
+            assert await release() == Done(0, "no pod waits for its cards or is pinned to some\n", "")
 
     asyncio.run(test())
 
@@ -188,6 +178,6 @@ def test_release_prints_what_it_did_and_names_what_it_could_not_do(tmp_path: Pat
     ("arguments", "said"), [(("release",), "expected --all"), ((), "expected a name, or the variable POD_NAMESPACE")]
 )
 def test_wrong_usage_ends_with_2(arguments: tuple[str, ...], said: str) -> None:
-    code, _, err = asyncio.run(command(*arguments))
-    assert code == 2
-    assert said in " ".join(err.replace("│", " ").split())
+    done = gpu_topology("place", *arguments)
+    assert done.code == 2
+    assert said in " ".join(done.err.replace("│", " ").split())

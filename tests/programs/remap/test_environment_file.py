@@ -2,18 +2,14 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from tests.hardware.topology.machines import h20
 from tests.programs.remap.pods import EXCLUSIVE, NODE_PEERS, POD_PEERS, judged, told
 from webhook.decisions.configuration import admit_policy, parse_config
-from webhook.hardware.topology.document import format_topology
-from webhook.hardware.topology.model import Preflight, Trial, TrialResult
 from webhook.programs.remap.environment_file import EnvFormat, environment_values, format_environment
 from webhook.words.errors import ConfigError, FormatError
 
@@ -121,14 +117,6 @@ def test_a_node_peer_in_the_network_of_its_host_keeps_nvlink_sharp() -> None:
     inputs = told(NODE_PEERS, HOST_NETWORK="true")
     assert dict(environment_values(inputs, None))["NCCL_NVLS_ENABLE"] == "2"
     assert dict(environment_values(told(NODE_PEERS), None))["NCCL_NVLS_ENABLE"] == "0"
-
-
-@pytest.mark.parametrize(("driver", "expected"), [(h20().driver_version, "0"), ("1.0", "2")])
-def test_what_the_agent_tried_with_this_driver_holds_at_the_start_too(driver: str, expected: str) -> None:
-    trial = Trial(result=TrialResult.FAILS, problem="cuMulticastBindMem returned 401")
-    node = replace(h20(), driver_version=driver, preflight=Preflight(at="", multicast=trial, fabric=trial))
-    found = judged(EXCLUSIVE, NODE_TOPOLOGY=format_topology(node))
-    assert dict(environment_values(told(EXCLUSIVE), found.resolution))["NCCL_NVLS_ENABLE"] == expected
 
 
 def test_an_exclusive_pod_has_the_list_of_the_device_plugin() -> None:

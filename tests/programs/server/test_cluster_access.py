@@ -1,27 +1,23 @@
-"""The program with an API server beside it: pods are read there, and Events go there."""
+"""The reviews with an API server beside the state directory: pods are read there, and Events go there."""
 
 import asyncio
 import json
-import signal
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.api.stand_in import Line, Received, Turn, kubeconfig, serving, status
 from tests.pods import Manifest
-from tests.programs.server.asgi import binding_review
-from tests.programs.server.conftest import EXAMPLE_STATE, RunningServer, StartServer, until
+from tests.programs.server.asgi import application, binding_review, posted
+from tests.programs.server.conftest import EXAMPLE_STATE
 from tests.programs.server.test_bindings import injected, to_node
 from tests.programs.server.test_starting import serve
+from webhook.cluster.files.directory import load_directory
+from webhook.programs.server.cluster_access import LiveCluster
 
-CONFIG = "server: {drainSeconds: 0}\nbinding: {readSeconds: 20}\n"
 UNKNOWN = "the topology of node nowhere is not known. Is the agent running there?"
 
 pytestmark = pytest.mark.usefixtures("without_proxy")
-
-
-def to_nowhere() -> bytes:
-    return binding_review(to_node("nowhere"))
 
 
 def api_server(pod: bytes, code: str = "200 OK") -> Turn:
@@ -34,31 +30,20 @@ def api_server(pod: bytes, code: str = "200 OK") -> Turn:
     return turn
 
 
-def ask(server: RunningServer, received: list[Received], requests: int) -> Manifest:
-    """The response about one Binding; the server is stopped once the API server has got so many requests."""
-    with server.client() as client:
-        response: Manifest = client.post("/mutate/bindings", content=to_nowhere()).json()["response"]
-    until(lambda: len(received) == requests, "requests")
-    assert server.stop(signal.SIGTERM) == 0
-    assert "Traceback" not in server.err.read_text()
-    return response
-
-
-async def play(
-    turn: Turn, directory: Path, start_server: StartServer, *, requests: int
-) -> tuple[Manifest, list[Received], RunningServer]:
+async def play(turn: Turn, directory: Path) -> tuple[Manifest, list[Received], list[Manifest]]:
+    """The response about one Binding, what the API server got, and the log."""
     async with serving(turn) as stand_in:
-        config = kubeconfig(directory / "kubeconfig", f"http://127.0.0.1:{stand_in.port}")
-        server = await asyncio.to_thread(lambda: start_server("--kubeconfig", str(config), config=CONFIG))
-        response = await asyncio.to_thread(ask, server, stand_in.received, requests)
-        return response, stand_in.received, server
+        live = LiveCluster(kubeconfig(directory / "kubeconfig", f"http://127.0.0.1:{stand_in.port}"), seconds=20)
+        with (directory / "log").open("wb") as log:
+            app = application(load_directory(EXAMPLE_STATE), log, live.pods, live)
+            answer = await posted(app, binding_review(to_node("nowhere")), path="/mutate/bindings")
+            await live.close()
+    return answer.response, stand_in.received, [*map(json.loads, (directory / "log").read_bytes().splitlines())]
 
 
-def test_a_pod_is_read_at_the_api_server_and_its_event_is_written_there(
-    start_server: StartServer, tmp_path: Path
-) -> None:
+def test_a_pod_is_read_at_the_api_server_and_its_event_is_written_there(tmp_path: Path) -> None:
     pod = json.dumps(injected(0, 1, node="nowhere")).encode()
-    response, received, _ = asyncio.run(play(api_server(pod), tmp_path, start_server, requests=2))
+    response, received, _ = asyncio.run(play(api_server(pod), tmp_path))
     assert response["warnings"] == [f"GT314: pod ml-workloads/train: {UNKNOWN}"]
     read, written = received
     assert (read.method, read.target) == ("GET", "/api/v1/namespaces/ml-workloads/pods/train")
@@ -70,32 +55,28 @@ def test_a_pod_is_read_at_the_api_server_and_its_event_is_written_there(
     assert event["regarding"]["uid"] == "0a6f8d0e-0d5b-4b63-9a0e-3f8b0f7d9c11"
 
 
-def test_a_pod_whose_managed_fields_are_nested_too_deep_is_read_like_any_other(
-    start_server: StartServer, tmp_path: Path
-) -> None:
+def test_a_pod_whose_managed_fields_are_nested_too_deep_is_read_like_any_other(tmp_path: Path) -> None:
     """The API server keeps what a client writes there: tests/control_plane/test_analyze.py."""
     pod = injected(0, 1, node="nowhere")
     pod["metadata"]["managedFields"] = [{"fieldsV1": "HERE"}]
     text = json.dumps(pod).replace('"HERE"', '{"f:a":' * 9000 + "{}" + "}" * 9000)
-    response, _, _ = asyncio.run(play(api_server(text.encode()), tmp_path, start_server, requests=2))
+    response, _, _ = asyncio.run(play(api_server(text.encode()), tmp_path))
     assert response["warnings"] == [f"GT314: pod ml-workloads/train: {UNKNOWN}"]
 
 
 @pytest.mark.parametrize("answer", [b"[" * 9000, b"[]"], ids=["no-end", "a-list"])
-def test_an_answer_that_is_no_pod_refuses_the_binding(answer: bytes, start_server: StartServer, tmp_path: Path) -> None:
-    response, _, _ = asyncio.run(play(api_server(answer), tmp_path, start_server, requests=1))
+def test_an_answer_that_is_no_pod_refuses_the_binding(answer: bytes, tmp_path: Path) -> None:
+    response, _, _ = asyncio.run(play(api_server(answer), tmp_path))
     assert response["allowed"] is False
     assert response["status"]["message"] == "get pod ml-workloads/train: expected a pod, found something else"
 
 
-def test_an_api_server_that_does_not_know_the_webhook_refuses_the_binding_with_its_words(
-    start_server: StartServer, tmp_path: Path
-) -> None:
+def test_an_api_server_that_does_not_know_the_webhook_refuses_the_binding_with_its_words(tmp_path: Path) -> None:
     forbidden = api_server(status(403, 'pods "train" is forbidden'), "403 Forbidden")
-    response, _, server = asyncio.run(play(forbidden, tmp_path, start_server, requests=1))
+    response, _, lines = asyncio.run(play(forbidden, tmp_path))
     assert (response["allowed"], response["status"]["code"]) == (False, 503)
     assert 'pods "train" is forbidden (403)' in response["status"]["message"]
-    (line,) = server.lines("binding")
+    (line,) = lines
     assert line["reason"] == "pod-unreadable"
 
 

@@ -31,6 +31,8 @@ ATTACKS = {
 }
 BODY = review(pod())
 
+pytestmark = pytest.mark.long
+
 
 async def attack(
     port: int, context: ssl.SSLContext | None, data: bytes, held: set[asyncio.StreamWriter], over: asyncio.Event

@@ -14,13 +14,10 @@ import httpx
 import pytest
 
 from certs.issue import issue
-from tests.hardware.topology.machines import a100_pcie_bridged
-from tests.pods import Manifest, container, pod
-from tests.programs.server.asgi import UID, binding_review, review
-from tests.programs.server.conftest import DEADLINE_S, RunningServer, StartServer, until
-from tests.programs.server.test_bindings import injected, to_node
+from tests.pods import container, pod
+from tests.programs.server.asgi import UID, review
+from tests.programs.server.conftest import DEADLINE_S, NO_TLS, RunningServer, StartServer, until
 from webhook import __version__
-from webhook.hardware.topology.document import format_topology
 
 
 def test_a_review_is_answered(client: httpx.Client) -> None:
@@ -114,7 +111,7 @@ def test_a_client_that_does_not_trust_the_authority_is_not_served(example_server
 
 def test_plain_http_on_the_tls_port_gets_no_answer(example_server: RunningServer) -> None:
     with pytest.raises(httpx.TransportError, match=r"."):
-        httpx.get(f"http://127.0.0.1:{example_server.port}/mutate/pods", trust_env=False)
+        httpx.get(f"http://127.0.0.1:{example_server.port}/mutate/pods", verify=NO_TLS, trust_env=False)
 
 
 def test_health_and_readiness_are_answered_in_the_clear(example_server: RunningServer) -> None:
@@ -127,8 +124,8 @@ def test_health_and_readiness_are_answered_in_the_clear(example_server: RunningS
 @pytest.mark.parametrize("path", ["/mutate/pods", "/mutate/bindings", "/docs", "/redoc", "/openapi.json"])
 def test_the_plain_port_answers_nothing_but_probes_and_metrics(example_server: RunningServer, path: str) -> None:
     url = f"http://127.0.0.1:{example_server.ops_port}{path}"
-    assert httpx.post(url, content=review(pod()), timeout=DEADLINE_S, trust_env=False).status_code == 404
-    assert httpx.get(url, timeout=DEADLINE_S, trust_env=False).status_code == 404
+    assert httpx.post(url, content=review(pod()), verify=NO_TLS, trust_env=False).status_code == 404
+    assert httpx.get(url, verify=NO_TLS, trust_env=False).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/docs", "/redoc", "/openapi.json"])
@@ -137,28 +134,19 @@ def test_the_tls_port_answers_nothing_but_reviews(client: httpx.Client, path: st
     assert client.post(path, content=review(pod())).status_code == 404
 
 
-SMALL = "server: {maxReviewBytes: 4096}"
-
-
-def test_a_body_over_the_limit_is_413_by_its_length(start_server: StartServer) -> None:
-    with start_server(config=SMALL).client() as client:
-        answer = client.post("/mutate/pods", content=b" " * 4097)
-        assert answer.status_code == 413
-        wanted = "request body: expected at most 4096 bytes (server.maxReviewBytes), found more"
-        assert answer.text == wanted
-        assert client.post("/mutate/pods", content=b" " * 4096).status_code == 400
-        assert client.post("/mutate/pods", content=review(pod())).status_code == 200
-
-
 def pieces(number: int) -> Iterator[bytes]:
     for _ in range(number):
         yield b" " * 1024
 
 
-def test_a_body_over_the_limit_is_413_by_its_pieces(start_server: StartServer) -> None:
-    with start_server(config=SMALL).client() as client:
+def test_a_body_over_the_limit_is_413_by_its_length_and_by_its_pieces(start_server: StartServer) -> None:
+    with start_server(config="server: {maxReviewBytes: 4096}").client() as client:
+        answer = client.post("/mutate/pods", content=b" " * 4097)
+        assert answer.status_code == 413
+        assert answer.text == "request body: expected at most 4096 bytes (server.maxReviewBytes), found more"
         assert client.post("/mutate/pods", content=pieces(5)).status_code == 413
-        assert client.post("/mutate/pods", content=pieces(4)).status_code == 400
+        for fits in (b" " * 4096, pieces(4)):
+            assert client.post("/mutate/pods", content=fits).status_code == 400
         assert client.post("/mutate/pods", content=review(pod())).status_code == 200
 
 
@@ -167,80 +155,30 @@ def test_a_big_review_below_the_limit_is_answered(client: httpx.Client) -> None:
     assert client.post("/mutate/pods", content=review(big)).json()["response"]["patchType"] == "JSONPatch"
 
 
-def test_each_admission_is_one_json_line_without_values_of_variables(start_server: StartServer) -> None:
+def test_each_answer_is_a_line_of_the_log_and_counted_at_the_plain_port(start_server: StartServer) -> None:
     server = start_server()
-    secret = pod(
-        container(env=[{"name": "TOKEN", "value": "s3cret"}]), annotations={"gpu.topology/env.HF_TOKEN": "s3cret"}
-    )
     with server.client() as client:
-        assert client.post("/mutate/pods", content=review(secret)).status_code == 200
+        assert client.post("/mutate/pods", content=review(pod())).status_code == 200
         assert client.post("/mutate/pods", content=review(pod(container(gpus=None)))).status_code == 200
-        assert client.post("/mutate/pods", content=b"{s3cret").status_code == 400
+        assert client.post("/mutate/pods", content=b"{").status_code == 400
     until(lambda: len(server.lines("admission", "rejected")) == 3, "three lines")
-    assert "s3cret" not in server.out.read_text() + server.err.read_text()
     injected, skipped, rejected = server.lines("admission", "rejected")
     assert (injected["outcome"], injected["reason"], injected["profile"]) == ("patch", "injected", "exclusive")
-    assert (injected["namespace"], injected["name"], injected["uid"]) == ("ml-workloads", "train", UID)
     assert (skipped["outcome"], skipped["reason"]) == ("skip", "no-gpu-request")
     assert (rejected["message"], rejected["status"]) == ("rejected", 400)
-
-
-NODE_STATE = {
-    "namespaces/ml-workloads.yaml": """\
-kind: Namespace
-metadata: {name: ml-workloads, labels: {gpu.topology/injection: enabled}}
-""",
-    "nodes/a100-pcie.json": format_topology(a100_pcie_bridged()),
-}
-
-
-def write_state(root: Path, **pods: Manifest) -> Path:
-    """A state directory with the node a100-pcie and these pods."""
-    files = {**NODE_STATE, **{f"pods/{name}.yaml": json.dumps(pod) for name, pod in pods.items()}}
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
-
-
-def test_a_binding_is_answered_from_the_state_directory_as_it_is_at_the_moment(
-    start_server: StartServer, tmp_path: Path
-) -> None:
-    state = write_state(tmp_path / "state", train=injected(0, 1))
-    with start_server(state=state).client() as client:
-        first = client.post("/mutate/bindings?timeout=5s", content=binding_review(to_node())).json()["response"]
-        write_state(state, train=injected(1, 2, require_nvlink="true", on_violation="deny"))
-        second = client.post("/mutate/bindings", content=binding_review(to_node())).json()["response"]
-    (operation,) = json.loads(base64.b64decode(first["patch"], validate=True))
-    assert operation["value"]["gpu.topology/link"] == "NVLink"
-    assert (second["allowed"], second["status"]["code"]) == (False, 403)
-
-
-def test_a_pod_whose_file_cannot_be_read_is_refused_with_the_name_of_the_file(
-    start_server: StartServer, tmp_path: Path
-) -> None:
-    state = write_state(tmp_path / "state")
-    (state / "pods").mkdir()
-    (state / "pods" / "train.yaml").write_text("kind: [")
-    with start_server(state=state).client() as client:
-        response = client.post("/mutate/bindings", content=binding_review(to_node())).json()["response"]
-    assert (response["allowed"], response["status"]["code"]) == (False, 503)
-    assert f"{state}/pods/train.yaml line 1: expected YAML" in response["status"]["message"]
-
-
-def test_what_was_answered_is_counted_at_the_plain_port(start_server: StartServer, tmp_path: Path) -> None:
-    server = start_server(state=write_state(tmp_path / "state", train=injected(0, 1)))
-    with server.client() as client:
-        client.post("/mutate/bindings", content=binding_review(to_node()))
-        client.post("/mutate/pods", content=review(pod()))
     metrics = server.probe("/metrics")
-    assert metrics.status_code == 200
     assert metrics.headers["content-type"].startswith("text/plain; version=")
-    lines = metrics.text.splitlines()
-    assert 'gpu_topology_bindings_total{outcome="patch",profile="exclusive",reason="resolved"} 1.0' in lines
-    assert 'gpu_topology_admissions_total{outcome="patch",profile="exclusive",reason="injected"} 1.0' in lines
-    assert 'gpu_topology_binding_links_total{link="NVLink"} 1.0' in lines
-    assert "gpu_topology_binding_seconds_count 1.0" in lines
+    counted = 'gpu_topology_admissions_total{outcome="patch",profile="exclusive",reason="injected"} 1.0'
+    assert counted in metrics.text.splitlines()
+    with socket.create_connection(("127.0.0.1", server.ops_port)) as connection:
+        connection.sendall(b"nonsense\r\n\r\n")
+        connection.recv(1000)
+    until(lambda: server.lines("closed") != [], "the line")
+    (line,) = server.lines("closed")
+    assert (line["level"], line["port"], line["causes"]) == ("warning", "ops", {"malformed": 1})
+    assert 'gpu_topology_closed_connections_total{cause="malformed",port="ops"} 1.0' in server.probe("/metrics").text
+    assert server.lines("library") == []
+    assert server.err.read_text() == ""
 
 
 def test_metrics_tell_when_the_certificates_end_and_which_versions_are_known(example_server: RunningServer) -> None:
@@ -259,20 +197,6 @@ def test_where_it_listens_is_a_line_of_the_log(example_server: RunningServer) ->
     (started,) = example_server.lines("started")
     assert started["reviews"] == example_server.url
     assert started["probes"] == f"http://127.0.0.1:{example_server.ops_port}"
-
-
-def test_connections_that_the_server_ends_are_counted_and_told_together(start_server: StartServer) -> None:
-    server = start_server()
-    connection = socket.create_connection(("127.0.0.1", server.ops_port))
-    with connection:
-        connection.sendall(b"nonsense\r\n\r\n")
-        connection.recv(1000)
-    until(lambda: server.lines("closed") != [], "the line")
-    (line,) = server.lines("closed")
-    assert (line["level"], line["port"], line["causes"]) == ("warning", "ops", {"malformed": 1})
-    assert 'gpu_topology_closed_connections_total{cause="malformed",port="ops"} 1.0' in server.probe("/metrics").text
-    assert server.lines("library") == []
-    assert server.err.read_text() == ""
 
 
 def test_with_an_authority_of_clients_only_they_are_served(start_server: StartServer, tmp_path: Path) -> None:

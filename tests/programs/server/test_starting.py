@@ -1,7 +1,5 @@
 """What keeps a server from starting is said in one line, with the remedy, and ends with exit code 1."""
 
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,7 +7,9 @@ import pytest
 
 from certs.bundle import TlsBundle
 from certs.issue import issue
+from tests.cli.command import gpu_topology_process
 from tests.ports import reserved_port
+from tests.programs.called import called
 from tests.programs.server.conftest import EXAMPLE_STATE, RunningServer, StartServer
 
 NOW = datetime.now(UTC)
@@ -17,14 +17,11 @@ DAY = timedelta(days=1)
 
 
 def serve(*arguments: str | Path, state: Path = EXAMPLE_STATE) -> tuple[int, str]:
-    """Run a server that is expected to end by itself; returns its exit code and what it said on stderr."""
-    command = [sys.executable, "-m", "webhook", "serve", "--state", str(state), "--host", "127.0.0.1"]
+    """Call a server that is expected to end by itself; returns its exit code and what it said on stderr."""
     with reserved_port() as port, reserved_port() as ops_port:
-        command += ["--port", str(port), "--ops-port", str(ops_port), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stderr
+        ports = ("--port", str(port), "--ops-port", str(ops_port))
+        done = called("serve", "--state", state, "--host", "127.0.0.1", *ports, *arguments)
+    return done.code, done.err
 
 
 def write(directory: Path, bundle: TlsBundle) -> Path:
@@ -91,10 +88,13 @@ def test_a_port_in_use_is_named(example_server: RunningServer) -> None:
 
 
 def test_an_ops_port_in_use_is_named(example_server: RunningServer) -> None:
-    code, said = serve("--self-signed", "--ops-port", str(example_server.ops_port))
-    assert code == 1
-    assert "address already in use" in said.lower()
-    assert str(example_server.ops_port) in said
+    with reserved_port() as port:
+        ports = ("--port", str(port), "--ops-port", str(example_server.ops_port))
+        options = ("--state", EXAMPLE_STATE, "--self-signed", "--host", "127.0.0.1")
+        done = gpu_topology_process("serve", *options, *ports)  # which closes the other port by its end
+    assert (done.code, done.out) == (1, "")
+    assert "address already in use" in done.err.lower()
+    assert str(example_server.ops_port) in done.err
 
 
 def test_a_host_that_is_none_is_named() -> None:
@@ -127,15 +127,13 @@ def test_a_ca_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_a_state_is_required() -> None:
-    command = [sys.executable, "-m", "webhook", "serve", "--self-signed"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 2
-    assert "expected kubernetes, or a state directory" in " ".join(done.stderr.split())
+    done = called("serve", "--self-signed")
+    assert done.code == 2
+    assert "expected kubernetes, or a state directory" in " ".join(done.err.split())
 
 
 @pytest.mark.parametrize("arguments", [[], ["--tls", "x", "--self-signed"]], ids=["none", "two"])
-def test_one_source_of_the_certificate_is_required(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("POD_NAMESPACE", raising=False)
+def test_one_source_of_the_certificate_is_required(arguments: list[str]) -> None:
     code, said = serve(*arguments)
     assert code == 2
     assert "--tls" in said

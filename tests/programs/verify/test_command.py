@@ -1,4 +1,4 @@
-"""``gpu-topology verify`` in a process of its own."""
+"""``gpu-topology verify``, which measures in processes of its own."""
 
 import os
 import pty
@@ -8,11 +8,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.command import ROOT, Done
+from tests.cli.command import ROOT, Done, gpu_topology
 from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench
 from tests.nvml import machines
@@ -23,13 +22,7 @@ from webhook.hardware.measurement.report import Skipped
 
 def verify(*arguments: str | Path) -> Done:
     """The command, with the environment of this process, in which the stubs are."""
-    command = [sys.executable, "-m", "webhook", "verify", *map(str, arguments)]
-    done = subprocess.run(
-        command, capture_output=True, timeout=120, check=False, cwd=ROOT, env=os.environ | {"COLUMNS": "200"}
-    )
-    err = done.stderr.decode()
-    assert "Traceback" not in err, err
-    return Done(done.returncode, done.stdout.decode(), err)
+    return gpu_topology("verify", *arguments, env=os.environ | {"COLUMNS": "200"})
 
 
 @pytest.fixture
@@ -132,14 +125,6 @@ def test_each_result_is_shown_on_a_terminal_as_it_comes(healthy: Path) -> None:
     assert shown[-1].startswith("all-reduce of 2 GPUs: busbw 370.8 GB/s")
 
 
-def test_the_picture_has_a_cell_for_each_pair(bench_of: BenchOf, play_bench: PlayBench) -> None:
-    root = play_bench(h100(bench_of).with_way(0, 1, Way(gbps=48.0)))
-    picture = ElementTree.fromstring(verify("--root", root, "--samples", "2", "-o", "svg").out)  # noqa: S314 - our own
-    told = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}title")]
-    assert "GPU0 to GPU1: 48.0 GB/s, expected 370.8 GB/s, not-nvlink" in told
-    assert any((text or "").startswith("GPU1 to GPU0: 369.5") for text in told)
-
-
 def test_names_of_variables_are_told_and_values_are_not(healthy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NCCL_SECRET_OF_MINE", "do-not-tell-1234")
     done = verify("--root", healthy, "--samples", "1", "-o", "json")
@@ -184,12 +169,6 @@ def test_an_option_that_would_change_nothing_is_refused(arguments: tuple[str, ..
     done = verify(*arguments)
     assert done.code == 2
     assert f"Invalid value for {option}: it has no effect here" in " ".join(done.err.replace("│", " ").split())
-
-
-def test_between_two_pods_there_is_no_drawing_in_svg() -> None:
-    done = verify("--peer", "127.0.0.1:1", "-o", "svg")
-    assert done.code == 2
-    assert "expected text or json between two pods, found svg" in " ".join(done.err.replace("│", " ").split())
 
 
 def test_options_that_a_variable_gives_are_refused_nowhere(

@@ -36,7 +36,6 @@ _STRUCTURES: dict[Any, str] = {
     abi.MemLocation: "CUmemLocation",
     abi.MemAllocationProp: "CUmemAllocationProp",
     abi.MemAccessDesc: "CUmemAccessDesc",
-    abi.MulticastObjectProp: "CUmulticastObjectProp",
 }
 _AS_WELL = {"cuEventElapsedTime": "cuEventElapsedTime_v2"}
 """Names that CUDA 13 redirects to, with the same arguments. A driver keeps the names of earlier versions for programs
@@ -133,7 +132,7 @@ def test_cuda_is_declared_as_in_its_header(cuda_include: str, compile_c: Compile
         "#include <cuda.h>",
         _TAKES,
         *structures(set(_STRUCTURES) - {abi.UniqueId}),
-        *functions({**abi.CUDA, **abi.MULTICAST}),
+        *functions(abi.CUDA),
     ]
     compile_c(lines, cuda_include)
 

@@ -6,9 +6,9 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 
@@ -17,98 +17,96 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.command import ROOT
+from tests.cli.command import ROOT, Done, gpu_topology
 from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench
 from tests.nvml import machines
 from tests.programs.verify.test_run import BenchOf, h100, two
 from webhook.hardware.measurement.messages import HandleKind
-from webhook.programs.verify.peer.channel import Channel, PeerLost
+from webhook.programs.verify.peer.channel import Channel, PeerLost, connected, listening
 from webhook.programs.verify.peer.exchange import check_handle
-from webhook.programs.verify.peer.words import MAX_LINE, Done, Hello, Trial
+from webhook.programs.verify.peer.words import MAX_LINE, Hello, Trial
+from webhook.programs.verify.peer.words import Done as Ended
 from webhook.words.errors import FormatError
 
 
 def start(*arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-    command = [*before, sys.executable, "-m", "webhook", "verify", "--step-seconds", "5", *arguments]
+    command = [*before, sys.executable, "-m", "webhook", "verify", "--step-seconds", "60", *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=dict(os.environ))
 
 
-def meet(
-    address: str, ready: Path | None = None, before: Sequence[str] = (), *, force: bool = False
-) -> tuple[dict[str, tuple[str, int | None]], ...]:
-    """Verdict and error of each trial, as both sides tell it."""
-    more = ["-o", "json", *(["--force"] if force else [])]
-    return tuple(trials(text) for text in both(address, ready, before, listener=more, peer=more))
+def verify(*arguments: str) -> Done:
+    """The command in this process."""
+    return gpu_topology("verify", "--step-seconds", "60", *arguments, env=os.environ)
 
 
-def both(
-    address: str,
-    ready: Path | None = None,
-    before: Sequence[str] = (),
-    *,
-    listener: Sequence[str] = (),
-    peer: Sequence[str] = (),
-) -> tuple[bytes, bytes]:
-    """What both sides print: the one that listens, then its peer."""
-    waiting = start("--listen", address, *listener, before=before)
-    while ready is not None and not ready.exists():
-        assert waiting.poll() is None, waiting.communicate()
-    said, complained = start("--peer", address, *peer, before=before).communicate(timeout=60)
-    others, trouble = waiting.communicate(timeout=60)
-    assert b"Traceback" not in complained + trouble, complained + trouble
-    return others, said
+@dataclass
+class Met:
+    """What both sides print, and the exit code of the one that listens and of its peer."""
+
+    offered: str
+    taken: str
+    codes: tuple[int, int]
 
 
-def trials(text: bytes) -> dict[str, tuple[str, int | None]]:
+def meet(address: str, *, listener: Sequence[str] = (), peer: Sequence[str] = ()) -> Met:
+    """A listener in a process of its own and its peer in this one."""
+    waiting = start("--listen", address, *listener)
+    done = verify("--peer", address, *peer)
+    others, trouble = waiting.communicate(timeout=300)
+    assert done.err == trouble.decode() == ""
+    return Met(others.decode(), done.out, (waiting.returncode, done.code))
+
+
+def trials(text: str | bytes) -> dict[str, tuple[str, int | None]]:
+    """Verdict and error of each trial."""
     return {
         f"{trial['kind']} {'equal' if trial['pidsEqual'] else 'different'}": (trial["verdict"], trial["code"])
         for trial in msgspec.json.decode(text)["outcomes"]
     }
 
 
-def test_with_different_pids_two_of_three_handles_work_without_fabric(
-    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+def tried(address: str, *more: str) -> dict[str, tuple[str, int | None]]:
+    """What both sides tell alike."""
+    met = meet(address, listener=["-o", "json", *more], peer=["-o", "json", *more])
+    assert trials(met.offered) == trials(met.taken)
+    return trials(met.taken)
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> str:
+    return str(tmp_path / "socket")
+
+
+@pytest.mark.long
+def test_with_different_pids_two_of_three_handles_work_without_fabric_and_equal_pids_cannot_be_tried(
+    bench_of: BenchOf, play_bench: PlayBench, address: str
 ) -> None:
     play_bench(h100(bench_of))
-    address = tmp_path / "socket"
-    offered, taken = meet(str(address), address)
-    assert offered == taken
-    assert taken["cuda-ipc different"] == ("works", None)
-    assert taken["posix-fd different"] == ("works", None)
-    assert taken["fabric different"] == ("refused", 801)
+    found = tried(address)
+    assert found["cuda-ipc different"] == found["posix-fd different"] == ("works", None)
+    assert found["fabric different"] == ("refused", 801)
+    assert found["cuda-ipc equal"] == ("not-tried", None)  # in one PID namespace
 
 
-def test_fabric_works_where_the_driver_has_it(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
-    play_bench(h100(bench_of).with_lines("fabric"))
-    address = tmp_path / "socket"
-    assert meet(str(address), address)[1]["fabric different"] == ("works", None)
-
-
-def test_in_one_pid_namespace_equal_pids_cannot_be_tried(
-    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+@pytest.mark.long
+def test_fabric_works_where_the_driver_has_it_and_what_it_does_not_permit_is_refused_with_its_number(
+    bench_of: BenchOf, play_bench: PlayBench, address: str
 ) -> None:
-    play_bench(h100(bench_of))
-    address = tmp_path / "socket"
-    assert meet(str(address), address)[0]["cuda-ipc equal"] == ("not-tried", None)
+    play_bench(h100(bench_of).with_lines("fabric", "error cuIpcOpenMemHandle_v2 800 0"))
+    found = tried(address)
+    assert found["fabric different"] == ("works", None)
+    assert found["cuda-ipc different"] == ("refused", 800)
 
 
-def test_a_handle_that_the_driver_does_not_permit_is_refused_with_its_number(
-    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
-) -> None:
-    play_bench(h100(bench_of).with_lines("error cuIpcOpenMemHandle_v2 800 0"))
-    address = tmp_path / "socket"
-    assert meet(str(address), address)[0]["cuda-ipc different"] == ("refused", 800)
-
-
+@pytest.mark.long
 def test_over_tcp_no_file_can_be_handed_on(bench_of: BenchOf, play_bench: PlayBench) -> None:
     play_bench(h100(bench_of))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    offered, taken = meet(f"127.0.0.1:{port}")
-    assert offered == taken
-    assert taken["posix-fd different"] == ("not-tried", None)
-    assert taken["cuda-ipc different"] == ("works", None)
+    found = tried(f"127.0.0.1:{port}")
+    assert found["posix-fd different"] == ("not-tried", None)
+    assert found["cuda-ipc different"] == ("works", None)
 
 
 @pytest.mark.parametrize(
@@ -123,56 +121,65 @@ def test_an_address_that_cannot_be_had_is_an_error(
     bench_of: BenchOf, play_bench: PlayBench, option: str, address: str, sentence: str
 ) -> None:
     play_bench(h100(bench_of))
-    process = start(option, address, "--step-seconds", "4")
-    said, complained = process.communicate(timeout=60)
-    assert (process.returncode, said) == (1, b"")
-    assert re.match(f"gpu-topology: {sentence}", complained.decode())
+    done = verify(option, address, "--step-seconds", "4")
+    assert (done.code, done.out) == (1, "")
+    assert re.match(f"gpu-topology: {sentence}", done.err)
 
 
-def test_of_two_pods_either_may_start_first(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
-    play_bench(h100(bench_of))
-    address = str(tmp_path / "socket")
-    peer = start("--peer", address, "-o", "json")
-    time.sleep(3)  # it looks for the other meanwhile
-    assert peer.poll() is None
-    listener = start("--listen", address)
-    said, complained = peer.communicate(timeout=60)
-    assert (listener.wait(60), peer.returncode, complained) == (0, 0, b"")
-    assert trials(said)["cuda-ipc different"] == ("works", None)
-    listener.communicate()
+def test_a_peer_waits_for_the_pod_that_listens_as_long_as_a_step_may_take(address: str) -> None:
+    begun = Event()
+
+    def listen() -> None:
+        begun.wait(60)
+        with listening(address, 60) as channel:
+            channel.tell(Ended())
+
+    thread = Thread(target=listen)
+    thread.start()
+    with pytest.raises(PeerLost, match="the other pod is not there"), connected(address, 0.1):
+        pass
+    begun.set()
+    with connected(address, 60) as channel:
+        assert channel.hear() == Ended()
+    thread.join()
 
 
 @pytest.mark.parametrize("option", ["--listen", "--peer"])
 def test_cards_that_others_use_are_left_alone(bench_of: BenchOf, play_bench: PlayBench, option: str) -> None:
     busy = two(machines.hgx_h100()).with_lines_of_each_card("processes 1")
     play_bench(h100(bench_of).on(busy))
-    said, complained = start(option, "/no/such/socket").communicate(timeout=60)
-    assert (said, complained.decode()) == (
-        b"",
-        "gpu-topology: other processes use the GPUs that CUDA sees here. --force uses them all the same\n",
-    )
+    done = verify(option, "/no/such/socket")
+    said = "gpu-topology: other processes use the GPUs that CUDA sees here. --force uses them all the same\n"
+    assert (done.out, done.err) == ("", said)
 
 
+@pytest.mark.long
+def test_cards_that_others_use_are_used_if_that_is_forced(
+    bench_of: BenchOf, play_bench: PlayBench, address: str
+) -> None:
+    busy = two(machines.hgx_h100()).with_lines_of_each_card("processes 1")
+    play_bench(h100(bench_of).on(busy))
+    assert tried(address, "--force")["cuda-ipc different"] == ("works", None)
+
+
+@pytest.mark.long
 def test_of_cards_that_are_used_in_part_the_free_one_is_offered(
-    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+    bench_of: BenchOf, play_bench: PlayBench, address: str
 ) -> None:
     machine = two(machines.hgx_h100())
     play_bench(h100(bench_of).on(machine.with_card(0, lines=("processes 1",))))
-    address = tmp_path / "socket"
-    said, _ = both(str(address), address, listener=["-o", "json"])
-    report = msgspec.json.decode(said)
+    report = msgspec.json.decode(meet(address, listener=["-o", "json"]).offered)
     assert report["card"] == machine.cards[1].uuid
     assert report["offeredCardVisible"] is True
 
 
-def test_both_sides_print_table_bars_and_verdict(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
+def test_both_sides_print_table_bars_and_verdict(bench_of: BenchOf, play_bench: PlayBench, address: str) -> None:
     play_bench(h100(bench_of))
-    address = tmp_path / "socket"
     options = ["--node", "gpu-1"]
-    offered, taken = both(str(address), address, listener=options, peer=options)
-    assert offered == taken
+    met = meet(address, listener=options, peer=options)
+    assert met.offered == met.taken
     # Whether a process gets the PID of another one is left to chance.
-    assert [line for line in taken.decode().splitlines() if "  equal  " not in line] == [
+    assert [line for line in met.taken.splitlines() if "  equal  " not in line] == [
         "Node gpu-1: GPU1 of the pod that listens ==NV18==> GPU0 of its peer",
         "",
         "handle    PIDs       result                                            GB/s   of expected  verdict",
@@ -188,18 +195,15 @@ def test_both_sides_print_table_bars_and_verdict(bench_of: BenchOf, play_bench: 
     ]
 
 
+@pytest.mark.long
 def test_pods_that_are_slower_than_their_link_end_with_1(
-    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+    bench_of: BenchOf, play_bench: PlayBench, address: str, tmp_path: Path
 ) -> None:
     """The rate of seed 001: 365 MB/s where NVLink should carry 370.8 GB/s."""
     play_bench(h100(bench_of).with_ways(0, 1, Way(gbps=0.365)))
-    address = str(tmp_path / "socket")
-    listener = start("--listen", address)
-    peer = start("--peer", address, "--save", str(tmp_path / "report.json"))
-    said, _ = peer.communicate(timeout=60)
-    listener.communicate(timeout=60)
-    assert (listener.returncode, peer.returncode) == (1, 1)
-    assert said.decode().splitlines()[-1] == (
+    met = meet(address, peer=["--save", str(tmp_path / "report.json")])
+    assert met.codes == (1, 1)
+    assert met.taken.splitlines()[-1] == (
         "Verdict: slower. The pods reach 0.4 GB/s (cuda-ipc), 0% of the 370.8 GB/s that NV18 should carry. Measure the "
         "same GPUs in one container with gpu-topology verify --gpus: if they are slow there too, the links are the "
         "cause and not the pods."
@@ -211,52 +215,36 @@ def test_pods_that_are_slower_than_their_link_end_with_1(
     assert first["measuredGBps"] == pytest.approx(0.365, rel=0.01)
 
 
-def test_each_side_uses_the_gpus_that_it_is_told(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_each_side_uses_the_gpus_that_it_is_told(bench_of: BenchOf, play_bench: PlayBench, address: str) -> None:
     """GPU0 and GPU3 of a DGX-1 have two NVLinks, GPU0 and GPU5 have none."""
     play_bench(bench_of(machines.dgx1_v100()))
     for number, link in ((3, "NV2"), (5, "SYS")):
-        address = tmp_path / f"socket-{number}"
-        printed = both(str(address), address, listener=["--gpus", "0"], peer=["--gpus", str(number), "--node", "n"])
+        met = meet(f"{address}-{number}", listener=["--gpus", "0"], peer=["--gpus", str(number), "--node", "n"])
         first = f"Node n: GPU0 of the pod that listens =={link}==> GPU{number} of its peer"
-        assert printed[1].decode().splitlines()[0] == first
+        assert met.taken.splitlines()[0] == first
 
 
 def test_a_gpu_that_is_not_there_is_told(bench_of: BenchOf, play_bench: PlayBench) -> None:
     play_bench(h100(bench_of))
-    process = start("--peer", "/no/such/socket", "--gpus", "1,7")
-    said, complained = process.communicate(timeout=60)
-    assert (process.returncode, said) == (1, b"")
+    done = verify("--peer", "/no/such/socket", "--gpus", "1,7")
     expected = "expected GPUs that CUDA sees here, which are GPU0 and GPU1; found GPU7"
-    assert complained.decode() == f"gpu-topology: --gpus: {expected}\n"
+    assert (done.code, done.out, done.err) == (1, "", f"gpu-topology: --gpus: {expected}\n")
 
 
-def test_on_one_gpu_no_link_is_measured(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
+@pytest.mark.long
+def test_on_one_gpu_no_link_is_measured(bench_of: BenchOf, play_bench: PlayBench, address: str) -> None:
     play_bench(h100(bench_of))
-    address = tmp_path / "socket"
     one = ["--gpus", "0"]
-    _, taken = both(str(address), address, listener=one, peer=one)
-    assert (
-        taken.decode()
-        .splitlines()[-1]
-        .endswith("Both used the same GPU, so no link was measured. Name another one with --gpus on one side.")
-    )
-
-
-def test_cards_that_others_use_are_used_if_that_is_forced(
-    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
-) -> None:
-    busy = two(machines.hgx_h100()).with_lines_of_each_card("processes 1")
-    play_bench(h100(bench_of).on(busy))
-    address = tmp_path / "socket"
-    assert meet(str(address), address, force=True)[0]["cuda-ipc different"] == ("works", None)
+    met = meet(address, listener=one, peer=one)
+    said = "Both used the same GPU, so no link was measured. Name another one with --gpus on one side."
+    assert met.taken.splitlines()[-1].endswith(said)
 
 
 def test_a_file_that_is_there_already_stays(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
     play_bench(h100(bench_of))
     (tmp_path / "precious").write_text("data")
-    process = start("--listen", str(tmp_path / "precious"))
-    process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert verify("--listen", str(tmp_path / "precious")).code == 1
     assert (tmp_path / "precious").read_text() == "data"
 
 
@@ -352,7 +340,7 @@ def test_words_count_towards_the_limit_and_nothing_is_told_after_it(ends: tuple[
     with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
         without_end(channel.hear)
     with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
-        channel.tell(Done())
+        channel.tell(Ended())
     ended.set()
     thread.join()
 
@@ -367,7 +355,7 @@ def test_a_slow_word_within_the_limit_is_heard() -> None:
     ours, far = socket.socketpair()
     channel = Channel(ours, 60)
     thread = dripping(far, b'{"say":"Done"}\n', Event())
-    assert channel.hear() == Done()
+    assert channel.hear() == Ended()
     thread.join()
     channel.close()
     far.close()
@@ -424,16 +412,17 @@ def test_a_pid_that_has_gone_by_is_not_reached() -> None:
     assert (done.returncode, done.stdout) == (3, b"")
 
 
+@pytest.mark.long
 def test_in_pid_namespaces_of_their_own_equal_pids_are_refused_and_different_ones_work(
-    bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path
+    bench_of: BenchOf, play_bench: PlayBench, address: str
 ) -> None:
     apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
     if not shutil.which("unshare") or subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine gives no PID namespace to a process")
     play_bench(h100(bench_of))
-    address = tmp_path / "socket"
-    outcomes = meet(str(address), address, before=apart)
-    assert outcomes[0] == outcomes[1]
-    assert outcomes[0]["cuda-ipc different"] == ("works", None)
-    assert outcomes[0]["cuda-ipc equal"] == ("refused", 201)
-    assert outcomes[0]["posix-fd equal"] == ("works", None)
+    both = [start(option, address, "-o", "json", before=apart) for option in ("--listen", "--peer")]
+    offered, taken = (trials(each.communicate(timeout=300)[0]) for each in both)
+    assert offered == taken
+    assert taken["cuda-ipc different"] == ("works", None)
+    assert taken["cuda-ipc equal"] == ("refused", 201)
+    assert taken["posix-fd equal"] == ("works", None)

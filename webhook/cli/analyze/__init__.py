@@ -15,7 +15,7 @@ from webhook.cli.kubeconfig import (
     refuse_cluster,
     wanted_cluster,
 )
-from webhook.cli.output import UNMET, form_option
+from webhook.cli.output import UNMET
 from webhook.cli.scope_options import (
     FILE_OPTION,
     RECURSIVE_OPTION,
@@ -58,7 +58,7 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
     hami_version: Annotated[str, HAMI_OPTION] = "",
-    output: Annotated[Format, form_option(Format, "text, json or sarif.")] = Format.TEXT,
+    output: Annotated[Format, typer.Option("--output", "-o", help="text, json or sarif.")] = Format.TEXT,
     wide: WideOption = False,
     fail_on: Annotated[
         Severity,

@@ -5,19 +5,13 @@ There is one module for each command. All of them get the node from ``source``.
 
 import typer
 
-from webhook.cli.topology import check, import_text, plan, show, xml
+from webhook.cli.topology import import_text, plan, show, xml
 
 topology = typer.Typer(name="topology", no_args_is_help=True)
 topology.command("show")(show.show)
 topology.command("xml")(xml.xml)
 topology.command("import")(import_text.import_text)
 topology.command("plan")(plan.plan)
-topology.command(
-    "check",
-    hidden=True,
-    add_help_option=False,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-)(check.check)
 
 
 @topology.callback()

@@ -30,7 +30,7 @@ from webhook.decisions.resolve.node import Sources
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.planner_signs import NO_SIGNS, PlannerSigns, planner_signs
 from webhook.objects.pod import Namespace, Pod, decode_stored_pod
-from webhook.objects.webhook_registration import CONFIGURATION, REGISTRATION, namespace_of, registration_of
+from webhook.objects.webhook_registration import CONFIGURATION, REGISTRATION, namespace_of
 from webhook.words import names
 from webhook.words.catalogue.entry import Message
 from webhook.words.errors import FormatError, GpuTopologyError, ManifestError
@@ -138,16 +138,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def registration(self) -> Object | None:
         """The MutatingWebhookConfiguration that registers the webhook."""
-        return self.registration_named(self.setting.registration)
-
-    def registration_named(self, name: str) -> Object | None:
-        """Return a MutatingWebhookConfiguration by its name."""
+        name = self.setting.registration
         return next((found for found in self.registrations if identity(found)[1] == name), None)
-
-    def registration_name(self, namespace: Namespace) -> str:
-        """Return the name of the registration by which the API server asks about pods of that namespace."""
-        revision = namespace.revision
-        return self.setting.registration if revision is None else registration_of(revision)
 
     @cached_property
     def problems(self) -> Mapping[str, str]:

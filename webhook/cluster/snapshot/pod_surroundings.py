@@ -17,7 +17,7 @@ from webhook.cluster.api.contexts import Where
 from webhook.cluster.api.errors import AnswerTooLong, ApiRefused, ApiServerAway, Denied, NotFound
 from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, VERSION
 from webhook.cluster.redaction.objects import RUNTIME_CLASS, Object, identity
-from webhook.cluster.redaction.parts import part, texts
+from webhook.cluster.redaction.parts import part
 from webhook.cluster.snapshot.lists import Found, about_cluster
 from webhook.cluster.snapshot.model import KnownPod, Scope, Setting, Snapshot, read_snapshot
 from webhook.cluster.state.topology_objects import is_owned_by
@@ -28,7 +28,7 @@ from webhook.decisions.request.assigned_node import node_of
 from webhook.objects.claims import decode_claim
 from webhook.objects.manifest.pods import to_json
 from webhook.objects.pod import Pod, PodSpec
-from webhook.objects.webhook_registration import CONFIGURATION, namespace_of, registration_of
+from webhook.objects.webhook_registration import CONFIGURATION, namespace_of
 from webhook.words import names
 from webhook.words.catalogue.rights import READER_MISSING
 from webhook.words.errors import FormatError, GpuTopologyError
@@ -103,7 +103,6 @@ class Around:
         if pod.spec and pod.spec.runtime_class_name:
             self._look_at_runtime_class(pod.spec.runtime_class_name)
         self._look_at_registration()
-        self._look_at_revision(namespace)
         if _may_wait(pod):
             self.look_at_planner()
         where = node or node_of(pod)
@@ -159,20 +158,8 @@ class Around:
 
     def _look_at_registration(self) -> None:
         """Read the registration of the webhook."""
-        self._look_at_registration_named(self._setting.registration)
+        name = self._setting.registration
 
-    def _look_at_revision(self, namespace: str) -> None:
-        """Read the registration of the revision that serves a namespace, where it is not the default release."""
-        labels = (
-            texts(part(each, "metadata"), "labels")
-            for each in self._kind("Namespace")
-            if identity(each)[1] == namespace
-        )
-        revision = next(labels, {}).get(names.REVISION)
-        if revision:
-            self._look_at_registration_named(registration_of(revision))
-
-    def _look_at_registration_named(self, name: str) -> None:
         if self._is_new(CONFIGURATION, name):
             self._one(
                 "mutatingwebhookconfigurations",

@@ -81,4 +81,4 @@ def _nvls(sets: Sequence[GpuSet], node: KnownNode, demand: GpuDemand, table: str
         return NVLS_OFF
     configured = demand.nccl.variables.get(names.ENV_NCCL_NVLS_ENABLE, {}).get(table)
     capable = table == NVSWITCH and all(node.with_nvls.issuperset(gpu_set.gpus) for gpu_set in sets)
-    return configured or (NVLS_DEFAULT if capable and not node.multicast_problem else NVLS_OFF)
+    return configured or (NVLS_DEFAULT if capable and node.is_fabric_ready else NVLS_OFF)

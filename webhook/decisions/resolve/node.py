@@ -11,11 +11,12 @@ from typing import NamedTuple
 from webhook.hardware.topology.connections import Connections
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import HAMI, NO_INDICES, Gpu, MigMode, NodeTopology
-from webhook.hardware.topology.preflight import NVLS_SINCE, multicast_problem
 from webhook.hardware.topology.sets import GpuSet, assess
 from webhook.hardware.traffic.model import Traffic
 
 SETS_KEPT = 256
+NVLS_SINCE = 90
+"""Compute capability 9.0: NCCL src/transport/nvls.cc."""
 
 
 class Origin(StrEnum):
@@ -97,15 +98,15 @@ class KnownNode:
         """Indices of the GPUs with links to NVSwitches."""
         return frozenset(gpu.index for gpu in self.topology.gpus if gpu.switch_links)
 
+    @property
+    def is_fabric_ready(self) -> bool:
+        """Whether NVML reports no fault of the NVLink fabric."""
+        return self.topology.fabric is None or not self.topology.fabric.is_faulty
+
     @cached_property
     def with_nvls(self) -> frozenset[int]:
         """Indices of the GPUs that support NVLink SHARP."""
         return frozenset(gpu.index for gpu in self.topology.gpus if gpu.sm >= NVLS_SINCE)
-
-    @cached_property
-    def multicast_problem(self) -> str:
-        """Why NVLink SHARP cannot be set up on the node, in a sentence; empty if nothing is known against it."""
-        return multicast_problem(self.topology)
 
     @cached_property
     def _places(self) -> dict[int, int]:

@@ -69,12 +69,6 @@ class MeasureSet(Request, frozen=True, kw_only=True):
     method: Method
 
 
-class TryMulticast(Request, frozen=True, kw_only=True):
-    """A request to make, bind and free a multicast object of several cards."""
-
-    cards: list[str]
-
-
 class HandleKind(StrEnum):
     """The kind of handle by which one process shares memory of a card with another."""
 
@@ -217,32 +211,13 @@ class Taken(Answer, frozen=True, kw_only=True):
     """Whether the memory held the data that its owner wrote."""
 
 
-class MulticastTried(Answer, frozen=True, kw_only=True):
-    """The result of a request for a multicast object that the driver did not refuse."""
-
-    is_supported: bool
-    """Whether the driver says that the cards have multicast. Otherwise nothing was tried."""
-
-
 class PidTold(Answer, frozen=True, kw_only=True):
     """The PID of the process, in its own namespace."""
 
     pid: int
 
 
-ASK = LookAtMachine | LookAtCuda | LookAtNccl | MeasurePair | MeasureSet | TryMulticast | Offer | Take | TellPid
-TOLD = (
-    Failed
-    | NoLibrary
-    | Machine
-    | CudaDevices
-    | NcclVersion
-    | PairMeasured
-    | SetMeasured
-    | MulticastTried
-    | Offered
-    | Taken
-    | PidTold
-)
+ASK = LookAtMachine | LookAtCuda | LookAtNccl | MeasurePair | MeasureSet | Offer | Take | TellPid
+TOLD = Failed | NoLibrary | Machine | CudaDevices | NcclVersion | PairMeasured | SetMeasured | Offered | Taken | PidTold
 MAX_BYTES = 192 * 1024
 """Size limit of one message. Linux buffers 208 KiB of a socket."""

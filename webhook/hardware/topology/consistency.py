@@ -16,7 +16,6 @@ from webhook.hardware.topology.model import (
     NvLink,
     Pcie,
     PciSwitch,
-    Trial,
 )
 from webhook.hardware.topology.pcie import PciePath
 from webhook.words.errors import FormatError
@@ -46,8 +45,6 @@ MAX_NAME = 128
 """Characters of a UUID or of a device's name. Names of NVML have less than 96 (``NVML_DEVICE_NAME_V2_BUFFER_SIZE``,
 nvml.h), names of InfiniBand devices less than 64 (``IB_DEVICE_NAME_MAX``, Linux include/rdma/ib_verbs.h)."""
 MAX_AILMENTS = 64
-MAX_TRIAL_PROBLEM = 512
-"""Characters of the sentence about a trial."""
 MAX_MEASURED_MBPS = 10_000_000
 """Ten times the bandwidth of the NVLinks of any GPU."""
 MAX_LINKS = 72
@@ -76,7 +73,6 @@ def checked(topology: NodeTopology, *, source: str) -> NodeTopology:
     _check_parents(topology, source)
     _check_distances(topology, source)
     _check_measured(topology, source)
-    _check_trials(topology, source)
     return replace(topology, gpus=tuple(sorted(topology.gpus, key=lambda gpu: gpu.index)))
 
 
@@ -107,15 +103,6 @@ def _check_names(topology: NodeTopology, source: str) -> None:
         raise FormatError(
             source, expected=f"the name of a node, of at most {NAME_LIMIT} characters", found=topology.node
         )
-
-
-def _check_trials(topology: NodeTopology, source: str) -> None:
-    """Raises if a sentence about a trial is too long for messages."""
-    trials: tuple[Trial, ...] = (topology.preflight.multicast, topology.preflight.fabric) if topology.preflight else ()
-    for trial in trials:
-        if len(trial.problem) > MAX_TRIAL_PROBLEM:
-            expected = f"at most {MAX_TRIAL_PROBLEM} characters about a trial"
-            raise FormatError(f"{source}: preflight", expected=expected, found=len(trial.problem))
 
 
 def _check_identities(topology: NodeTopology, source: str) -> None:

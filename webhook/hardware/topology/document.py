@@ -23,9 +23,6 @@ from webhook.hardware.topology.model import (
     NvLink,
     Pcie,
     PciSwitch,
-    Preflight,
-    Trial,
-    TrialResult,
 )
 from webhook.words import names
 from webhook.words.errors import FormatError
@@ -137,7 +134,6 @@ def _read_topology(document: Fields) -> NodeTopology:
         cpus=document.parts("cpus", _read_cpu),
         nics=document.parts("nics", _read_nic),
         measured_at=document.text("measuredAt"),
-        preflight=document.part("preflight", _read_preflight),
     )
 
 
@@ -202,22 +198,6 @@ def _read_fabric(fabric: Fields) -> Fabric:
         clique_id=fabric.number("cliqueId", 0),
         ailments=fabric.texts("ailments"),
     )
-
-
-def _read_preflight(preflight: Fields) -> Preflight:
-    unknown = Trial(result=TrialResult.UNKNOWN)
-    return Preflight(
-        at=preflight.text("at"),
-        multicast=preflight.part("multicast", _read_trial) or unknown,
-        fabric=preflight.part("fabric", _read_trial) or unknown,
-    )
-
-
-def _read_trial(trial: Fields) -> Trial:
-    word = trial.text("result", None)
-    if word not in list(TrialResult):
-        trial.fail("result", " or ".join(TrialResult), word)
-    return Trial(result=TrialResult(word), problem=trial.text("problem"))
 
 
 def _read_switch(switch: Fields) -> PciSwitch:

@@ -220,37 +220,6 @@ class Fabric:
         return not self.is_faulty and not self.ailments
 
 
-class TrialResult(StrEnum):
-    """The result of a trial."""
-
-    WORKS = "works"
-    FAILS = "fails"
-    """It fails because of the node."""
-    UNKNOWN = "unknown"
-    """It was not tried, or it failed and the container in which it was tried may be the cause."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Trial:
-    """A trial of what the driver promises."""
-
-    result: TrialResult
-    problem: str = ""
-    """Why it does not work, or is not known, in a sentence; empty if it works."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Preflight:
-    """What an agent has tried on free GPUs, because the attributes of the driver promise it falsely on some nodes."""
-
-    at: str
-    """When the last trial began, RFC 3339."""
-    multicast: Trial
-    """A multicast object, which NCCL needs for NVLink SHARP (NVLS)."""
-    fabric: Trial
-    """A fabric handle of memory."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NodeTopology:
     """The topology of one node."""
@@ -274,8 +243,6 @@ class NodeTopology:
     """In the order of their labels in the matrix, NIC0 first."""
     measured_at: str = ""
     """When the last known measurement began, RFC 3339; empty if there is none."""
-    preflight: Preflight | None = None
-    """What was tried with this driver; None if nothing was."""
 
     @property
     def nic_labels(self) -> tuple[str, ...]:

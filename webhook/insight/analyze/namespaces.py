@@ -8,13 +8,11 @@ from webhook.decisions.options import Options, resolve_options
 from webhook.decisions.stray_keys import stray_keys_of_namespace
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, hint, warning
 from webhook.objects.pod import Namespace, Pod
-from webhook.objects.webhook_registration import CONFIGURATION
 from webhook.words import names
 from webhook.words.catalogue.cluster_findings import (
     NAMESPACE_LABEL_WITHOUT_EFFECT,
     NAMESPACE_NOT_ALLOWED,
     NAMESPACE_OPTION_UNREADABLE,
-    REVISION_NOT_INSTALLED,
 )
 from webhook.words.choices import Isolation, Profile
 from webhook.words.errors import FormatError
@@ -34,7 +32,6 @@ def namespaces(snapshot: Snapshot) -> Iterator[Diagnosis]:
         for message in stray_keys_of_namespace(namespace):
             yield hint(holder, message)
         if namespace.injection_enabled:
-            yield from _revision(snapshot, namespace, holder)
             yield from _options(snapshot, namespace, holder)
 
 
@@ -45,16 +42,6 @@ def _labels(namespace: Namespace, holder: Holder) -> Iterator[Diagnosis]:
             shown = fitted(value) or '""'
             said = NAMESPACE_LABEL_WITHOUT_EFFECT.say(label=label, value=shown, wanted=values[0])
             yield warning(holder, said)
-
-
-def _revision(snapshot: Snapshot, namespace: Namespace, holder: Holder) -> Iterator[Diagnosis]:
-    """Yields an error where no release serves the namespace, because its label names one that is not there."""
-    if namespace.revision is None or CONFIGURATION not in snapshot.read:
-        return
-    configuration = snapshot.registration_name(namespace)
-    if not namespace.revision or snapshot.registration_named(configuration) is None:
-        shown = fitted(namespace.revision) or '""'
-        yield error(holder, REVISION_NOT_INSTALLED.say(revision=shown, configuration=fitted(configuration)))
 
 
 def _options(snapshot: Snapshot, namespace: Namespace, holder: Holder) -> Iterator[Diagnosis]:

@@ -6,16 +6,13 @@ from math import isinf
 from webhook.cluster.snapshot.model import Snapshot
 from webhook.cluster.snapshot.nodes import ClusterNode
 from webhook.hardware.topology.health import HealthState, node_health
-from webhook.hardware.topology.model import NodeTopology, TrialResult
-from webhook.hardware.topology.preflight import NOT_PROMISED, NOT_TRIED, multicast_problem
-from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, hint, warning
+from webhook.hardware.topology.model import NodeTopology
+from webhook.insight.analyze.diagnosis import Diagnosis, Holder, error, warning
 from webhook.words import names
 from webhook.words.catalogue.cluster_findings import AGENT_MISSING, AGENT_SILENT, PUBLISHED_UNREADABLE
 from webhook.words.catalogue.nodes import (
     BANDWIDTH_BELOW_EXPECTED,
     GPU_LOST,
-    MULTICAST_FAILS,
-    MULTICAST_NOT_KNOWN,
     NVLINK_DOWN,
 )
 from webhook.words.catalogue.running import AGENT_MISSES_NODE
@@ -70,15 +67,5 @@ def _of_topology(topology: NodeTopology) -> Iterator[Diagnosis]:
         yield error(holder, GPU_LOST.say(found=fitted("; ".join(sorted(lost)))))
     if others and health.state is HealthState.DEGRADED:
         yield warning(holder, NVLINK_DOWN.say(found=fitted("; ".join(others))))
-    yield from _of_trials(topology, holder)
     if health.slower:
         yield warning(holder, BANDWIDTH_BELOW_EXPECTED.say(found=fitted("; ".join(health.slower))))
-
-
-def _of_trials(topology: NodeTopology, holder: Holder) -> Iterator[Diagnosis]:
-    """Yields a finding about NVLink SHARP, as far as the agent has tried it."""
-    tried = topology.preflight.multicast if topology.preflight else NOT_TRIED
-    if problem := multicast_problem(topology):
-        yield warning(holder, MULTICAST_FAILS.say(problem=fitted(problem)))
-    elif tried.result is TrialResult.UNKNOWN and tried not in (NOT_PROMISED, NOT_TRIED):
-        yield hint(holder, MULTICAST_NOT_KNOWN.say(problem=fitted(tried.problem)))

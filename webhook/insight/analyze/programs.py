@@ -34,7 +34,7 @@ _SAID_LIMIT = 500
 def readiness(snapshot: Snapshot) -> Iterator[Diagnosis]:
     """Yields a finding for each program of this project whose replicas are not all ready."""
     for program in snapshot.programs:
-        entry = _NONE_READY.get(_kind(program.component))
+        entry = _NONE_READY.get(program.component)
         if entry is None or program.ready >= program.wanted:
             continue
         is_served = program.ready and program.component != names.AGENT_COMPONENT
@@ -42,11 +42,6 @@ def readiness(snapshot: Snapshot) -> Iterator[Diagnosis]:
         numbers = {"ready": program.ready, "wanted": program.wanted}
         place = {"namespace": program.namespace, "kind": program.kind.lower(), "name": program.name}
         yield told(_holder(program), chosen.say(**numbers, **place))
-
-
-def _kind(component: str) -> str:
-    """Returns the program of a component: the webhooks of revisions have components of their own."""
-    return names.WEBHOOK_COMPONENT if component.startswith(f"{names.WEBHOOK_COMPONENT}-") else component
 
 
 def endpoints(snapshot: Snapshot) -> Iterator[Diagnosis]:

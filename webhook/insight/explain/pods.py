@@ -12,7 +12,7 @@ from webhook.insight.explain.binding_topology import TELLER, binding_topology
 from webhook.insight.explain.evidence import BindingReviews, Evidence, Reading, group_of, policy_for
 from webhook.insight.explain.explain import explain
 from webhook.insight.explain.findings import Report
-from webhook.objects.pod import Namespace, Pod, PodSpec
+from webhook.objects.pod import Pod, PodSpec
 from webhook.objects.webhook_registration import CONFIGURATION, asked_about
 from webhook.words import names
 from webhook.words.errors import FormatError
@@ -88,7 +88,7 @@ class PodReports:
             node=node,
             others=self._others(known, group) if group and not self._group_problem(group) else None,
             reading=reading,
-            reviews=_reviews(snapshot, pod, namespace) if snapshot.setting.scope is Scope.POD else None,
+            reviews=_reviews(snapshot, pod) if snapshot.setting.scope is Scope.POD else None,
             planner=snapshot.planner,
             asked_at=snapshot.at,
         )
@@ -145,13 +145,12 @@ class PodReports:
         return self._looked_at[1]
 
 
-def _reviews(snapshot: Snapshot, pod: Pod, namespace: Namespace) -> BindingReviews:
+def _reviews(snapshot: Snapshot, pod: Pod) -> BindingReviews:
     """Returns for which schedulers of the pod the API server asks the webhook about Bindings.
 
     For a pod with claims without another scheduler that is kube-scheduler; for others, HAMi's schedulers.
     """
-    name = snapshot.registration_name(namespace)
-    registration, found = fitted(name), snapshot.registration_named(name)
+    registration, found = fitted(snapshot.setting.registration), snapshot.registration
     accounts, problems = frozenset((_KUBE_SCHEDULER,)), [snapshot.problems.get("mutatingwebhookconfigurations", "")]
     if not _is_of_kube_scheduler(pod):
         problems.insert(0, snapshot.problems.get("deployments", ""))

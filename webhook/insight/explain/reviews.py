@@ -7,7 +7,6 @@ from webhook.insight.explain.evidence import BindingReviews
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.words.catalogue.claims import BINDINGS_OF_CLAIMS_PASS_BY
-from webhook.words.catalogue.cluster_findings import REVISION_NOT_INSTALLED
 from webhook.words.catalogue.installation import (
     BINDINGS_NOT_REGISTERED,
     REGISTRATION_NOT_READ,
@@ -17,7 +16,6 @@ from webhook.words.catalogue.installation import (
     SCHEDULERS_NOT_FOUND,
 )
 from webhook.words.listing import listed
-from webhook.words.printable import fitted
 
 REVIEWED = "binding-reviewed"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
@@ -28,11 +26,7 @@ def binding_reviews(examined: ExaminedPod) -> Iterator[Finding]:
     reviews = examined.evidence.reviews
     if reviews is None:
         return
-    revision = examined.evidence.namespace.revision
-    if revision is not None and examined.evidence.namespace.injection_enabled and not reviews.is_registered:
-        shown = fitted(revision) or '""'
-        yield fails(REVIEWED, REVISION_NOT_INSTALLED.say(revision=shown, configuration=reviews.configuration))
-    elif not examined.injected:
+    if not examined.injected:
         yield not_needed(REVIEWED, "only the Bindings of pods that the webhook prepared matter to it")
     elif examined.family not in ("hami", CLAIM):
         yield not_needed(REVIEWED, "the GPUs are not scheduled by HAMi")

@@ -30,8 +30,6 @@ from webhook.insight.explain.words import containers, says
 from webhook.objects.pod import EnvVar
 from webhook.objects.references import annotation_of
 from webhook.words import names
-from webhook.words.catalogue.entry import Message
-from webhook.words.catalogue.nodes import NVLS_ON_FAILING_NODE
 from webhook.words.catalogue.variables import (
     CONF_FILE_NOT_READ,
     ENV_FROM_NOT_READ,
@@ -44,7 +42,6 @@ from webhook.words.catalogue.variables import (
 )
 from webhook.words.errors import shorten
 from webhook.words.listing import listed
-from webhook.words.printable import fitted
 
 NO_VARIABLES, ENV_FROM = "nccl-variables", "env-from"
 CONF_FILE = "NCCL_CONF_FILE"
@@ -78,7 +75,6 @@ def variables(examined: ExaminedPod) -> Iterator[Finding]:
         yield holds(NO_VARIABLES, f"{text}, unless the image or /etc/nccl.conf says otherwise")
     for value in sorted(found, key=lambda value: value.name):
         yield _judged(examined, value, found[value])
-    yield from _nvls_by_default(examined)
     hidden = [container for container in examined.gpu_containers if container.spec.has_env_from]
     if hidden:
         yield unknown(ENV_FROM, ENV_FROM_NOT_READ.say(containers=says(hidden, "takes", "take")))
@@ -194,39 +190,15 @@ def _nvls(examined: ExaminedPod, text: str, setting: str) -> Finding:
     off = bool(text) and read_integer(text) == 0
     if not off and fails_between_pods(examined):
         return fails("", NVLS_ON_BETWEEN_PODS.say(setting=setting), stops=True)
-    problem = _multicast_problem(examined)
-    if problem and not off:
-        return fails("", _on_failing_node(examined, setting, problem), stops=True)
     if wanted is None or off == (wanted == "0"):
-        return holds("", f"(the node cannot set NVLink SHARP up: {fitted(problem)})" if problem else "")
+        return holds("", "")
     if off:
         return fails("", NVLS_OFF_HERE.say(setting=setting))
     if read_integer(text) == 1:
         return fails("", NVLS_FORCED.say(setting=setting))
+    if examined.resolution and not examined.resolution.node.is_fabric_ready:
+        return holds("", "(NVLink SHARP needs the NVLink fabric, which is not ready)")
     return holds("", "(NCCL finds out by itself that these GPUs have no NVLink SHARP)")
-
-
-def _nvls_by_default(examined: ExaminedPod) -> Iterator[Finding]:
-    """Yields a finding about containers that leave NVLink SHARP to NCCL, on a node that cannot set it up."""
-    left = [container for container in examined.gpu_containers if names.ENV_NCCL_NVLS_ENABLE not in container.own_env]
-    problem = _multicast_problem(examined)
-    if left and problem:
-        setting = f"{says(left, 'leaves', 'leave')} {names.ENV_NCCL_NVLS_ENABLE} to NCCL"
-        yield fails(names.ENV_NCCL_NVLS_ENABLE, _on_failing_node(examined, setting, problem), stops=True)
-
-
-def _multicast_problem(examined: ExaminedPod) -> str:
-    """Returns why NCCL fails to set NVLink SHARP up between these GPUs; empty if nothing is known against it."""
-    if examined.resolution is None:
-        return ""
-    node = examined.resolution.node
-    able = node.switched & node.with_nvls
-    uses = any(len(each.gpus) > 1 and able.issuperset(each.gpus) for each in examined.resolution.sets)
-    return node.multicast_problem if uses else ""
-
-
-def _on_failing_node(examined: ExaminedPod, setting: str, problem: str) -> Message:
-    return NVLS_ON_FAILING_NODE.say(setting=setting, node=examined.evidence.node, problem=fitted(problem))
 
 
 def fails_between_pods(examined: ExaminedPod) -> bool:

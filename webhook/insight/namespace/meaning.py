@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from webhook.decisions.options import FORMER_NAMES
 from webhook.words import names
-from webhook.words.printable import fitted
 
 OPTIONS: Mapping[str, str] = {
     "inject": "its GPU pods are injected, also those that ask for one card, or all are left alone that do not ask",
@@ -84,8 +83,6 @@ def meaning_of_label(key: str, value: str) -> str:
         return _PRIVILEGED if value == "privileged" else _LABELS[key]
     if key == names.HAMI_WEBHOOK:
         return _LABELS[key] if value == "ignore" else ""
-    if key == names.REVISION:
-        return f"the release of the webhook with revision {fitted(value)} serves its pods" if value else ""
     return _LABELS[key] if ON.get(key) == value else ""
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from webhook.hardware.topology.model import Preflight, TrialResult
 from webhook.programs.log import Log
 
 
@@ -54,19 +53,6 @@ class AgentLog(Log):
     def not_measured(self, why: str) -> None:
         """Logs why nothing was measured."""
         self.say("info", "not measured", text=why)
-
-    def tried(self, found: Preflight) -> None:
-        """Logs the results of the preflight."""
-        trials = {"multicast": found.multicast, "fabric": found.fabric}
-        self.say(
-            "warning" if any(trial.result is TrialResult.FAILS for trial in trials.values()) else "info",
-            "tried",
-            **{name: f"{trial.result}: {trial.problem}".removesuffix(": ") for name, trial in trials.items()},
-        )
-
-    def not_tried(self, why: str) -> None:
-        """Logs why the preflight tried nothing."""
-        self.say("info", "not tried", text=why)
 
     def taints(self, message: str) -> None:
         """Logs why some claims cannot be kept from ill GPUs."""

@@ -23,13 +23,11 @@ from webhook.hardware.discovery.machine import discover
 from webhook.programs.agent.endpoints import agent_endpoints
 from webhook.programs.agent.log import AgentLog
 from webhook.programs.agent.measuring import Measuring
-from webhook.programs.agent.preflight import PreflightTrials
 from webhook.programs.agent.publication import PublishOptions
 from webhook.programs.agent.rounds import Agent, Clock, WorkOnGpus
 from webhook.programs.agent.traffic import Sampler
 from webhook.programs.endpoints import serve
 from webhook.programs.log import take_over_logging
-from webhook.programs.verify.preflight import tried
 from webhook.programs.verify.run import Wanted, measured
 from webhook.words import names
 from webhook.words.errors import GpuTopologyError
@@ -51,8 +49,6 @@ class AgentSettings:
     """Seconds between two samples of the traffic counters; 0: no samples."""
     verify_at_start: bool
     """Whether the bandwidth between the free GPUs is measured, once."""
-    preflight: bool
-    """Whether free GPUs are tried for what NCCL will need of them."""
     root: Path
     """The folder that has ``/sys`` and ``/proc``."""
     kubeconfig: Where
@@ -167,8 +163,6 @@ def _agent(
 
 
 def _works(settings: AgentSettings, log: AgentLog) -> Iterator[WorkOnGpus]:
-    if settings.preflight:  # first, because it takes seconds
-        yield PreflightTrials(partial(tried, settings.node, settings.root), log)
     if settings.verify_at_start:
         yield _measuring(settings, log)
 

@@ -7,7 +7,6 @@ from itertools import chain
 from webhook.decisions.resolve.node import KnownNode, Origin
 from webhook.decisions.resolve.resolve import ContainerGpus, Resolution, Unresolved, UnresolvedError, resolve
 from webhook.hardware.topology.model import HAMI, Gpu, NodeTopology
-from webhook.hardware.topology.preflight import with_trials
 from webhook.programs.remap.agreement import disagreements, unseen
 from webhook.programs.remap.difference import indices_differ, listed, named, shown, uuids_differ
 from webhook.programs.remap.inputs import Environment, Inputs
@@ -78,9 +77,9 @@ def verify(inputs: Inputs, machine: MachineState) -> Verdict:
 
 
 def _node(inputs: Inputs, machine: MachineState) -> KnownNode | None:
-    published = published_here(inputs)
     if machine.has_nvml:
-        return KnownNode(with_trials(machine.topology, published), origin=Origin.NVML)
+        return KnownNode(machine.topology, origin=Origin.NVML)
+    published = published_here(inputs)
     if published is None:
         return None
     return KnownNode(published, origin=Origin.HAMI if published.source == HAMI else Origin.AGENT)

@@ -83,12 +83,6 @@ class MemAccessDesc(Structure):
     _fields_ = [("location", MemLocation), ("flags", c_int)]
 
 
-class MulticastObjectProp(Structure):
-    """``CUmulticastObjectProp``."""
-
-    _fields_ = [("num_devices", c_uint), ("size", c_size_t), ("handle_types", c_ulonglong), ("flags", c_ulonglong)]
-
-
 Device = c_int
 Context = Stream = Event = Communicator = c_void_p
 DevicePointer = AllocationHandle = c_uint64
@@ -138,16 +132,6 @@ CUDA: Prototypes = {
     "cuMemUnmap": (DevicePointer, c_size_t),
     "cuMemSetAccess": (DevicePointer, c_size_t, POINTER(MemAccessDesc), c_size_t),
 }
-
-MULTICAST: Prototypes = {
-    "cuDeviceGetAttribute": (POINTER(c_int), c_int, Device),
-    "cuMulticastGetGranularity": (POINTER(c_size_t), POINTER(MulticastObjectProp), c_int),
-    "cuMulticastCreate": (POINTER(AllocationHandle), POINTER(MulticastObjectProp)),
-    "cuMulticastAddDevice": (AllocationHandle, Device),
-    "cuMulticastBindMem": (AllocationHandle, c_size_t, AllocationHandle, c_size_t, c_size_t, c_ulonglong),
-    "cuMulticastUnbind": (AllocationHandle, Device, c_size_t, c_size_t),
-}
-"""The functions for multicast objects, which drivers before CUDA 12.1 do not have."""
 
 NCCL: Prototypes = {
     "ncclGetVersion": (POINTER(c_int),),

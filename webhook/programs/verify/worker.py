@@ -29,7 +29,6 @@ from webhook.hardware.measurement.messages import (
     Machine,
     MeasurePair,
     MeasureSet,
-    MulticastTried,
     NcclVersion,
     NoLibrary,
     Offer,
@@ -37,14 +36,12 @@ from webhook.hardware.measurement.messages import (
     PidTold,
     Take,
     TellPid,
-    TryMulticast,
 )
 from webhook.hardware.measurement.report import MAX_TEXT
 from webhook.hardware.topology.document import format_topology
 from webhook.programs.verify.cuda import LIBRARY, Cuda
 from webhook.programs.verify.library import CallFailed
 from webhook.programs.verify.measure import Cards, measure_pair, measure_set
-from webhook.programs.verify.multicast import Multicast
 from webhook.programs.verify.nccl import LIBRARY as NCCL_LIBRARY
 from webhook.programs.verify.nccl import Nccl
 from webhook.programs.verify.peer.memory import Sharing
@@ -92,8 +89,6 @@ class Worker:
                 return measure_pair(self._cards, request.source, request.target, request.method)
             case MeasureSet():
                 return measure_set(self._cards, self._nccl, request.cards, request.method)
-            case TryMulticast():
-                return self._try_multicast(request.cards)
             case Offer():
                 handle, self.descriptor = self._sharing.offer(request.card, request.kind, request.size)
                 return Offered(handle=handle.hex())
@@ -114,13 +109,6 @@ class Worker:
             return NcclVersion(version=self._nccl.version())
         except OSError as error:
             return no_library(NCCL_LIBRARY, error)
-
-    def _try_multicast(self, cards: list[str]) -> TOLD:
-        multicast = Multicast(self._cards)
-        is_supported = multicast.is_supported(cards)
-        if is_supported:
-            multicast.make(cards)
-        return MulticastTried(is_supported=is_supported)
 
     @cached_property
     def _cards(self) -> Cards:

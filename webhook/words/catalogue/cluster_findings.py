@@ -35,13 +35,6 @@ POD_MALFORMED = Entry(
     "Correct the manifest; the API server creates no such pod",
     "troubleshooting.md",
 )
-REVISION_NOT_INSTALLED = Entry(
-    "GT194",
-    "the label gpu.topology/revision names {revision}, and there is no MutatingWebhookConfiguration {configuration}: "
-    "the API server asks no webhook about pods of the namespace",
-    "Remove the label, so that the default release serves the namespace, or install that revision",
-    "upgrade.md#try-a-version-in-one-namespace",
-)
 CARDS_WITHOUT_PARTNER = Entry(
     "GT243",
     "{cards} free, and every GPU that NVLink joins to {them} is shared by slices of {pods}: no pod can get {them} with "

@@ -38,26 +38,6 @@ BANDWIDTH_BELOW_EXPECTED = Entry(
     "Look at the NVLink errors of these GPUs (nvidia-smi nvlink -e), and measure again with gpu-topology verify",
     "topology.md#measuring-each-node",
 )
-_TRIALS = "topology.md#trying-each-node"
-_ILL = "Look at the log of NVIDIA's Fabric Manager on the node, and restart it"
-MULTICAST_FAILS = Entry(
-    "GT717",
-    "NVLink SHARP cannot be set up on the node, and NCCL ends with an error where it tries: {problem}",
-    f"{_ILL}. Meanwhile pods that the webhook binds get NCCL_NVLS_ENABLE=0; set it in others",
-    _TRIALS,
-)
-MULTICAST_NOT_KNOWN = Entry(
-    "GT718",
-    "whether NVLink SHARP can be set up on the node is not known: {problem}",
-    "If NCCL ends in ncclCommInitRank there, set NCCL_NVLS_ENABLE=0 in the pods, and give containers /dev/nvidia-caps",
-    _TRIALS,
-)
-NVLS_ON_FAILING_NODE = Entry(
-    "GT719",
-    "{setting}, and node {node} cannot set NVLink SHARP up: NCCL ends with an error ({problem})",
-    f"Set NCCL_NVLS_ENABLE to 0. {_ILL}",
-    _TRIALS,
-)
 GPU_CORDONED = Entry(
     "GT708",
     "HAMi allocates no more of these GPUs: {found}",

@@ -227,7 +227,7 @@ ISOLATED_UNPROVEN = Entry(
     "GT551",
     "the pod is isolated, with process IDs that begin at a number of its first GPU. That CUDA IPC needs no more was "
     "never tried here on a GPU",
-    "Run make gpu on a machine with one GPU: the steps ipc-pids and ipc-isolated decide it",
+    "Run make gpu on a machine with one GPU: the steps ipc-different-pids and ipc-own-ipc decide it",
     _ISOLATED,
 )
 ISOLATED_WITH_EQUAL_PIDS = Entry(
