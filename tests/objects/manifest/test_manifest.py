@@ -117,6 +117,7 @@ def test_what_is_null_is_no_document() -> None:
     assert Manifest("null {}", "it").documents != []
 
 
+@pytest.mark.slow
 def test_the_limits_of_a_text_hold_for_all_its_documents_together() -> None:
     with pytest.raises(ManifestError, match=r"^it: expected at most 8 MiB of YAML, found more"):
         Manifest(f"a: {'x' * 9000}\n---\nb: {'x' * (MAX_YAML - 9000)}\n", "it")
