@@ -9,7 +9,7 @@ import yaml
 
 from tests.cli.command import gpu_topology
 from tests.hardware.topology import machines
-from tests.insight.explain.situations import H20, annotated, on
+from tests.insight.explain.situations import H20, on
 from tests.pods import container, pod
 from webhook.hardware.topology.document import format_topology
 from webhook.words.printable import printable
@@ -140,42 +140,6 @@ def test_a_pod_with_nothing_against_it_whose_gpus_are_not_known_yet_ends_with_th
     assert done.out.endswith("not known: allocation, node-topology, links and told-at-binding.\n")
 
 
-def test_a_mark_on_a_plain_pod_is_shown_and_not_believed(state: Path) -> None:
-    plain = gpu_topology("explain", "team-a/train", "--state", state, "-o", "json")
-    forged = annotated(on(pod(), "h20-node-1", list(H20[:2])), injected="0.1.0 node-peers")
-    write(state / "pods" / "train.yaml", forged)
-    done = gpu_topology("explain", "team-a/train", "--state", state, "-o", "json")
-    assert done.code == 3
-    found, expected = json.loads(done.out), json.loads(plain.out)
-    says = "; annotation gpu.topology/injected says node-peers (version 0.1.0), which decides nothing"
-    expected["findings"][1]["evidence"] += says
-    assert (expected["findings"][1]["condition"], expected["findings"][1]["verdict"]) == ("injected", "fails")
-    assert found == expected
-
-
-@pytest.mark.parametrize(
-    ("mark", "says"),
-    [
-        ("0.0.9 exclusive", "annotation gpu.topology/injected names version 0.0.9, and this is version 0.1.0"),
-        ("0.1.0 node-peers", "annotation gpu.topology/injected says node-peers (version 0.1.0), which decides nothing"),
-        ("\u001b[2J", 'a version and a profile such as "0.1.0 exclusive", found "\\x1b[2J", which decides nothing'),
-        (None, "there is no annotation gpu.topology/injected"),
-    ],
-    ids=["another version", "another profile", "unreadable", "missing"],
-)
-def test_a_prepared_pod_is_injected_whatever_its_mark_says(mark: str | None, says: str) -> None:
-    manifest = EXAMPLES / "workloads" / "01-nvlink-test-pod.yaml"
-    prepared = yaml.safe_load(gpu_topology("inject", "-f", manifest, "--state", EXAMPLES / "state").out)
-    annotations = prepared["metadata"]["annotations"]
-    del annotations["gpu.topology/injected"]
-    annotations |= {"gpu.topology/injected": mark} if mark else {}
-    done = gpu_topology("explain", "-v", "-f", "-", "--state", EXAMPLES / "state", stdin=yaml.safe_dump(prepared))
-    (line,) = (line for line in done.out.splitlines() if " injected: " in line)
-    assert line.startswith("  2. ok   injected: the containers are prepared for profile exclusive; ")
-    assert line.endswith(says)
-    assert done.code == 0
-
-
 def test_a_file_needs_no_state(tmp_path: Path) -> None:
     file = write(tmp_path / "pod.yaml", on(pod(), "h20-node-1", list(H20[:2])))
     topology = tmp_path / "node.json"
@@ -258,11 +222,7 @@ def test_a_list_of_pods_as_the_api_server_sends_it_can_be_read(tmp_path: Path) -
         ({"kind": "Deployment", "metadata": {"name": "x"}}, f'{EXPECTED}, found "Deployment". {GET_PODS}'),
         ({"kind": "Pod", "spec": {"containers": 5}}, "spec.containers: expected a list, found a whole number"),
         ({"kind": "a\x1b[31mb"}, f'{EXPECTED}, found "a\\x1b[31mb". {GET_PODS}'),
-        ({"kind": [None]}, f"{EXPECTED}, found an object without a kind. {GET_PODS}"),
-        ({"kind": "List", "items": [None]}, f"{EXPECTED}, found nothing. {GET_PODS}"),
         ("Pod", f"{EXPECTED}, found a text. {GET_PODS}"),
-        ([1], f"{EXPECTED}, found a list. {GET_PODS}"),
-        (5, f"{EXPECTED}, found a single value. {GET_PODS}"),
     ],
 )
 def test_what_is_no_pod_is_said_to_be_none(tmp_path: Path, content: Any, sentence: str) -> None:
@@ -281,7 +241,7 @@ def test_a_file_in_the_place_of_a_pod_is_told_its_option(tmp_path: Path) -> None
     assert "is a file" not in gpu_topology("explain", tmp_path / "gone.yaml").err
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n", '{"kind": "List", "items": []}'])
+@pytest.mark.parametrize("text", ["", '{"kind": "List", "items": []}'])
 def test_an_empty_file_is_said_to_be_empty(tmp_path: Path, text: str) -> None:
     (tmp_path / "pod.yaml").write_text(text)
     done = gpu_topology("explain", "-f", tmp_path / "pod.yaml")
@@ -361,9 +321,7 @@ def test_a_document_that_contains_itself_ends_in_a_sentence() -> None:
     "text",
     [
         '{"kind": "Pod", "metadata": {"name": "a\\ud800"}}',
-        '{"kind": "Pod", "metadata": {"name": "a"}, "spec": {"initContainers": [{"name": "\\ud800"}]}}',
         '{"kind": "Pod", "spec": {"containers": [{"name": "a", "env": [{"name": "A\\ud800"}]}]}}',
-        '{"kind": "Pod", "spec": {"initContainers": [{"name": "a", "env": [{"name": "A\\ud800 "}]}]}}',
     ],
 )
 def test_half_a_character_ends_in_a_sentence(text: str) -> None:
@@ -380,15 +338,6 @@ def test_of_all_that_a_list_holds_its_pods_are_taken(tmp_path: Path) -> None:
     done = gpu_topology("explain", "-v", "-f", write(tmp_path / "all.yaml", every))
     assert done.code == 0
     assert done.out.startswith("NVLink: nothing to join, pod team-a/train without a node: ")
-
-
-@pytest.mark.parametrize("gpus", [None, "nvidia.com/mig-1g.5gb"])
-def test_what_admission_skips_is_not_said_to_be_refused(tmp_path: Path, gpus: str | None) -> None:
-    resources = {"limits": {gpus: 1}} if gpus else {"limits": {"cpu": 1}}
-    done = gpu_topology("explain", "-v", "-f", write(tmp_path / "pod.yaml", pod(container(resources=resources))))
-    assert "would refuse" not in done.out
-    assert "prepared: the webhook would leave it as it is: " in done.out
-    assert done.code == (1 if gpus else 0)
 
 
 def test_the_topology_says_who_told_it(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def test_the_page_of_the_command_line_has_every_command() -> None:
 
 
 def test_the_targets_of_make_that_a_document_names_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text("Makefile"), re.MULTILINE))
     for page in PAGES:
-        targets = set(re.findall(r"^([a-z-]+):", text("Makefile"), re.MULTILINE))
-        assert set(_MAKE.findall(text(page))) <= targets, page
+        if page != "CHANGELOG.md":  # it tells of targets that have left
+            assert set(_MAKE.findall(text(page))) <= targets, page

@@ -1,6 +1,5 @@
-"""Both event loops: that of the server, and that of Python."""
+"""The event loop of the server; test_connection.py, whose transport is ours, has both."""
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -15,7 +14,7 @@ def _no_proxy(without_proxy: None) -> None:
     """In all of these tests."""
 
 
-@pytest.fixture(params=["uvloop", "asyncio"])
-def run(request: pytest.FixtureRequest) -> Run:
+@pytest.fixture
+def run() -> Run:
     """Runs a coroutine to its end."""
-    return uvloop.run if request.param == "uvloop" else asyncio.run
+    return uvloop.run

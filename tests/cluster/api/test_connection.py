@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from certs.issue import issue
@@ -34,6 +34,13 @@ FIRST, OTHER, REAL = says(b'{"n":1}'), says(b'{"other":"pod"}'), says(b'{"n":2}'
 SHORT_BODY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
 """The first two bytes of the next answer would be its body."""
 LOOPS = [uvloop.run, asyncio.run]
+
+
+@pytest.fixture(params=LOOPS, ids=["uvloop", "asyncio"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs a coroutine to its end, with the loop of the server and with that of Python."""
+    found: Run = request.param
+    return found
 
 
 @contextlib.asynccontextmanager
@@ -106,7 +113,6 @@ leftovers = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(leftover=leftovers, cut=st.integers(0, 80), loop=st.sampled_from(LOOPS))
 @example(leftover=SHORT_BODY, cut=80, loop=asyncio.run)
 @example(leftover=SHORT_BODY, cut=0, loop=asyncio.run)

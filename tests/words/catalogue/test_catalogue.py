@@ -73,23 +73,22 @@ def named_codes() -> Iterator[tuple[str, str]]:
 
 
 def test_every_entry_is_said_somewhere() -> None:
-    used = {node.id for tree in sources() for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    used |= {node.attr for tree in sources() for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    import_lines = re.compile(r"^(?:from|import) (?:[^(\n]*\([^)]*\)|.*)$", re.MULTILINE)
+    used = {word for text in sources() for word in re.findall(r"\b[A-Z][A-Z0-9_]+\b", import_lines.sub("", text))}
     unused = [name for name, _ in named_codes() if name.partition(".")[2] not in used]
     assert unused == []
 
 
-def sources() -> Iterator[ast.Module]:
-    for path in sorted((ROOT / "webhook").rglob("*.py")):
-        if path.parent != CATALOGUE:
-            yield ast.parse(path.read_text(encoding="utf-8"))
+def sources() -> list[str]:
+    paths = sorted((ROOT / "webhook").rglob("*.py"))
+    return [path.read_text(encoding="utf-8") for path in paths if path.parent != CATALOGUE]
 
 
 def test_a_message_is_given_the_values_that_its_templates_name() -> None:
     by_name = {name.partition(".")[2]: code for name, code in named_codes()}
     said = 0
-    for tree in sources():
-        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+    for text in (text for text in sources() if ".say(" in text):
+        for call in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)):
             target = call.func
             if not isinstance(target, ast.Attribute) or target.attr != "say":
                 continue
