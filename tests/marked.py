@@ -24,7 +24,9 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
     for mark in MARKS:
         for path in {item.path for item in items if item.get_closest_marker(mark)}:
             if not _names(path, mark):
-                raise pytest.UsageError(f"{path}: expected pytest.mark.{mark} in the text of a module that has such tests")
+                raise pytest.UsageError(
+                    f"{path}: expected pytest.mark.{mark} in the text of a module that has such tests"
+                )
 
 
 def _names(path: Path, mark: str) -> bool:

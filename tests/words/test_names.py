@@ -21,6 +21,7 @@ def strings(tree: ast.Module) -> Iterator[ast.Constant]:
             yield node
 
 
+@pytest.mark.slow
 def test_the_prefix_is_spelled_only_in_names(subtests: pytest.Subtests) -> None:
     for path in (path for path in MODULES if path.parent.name != "catalogue"):  # prose: tests/words/catalogue
         with subtests.test(str(path.relative_to(ROOT))):

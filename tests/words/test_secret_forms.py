@@ -71,6 +71,7 @@ def test_what_is_not_worth_a_look_holds_no_secret(text: str) -> None:
     assert may_hold_secret(text) or without_secrets(text) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

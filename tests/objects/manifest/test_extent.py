@@ -27,6 +27,7 @@ def test_merge_keys_of_merge_keys_are_refused_too() -> None:
         parse_yaml(doubling(30, "{{<<: [{}]}}"), "it")
 
 
+@pytest.mark.slow
 def test_a_large_mapping_that_many_merge_is_refused_too() -> None:
     text = f"a: &a {{{', '.join(f'k{number}: 1' for number in range(1100))}}}\nb:\n" + "- <<: *a\n" * 100
     with pytest.raises(ManifestError, match=r"^it line 9\d: .*merge keys that stand for more than 100000 keys"):
@@ -45,6 +46,7 @@ def test_a_long_key_that_many_aliases_repeat_is_refused() -> None:
         parse_yaml(text, "it")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("item", ["{number}", "k{number}: {number}"])
 def test_many_short_values_that_many_aliases_repeat_are_refused(item: str) -> None:
     items = ", ".join(item.format(number=number) for number in range(6400))
@@ -59,6 +61,7 @@ def test_a_few_aliases_are_no_harm() -> None:
     assert document["a1"] == [{"k": "v", "l": "w"}] * 9
 
 
+@pytest.mark.slow
 def test_a_large_document_without_aliases_is_no_bomb() -> None:
     document: Any = [{"a": [str(number)]} for number in range(MAX_COPIES)]
     check_extent(document, "it")

@@ -85,7 +85,9 @@ REFUSED = [
     pytest.param("a: &a [*a]\n", r"^it: expected a manifest, found one that contains itself$", id="itself"),
     pytest.param("a: " + "[" * 300 + "]" * 300, r"^it: .* nested too deep", id="deep YAML"),
     pytest.param('{"a": ' + "[" * 300 + "]" * 300 + "}", r"^it: .* nested too deep", id="deep JSON"),
-    pytest.param('{"a": ' + "[" * 99999 + "]" * 99999 + "}", r"^it: .* nested too deep", id="deeper JSON"),
+    pytest.param(
+        '{"a": ' + "[" * 99999 + "]" * 99999 + "}", r"^it: .* nested too deep", id="deeper JSON", marks=pytest.mark.slow
+    ),
     pytest.param("a\r---\rb\r", r"^it line 1: expected lines of their own", id="line ends of old"),
     pytest.param('{"a": %s}' % ("9" * 5000), r"^it: expected JSON, found", id="too many digits"),
     pytest.param("a: " + "x" * MAX_YAML, r"^it: expected at most 8 MiB of YAML, found more\. Give JSON", id="too long"),
@@ -117,6 +119,7 @@ def test_what_is_null_is_no_document() -> None:
     assert Manifest("null {}", "it").documents != []
 
 
+@pytest.mark.slow
 def test_the_limits_of_a_text_hold_for_all_its_documents_together() -> None:
     with pytest.raises(ManifestError, match=r"^it: expected at most 8 MiB of YAML, found more"):
         Manifest(f"a: {'x' * 9000}\n---\nb: {'x' * (MAX_YAML - 9000)}\n", "it")

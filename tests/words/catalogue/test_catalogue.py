@@ -75,6 +75,7 @@ def named_codes() -> Iterator[tuple[str, str]]:
                 yield f"{path.stem}.{name}", entry.code
 
 
+@pytest.mark.slow
 def test_every_entry_is_said_somewhere() -> None:
     used = {node.id for tree in sources() for node in ast.walk(tree) if isinstance(node, ast.Name)}
     used |= {node.attr for tree in sources() for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
@@ -88,6 +89,7 @@ def sources() -> Iterator[ast.Module]:
             yield ast.parse(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_a_message_is_given_the_values_that_its_templates_name() -> None:
     by_name = {name.partition(".")[2]: code for name, code in named_codes()}
     said = 0
