@@ -13,7 +13,7 @@ import pytest
 from tests.fuzz.catalogue import NAMES, bent, find_target, regressions
 from tests.go_programs.left_out import LeaveOut
 
-BENT = 60
+FEW, MANY = 12, pytest.param(60, marks=pytest.mark.long)
 """Inputs of a run without coverage."""
 RUNS = 400
 """Inputs of a run with it."""
@@ -38,9 +38,10 @@ def test_what_was_once_found_keeps_the_laws(name: str, path: Path) -> None:
 
 
 @EACH_TARGET
-def test_inputs_that_are_bent_by_chance_keep_the_laws(name: str) -> None:
+@pytest.mark.parametrize("count", [FEW, MANY])
+def test_inputs_that_are_bent_by_chance_keep_the_laws(name: str, count: int) -> None:
     target = find_target(name)
-    for data in itertools.islice(bent(target, Random(1)), BENT):
+    for data in itertools.islice(bent(target, Random(1)), count):
         target.check(data)
 
 
@@ -57,6 +58,7 @@ def _atheris(leave_out: LeaveOut) -> None:
         leave_out("atheris", "pip found no wheel of it for this Python and machine: make lists it as the extra fuzz")
 
 
+@pytest.mark.long
 @EACH_TARGET
 @pytest.mark.usefixtures("_atheris")
 def test_a_short_run_that_follows_the_coverage_finds_nothing(name: str, tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ def with_entries(holder: str, *entries: Manifest, profile: str = "exclusive") ->
     )
 
 
+@pytest.mark.slow
 def test_a_list_that_may_show_a_gpu_refuses_the_pod_in_any_container(subtests: pytest.Subtests) -> None:
     for holder, profile, entry in product(HOLDERS, ("exclusive", "pod-peers"), SHOWING):
         with subtests.test(holder=holder, profile=profile, entry=entry):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -234,6 +235,7 @@ def test_two_nodes_that_tell_the_same_uuids_are_not_named_by_them() -> None:
     assert (found.alternatives, found.nameless) == ((), ("dgx1-v100", "other"))
 
 
+@pytest.mark.long
 def test_links_that_no_machine_has_end_in_an_answer() -> None:
     # 3 ** 13 greatest groups: each GPU has links to all but two others.
     gpus = [

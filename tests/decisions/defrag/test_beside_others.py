@@ -1,9 +1,9 @@
 """The plan beside an evictor by chance, and beside the best sequence of moves in small clusters."""
 
 import random
-from collections.abc import Sequence
 from datetime import timedelta
 from itertools import permutations
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,7 +14,6 @@ from webhook.decisions.defrag.budgets import Budgets
 from webhook.decisions.defrag.movable import Limits, RunningPod, stays
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.round import NotPlaceable, Scene
-from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.pod import Namespace
 
 MACHINES = {
@@ -71,9 +70,15 @@ class Evictor:
             self._world.pod_changed(pod.record.key, pod.record, msgspec.structs.replace(pod.record, **place))
 
 
-@pytest.mark.parametrize("machines", MACHINES.values(), ids=MACHINES)
-def test_each_eviction_gives_more_back_than_one_by_chance(machines: Sequence[NodeTopology]) -> None:
-    planned = by_chance = 0.0
+def kinds(*names: str) -> list[Any]:
+    """One kind of machine, and in make test-all the others."""
+    return [pytest.param(name, marks=() if name == "bridged" else pytest.mark.long) for name in names]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", kinds(*MACHINES))
+def test_each_eviction_gives_more_back_than_one_by_chance(kind: str) -> None:
+    machines, planned, by_chance = MACHINES[kind], 0.0, 0.0
     for seed in SEEDS:
         cluster = filled(seed, machines, nodes=NODES, use=0.6)
         plan = cluster.plan(evictions=EVICTIONS)
@@ -88,7 +93,8 @@ def test_each_eviction_gives_more_back_than_one_by_chance(machines: Sequence[Nod
     assert planned > by_chance > 0
 
 
-@pytest.mark.parametrize("kind", ["bridged", "dgx-1", "hgx"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", kinds("bridged", "dgx-1", "hgx"))
 def test_two_moves_come_near_to_the_best_two(kind: str) -> None:
     machines, planned, best = MACHINES[kind], 0.0, 0.0
     for seed in range(6):
@@ -108,6 +114,7 @@ def test_two_moves_come_near_to_the_best_two(kind: str) -> None:
     assert planned >= 0.8 * best
 
 
+@pytest.mark.slow
 def test_no_plan_breaks_a_budget_in_a_cluster_of_fifty_nodes() -> None:
     cluster = filled(1, MACHINES["mixed"], nodes=NODES, use=0.6)
     names = [pod.record.key for pod in cluster.pods()]

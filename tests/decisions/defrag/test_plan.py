@@ -251,6 +251,7 @@ def test_a_plan_changes_no_pod_of_its_input() -> None:
     assert [msgspec.json.encode(pod.pod) for pod in cluster.pods()] == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", machines)
 @pytest.mark.parametrize("use", [0.4, 0.6])
 def test_every_move_of_a_plan_holds_when_those_before_it_are_done(kind: Callable[[], Any], use: float) -> None:

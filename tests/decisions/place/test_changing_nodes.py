@@ -157,6 +157,7 @@ def test_a_pod_that_was_let_go_is_pinned_when_a_node_comes() -> None:
     assert cluster.cards("more") == ["b:0", "b:1", "b:2", "b:3"]
 
 
+@pytest.mark.slow
 def test_a_pin_that_fails_again_and_again_is_tried_less_and_less_often() -> None:
     cluster = cluster_of("a")
     pinned(cluster, options=DENY)

@@ -13,6 +13,7 @@ from typing import Any
 
 import jsonpatch
 import msgspec
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -470,10 +471,10 @@ def given_to(pod: Mapping[str, Any]) -> list[str]:
 
 
 GroupLife.TestCase.settings = settings(
-    max_examples=150,
+    max_examples=settings().max_examples,
     stateful_step_count=60,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
 )
-TestGroupLife = GroupLife.TestCase
+TestGroupLife = pytest.mark.slow(GroupLife.TestCase)

@@ -493,6 +493,7 @@ def test_a_pod_that_waited_long_for_its_turn_says_in_the_end_that_it_has_cards()
     assert (cluster.gates("one"), cluster.why("one")[0]) == ([], "Pinned")
 
 
+@pytest.mark.slow
 def test_a_group_whose_pins_are_undone_again_and_again_is_chosen_anew_ever_more_seldom() -> None:
     cluster = group()
     chosen = 0

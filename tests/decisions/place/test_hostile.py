@@ -91,6 +91,7 @@ def forged(cards: list[str], **members: Any) -> dict[str, str]:
     return {PIN: ",".join(cards), PLACED: changed(cards=cards, **members)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "annotations",
     [
@@ -263,7 +264,8 @@ def any_links(cards: int) -> NodeTopology:
     return named(replace(machine, gpus=gpus, nics=()), "a")
 
 
-@pytest.mark.parametrize("asked", [2, 8, 16])
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", [2, 8, pytest.param(16, marks=pytest.mark.long)])
 def test_on_links_that_no_machine_has_a_choice_takes_bounded_work(asked: int) -> None:
     taken = []
     for cards in (32, 64):

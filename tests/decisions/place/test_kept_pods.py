@@ -131,6 +131,7 @@ def overfull_choice(pod: dict[str, Any], _: int) -> None:
     forged_choice(pod, 4_500)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "most"),
     [
@@ -153,6 +154,7 @@ def test_a_waiting_pod_costs_bounded_memory_whatever_stands_in_it(change: Change
     assert afterwards < 16_000
 
 
+@pytest.mark.long
 def test_forged_cards_of_a_pod_that_does_not_wait_cost_bounded_memory() -> None:
     meanwhile, afterwards = kept_bytes(forged_cards, gated=False)
     assert meanwhile < 128_000

@@ -57,6 +57,7 @@ def stranger(cluster: PlacedCluster, count: int, name: str = "stranger") -> bool
     return len(cluster.pinned(name)) == count
 
 
+@pytest.mark.slow
 def test_others_get_what_is_not_held_and_no_more() -> None:
     assert stranger(begun(), 2)
     cluster = begun()

@@ -6,6 +6,7 @@ Objects become unreadable, planners die, pods and cards go. The leader asks for 
 import json
 
 import jsonpatch
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -190,10 +191,10 @@ class LeaderLife(RuleBasedStateMachine):
 
 
 LeaderLife.TestCase.settings = settings(
-    max_examples=100,
+    max_examples=settings().max_examples,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
 )
-TestLeaderLife = LeaderLife.TestCase
+TestLeaderLife = pytest.mark.slow(LeaderLife.TestCase)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import jsonpatch
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -338,10 +339,10 @@ def node_of(cards: tuple[str, ...]) -> str:
 
 
 Life.TestCase.settings = settings(
-    max_examples=40,
+    max_examples=settings().max_examples,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
 )
-TestLife = Life.TestCase
+TestLife = pytest.mark.slow(Life.TestCase)

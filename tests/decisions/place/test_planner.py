@@ -577,6 +577,7 @@ def test_the_first_pod_of_a_group_whose_others_come_late_goes_on() -> None:
     assert len(cluster.pinned("stranger")) == 5
 
 
+@pytest.mark.slow
 def test_pods_that_ask_different_things_do_not_keep_each_other_from_their_turn() -> None:
     nodes = [f"n{free:02}" for free in range(16)]
     cluster = PlacedCluster(*(named(a100_pcie_bridged(), node) for node in nodes))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ def work(cluster: PlacedCluster) -> int:
     return cluster.planner._scene.chooser.work  # noqa: SLF001 - the figure that the budget is about
 
 
+@pytest.mark.long
 def test_a_stranger_s_pod_is_decided_at_once_whatever_others_ask() -> None:
     cluster = busy_cluster()
     odd(cluster, 400, priority=1000)
@@ -52,6 +54,7 @@ def test_a_stranger_s_pod_is_decided_at_once_whatever_others_ask() -> None:
     assert len(cluster.pinned("stranger")) == 2
 
 
+@pytest.mark.slow
 def test_of_thousands_of_pods_that_wait_some_are_told_in_each_round_and_all_in_the_end() -> None:
     cluster = PlacedCluster(named(a100_pcie_bridged(), "a"))
     names = [f"pod-{number}" for number in range(2 * MOST_OF_A_NAMESPACE + 1)]
@@ -67,6 +70,7 @@ def test_of_thousands_of_pods_that_wait_some_are_told_in_each_round_and_all_in_t
     assert told == [MOST_OF_A_NAMESPACE, 2 * MOST_OF_A_NAMESPACE, 2 * MOST_OF_A_NAMESPACE + 1]
 
 
+@pytest.mark.slow
 def test_of_thousands_of_new_pods_some_are_read_in_each_round_and_all_in_the_end() -> None:
     cluster = PlacedCluster(named(a100_pcie_bridged(), "a"))
     for number in range(2 * MOST_OF_A_NAMESPACE + 1):
@@ -95,6 +99,7 @@ def test_the_pod_of_the_greatest_priority_comes_first_across_namespaces() -> Non
     assert (cluster.pinned("low"), len(cluster.pinned("high"))) == ((), 8)
 
 
+@pytest.mark.slow
 def test_within_a_namespace_each_pod_is_looked_at_in_its_turn() -> None:
     cluster = busy_cluster()
     names = odd(cluster, 200)
@@ -107,6 +112,7 @@ def test_within_a_namespace_each_pod_is_looked_at_in_its_turn() -> None:
     assert {cluster.why(name)[0] for name in names} == {"RequirementNotMet"}
 
 
+@pytest.mark.long
 def test_a_round_costs_no_more_than_its_budget_and_the_last_search() -> None:
     cluster = busy_cluster()
     for number in range(30):
@@ -116,6 +122,7 @@ def test_a_round_costs_no_more_than_its_budget_and_the_last_search() -> None:
         assert BUDGET < work(cluster) < 1.1 * BUDGET
 
 
+@pytest.mark.long
 def test_pods_of_many_priorities_cost_no_more_than_the_budget_and_nothing_once_they_are_answered() -> None:
     names = [f"n{number:02}" for number in range(30)]
     cluster = PlacedCluster(*(named(a100_pcie_bridged(), name) for name in names))
@@ -141,6 +148,7 @@ def test_pods_of_many_priorities_cost_no_more_than_the_budget_and_nothing_once_t
     assert cluster.pinned(waiting[-1]) == ("GPU-n07.0", "GPU-n07.1")
 
 
+@pytest.mark.long
 def test_templates_of_many_containers_are_read_in_many_rounds_and_keep_no_other_tenant_waiting() -> None:
     """A thousand leaders whose workers have 300 containers, on a node without free cards."""
     cluster = PlacedCluster(named(h20(), "full"), named(h20(), "free"))
@@ -176,6 +184,7 @@ def using(cluster: PlacedCluster, name: str, *, cpus: int, cards: int = 0, prior
     cluster.create(name, options=DENY, gated=cards > 0, priority=priority, containers=[container], **spec)
 
 
+@pytest.mark.long
 def test_no_namespace_is_left_without_a_turn() -> None:
     cluster = busy_cluster()
     for number in range(120):

@@ -280,6 +280,7 @@ def test_the_rest_of_a_group_gets_what_is_kept_for_it_and_others_do_not() -> Non
     assert len(cluster.pinned("g1")) == 4
 
 
+@pytest.mark.slow
 def test_groups_that_never_fit_do_not_keep_others_from_their_turn() -> None:
     """Each is searched for member by member, up to 256, before it shows that a node gives too few."""
     cluster = PlacedCluster(*(named(h20(), f"node-{number}") for number in range(40)))
@@ -395,6 +396,7 @@ def test_after_a_pod_got_what_was_kept_for_it_a_node_is_kept_for_the_next_of_its
     assert not any(let_in(cluster, RESERVE // 2 - 20))
 
 
+@pytest.mark.long
 def test_thousands_of_pods_that_none_could_serve_cost_nothing_once_they_are_answered() -> None:
     cluster = keeping()
     for number in range(1000):

@@ -45,6 +45,7 @@ def handles(any_machine: AnyMachine) -> Iterator[list[Any]]:
 # How NVML answers
 
 
+@pytest.mark.slow
 def test_nothing_answers_before_nvml_is_started(any_machine: AnyMachine) -> None:
     assert any_machine.environment
     with pytest.raises(pynvml.NVMLError, match="Uninitialized"):
@@ -187,6 +188,7 @@ def test_gpus_are_found_in_sysfs_at_the_bus_ids_of_nvml(any_machine: AnyMachine,
     assert {gpu.pci_bus_id for gpu in seen.gpus if gpu.root} == {gpu.pci_bus_id for gpu in seen.gpus} & known
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_finds_the_library_by_its_path(any_machine: AnyMachine, seen: NodeTopology) -> None:
     program = (
         "import sys; from pathlib import Path; from webhook.hardware.discovery.machine import discover; "

@@ -134,6 +134,7 @@ def test_a_machine_without_the_library_says_what_to_install(tmp_path: Path) -> N
     assert in_a_process(environment_of(without_library(tmp_path)), tmp_path) == [NOT_HERE]
 
 
+@pytest.mark.slow
 def test_a_library_that_was_missing_once_is_found_when_it_is_there(tmp_path: Path, nvml_library: Path) -> None:
     description = write_machine(h20(), tmp_path / "h20")
     environment = environment_of(without_library(tmp_path), description)
@@ -142,6 +143,7 @@ def test_a_library_that_was_missing_once_is_found_when_it_is_there(tmp_path: Pat
     assert second == "8 "
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_finds_the_library_by_its_path(tmp_path: Path, nvml_library: Path) -> None:
     description = write_machine(gb200_tray(), tmp_path / "tray")
     assert in_a_process(environment_of(nvml_library, description), tmp_path / "tray") == ["4 "]
@@ -173,6 +175,7 @@ FUNCTIONS: list[tuple[str, dict[str, Any]]] = [
 """What each function tells of a card, as the topology without it."""
 
 
+@pytest.mark.slow
 def test_a_function_that_fails_for_one_gpu_costs_only_what_it_would_have_told(
     play: Play, subtests: pytest.Subtests
 ) -> None:

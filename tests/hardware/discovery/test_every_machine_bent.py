@@ -83,6 +83,7 @@ def links_seen(machine: Machine, play: Play) -> list[tuple[NvLink, ...]]:
     return [gpu.nvlinks for gpu in discover(node="node-1", root=play(machine)).gpus]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expected", LINKED, ids=named)
 def test_links_that_are_not_there_change_nothing(expected: Expected, play: Play) -> None:
     for machine in (expected.machine, expected.machine.with_links_down(0, 2)):
@@ -90,6 +91,7 @@ def test_links_that_are_not_there_change_nothing(expected: Expected, play: Play)
         assert links_seen(machine.with_slots(36, p2p=True), play) == links_seen(machine, play)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("expected", LINKED, ids=named)
 def test_a_driver_that_does_not_count_its_links_changes_nothing(expected: Expected, play: Play) -> None:
     for machine in (expected.machine, expected.machine.with_links_down(0, 2)):

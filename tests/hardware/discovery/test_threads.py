@@ -5,15 +5,18 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import TypeVar
 
+import pytest
+
 from tests.nvml import machines
 from tests.nvml.stub import Play
 from webhook.hardware.discovery.counters import CounterReader
 from webhook.hardware.discovery.nvml import read_nvml
 
-ROUNDS = 200
+ROUNDS = 40
 Answer = TypeVar("Answer")
 
 
+@pytest.mark.slow
 def test_counters_that_are_read_meanwhile_take_no_gpu_from_discovery(play: Play) -> None:
     play(machines.h20())
     both = Barrier(2)

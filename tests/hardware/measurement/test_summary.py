@@ -107,6 +107,7 @@ def test_a_text_that_is_too_long_is_refused() -> None:
         parse_summary(json.dumps(GOOD) + " " * MOST_CHARACTERS, "here")
 
 
+@pytest.mark.slow
 def test_a_sound_machine_is_summed_up_as_expected(bench_of: BenchOf, play_bench: PlayBench) -> None:
     found = summary(measured(play_bench(h100(bench_of))))
     assert found is not None
@@ -115,6 +116,7 @@ def test_a_sound_machine_is_summed_up_as_expected(bench_of: BenchOf, play_bench:
     assert found.all_reduce.verdict is Verdict.AS_EXPECTED
 
 
+@pytest.mark.slow
 def test_the_worst_verdict_and_the_slowest_pair_are_told(bench_of: BenchOf, play_bench: PlayBench) -> None:
     root = play_bench(h100(bench_of).with_way(0, 1, Way(gbps=48.0)))
     report = measured(root, all_reduce=False)
@@ -127,6 +129,7 @@ def test_the_worst_verdict_and_the_slowest_pair_are_told(bench_of: BenchOf, play
     assert found.slowest.expected_gbps == 370.8
 
 
+@pytest.mark.slow
 def test_of_a_whole_machine_only_the_ways_between_the_pods_own_cards_are_told(
     bench_of: BenchOf, play_bench: PlayBench
 ) -> None:

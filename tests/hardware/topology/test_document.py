@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.hardware.topology.generated import topologies
@@ -228,7 +228,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300)
 @given(st.sampled_from(sorted(MACHINES)), st.data())
 def test_no_change_to_a_document_ends_in_a_traceback(name: str, data: st.DataObject) -> None:
     document = written(MACHINES[name])

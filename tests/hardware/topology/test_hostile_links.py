@@ -67,6 +67,7 @@ def machine(cards: int, links: Links) -> NodeTopology:
     return parse_topology(format_topology(published), source="the agent")
 
 
+@pytest.mark.slow
 def test_a_choice_among_any_links_takes_bounded_work(show_figures: ShowFigures) -> None:
     figures = []
     for graph in GRAPHS if NIGHTLY else WORST:
@@ -84,6 +85,7 @@ def test_a_choice_among_any_links_takes_bounded_work(show_figures: ShowFigures) 
     assert max(figures)[0] < MOST_CALLS
 
 
+@pytest.mark.long
 def test_a_choice_of_nearly_all_cards_of_the_largest_node_takes_bounded_work() -> None:
     for graph, count in (("three parts", 58), ("a cube with diagonals", 62), ("a cube", 62), ("two parts", 31)):
         choice = within(4_500_000, partial(select, machine(64, GRAPHS[graph]), Request(count=count)))
@@ -92,6 +94,7 @@ def test_a_choice_of_nearly_all_cards_of_the_largest_node_takes_bounded_work() -
         assert not choice.exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_among_sixteen_cards_any_links_leave_the_choice_exact(graph: str) -> None:
     for count, policy in ((9, Policy.SPREAD), (10, Policy.BEST_FIT)):

@@ -494,6 +494,7 @@ def on_pcie(numa_nodes: int) -> NodeTopology:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numa_nodes", [4, 8])
 @pytest.mark.parametrize("asked", [Constraints(), Constraints(same_numa=True, require_nvlink=True)])
 @pytest.mark.parametrize(

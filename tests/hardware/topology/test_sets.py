@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import combinations, permutations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.hardware.topology.machines import (
@@ -311,7 +311,6 @@ def squares(smallest: int, largest: int) -> st.SearchStrategy[list[list[float]]]
     return st.integers(smallest, largest).flatmap(square)
 
 
-@settings(max_examples=60, deadline=None)
 @given(squares(2, 7))
 def test_up_to_eight_members_no_ring_has_a_better_weakest_hop(bandwidth: list[list[float]]) -> None:
     ring = ring_order(bandwidth)
@@ -320,7 +319,6 @@ def test_up_to_eight_members_no_ring_has_a_better_weakest_hop(bandwidth: list[li
     assert weakest_hop(ring, bandwidth) == best_weakest_hop(bandwidth)
 
 
-@settings(max_examples=20, deadline=None)
 @given(squares(9, 16))
 def test_a_larger_ring_visits_each_member_once_and_is_no_worse_than_the_order_of_the_list(
     bandwidth: list[list[float]],

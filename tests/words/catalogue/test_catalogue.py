@@ -72,6 +72,7 @@ def named_codes() -> Iterator[tuple[str, str]]:
                 yield f"{path.stem}.{name}", entry.code
 
 
+@pytest.mark.slow
 def test_every_entry_is_said_somewhere() -> None:
     import_lines = re.compile(r"^(?:from|import) (?:[^(\n]*\([^)]*\)|.*)$", re.MULTILINE)
     used = {word for text in sources() for word in re.findall(r"\b[A-Z][A-Z0-9_]+\b", import_lines.sub("", text))}
@@ -84,6 +85,7 @@ def sources() -> list[str]:
     return [path.read_text(encoding="utf-8") for path in paths if path.parent != CATALOGUE]
 
 
+@pytest.mark.slow
 def test_a_message_is_given_the_values_that_its_templates_name() -> None:
     by_name = {name.partition(".")[2]: code for name, code in named_codes()}
     said = 0
