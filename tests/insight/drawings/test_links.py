@@ -1,11 +1,7 @@
 """The NVLinks of a node as every picture draws them."""
 
-from hypothesis import given
-
-from tests.hardware.topology.generated import topologies
 from tests.hardware.topology.machines import a100_pcie_bridged, bent
 from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology, NvLink
-from webhook.insight.drawings.curves import edges
 from webhook.insight.drawings.links import Link, nvlinks
 
 
@@ -25,9 +21,3 @@ def test_a_gpu_in_mig_mode_has_no_links() -> None:
     sliced = list(nvlinks(bent(topology, 0, mig_mode=MigMode.ENABLED)))
     assert any(0 in (link.one, link.other) for link in whole)
     assert sliced == [link for link in whole if 0 not in (link.one, link.other)]
-
-
-@given(topologies())
-def test_show_draws_the_links_between_gpus_that_status_and_the_page_tell_of(topology: NodeTopology) -> None:
-    told = {(link.one, link.other): (link.count, link.active) for link in nvlinks(topology) if link.other is not None}
-    assert {edge.ends: (edge.count, edge.active) for edge in edges(topology, None)} == told

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
-NARROW, MONOSPACE, BOLD = 0.56, 0.61, 0.61
+_NARROW = 0.56
 """Width of a character as a part of the font size, for the wider ones among the fonts that a viewer may have."""
 _WIDE = 1.05
 _ELLIPSIS = "..."
@@ -34,11 +34,6 @@ class Box:
     def bottom(self) -> float:
         """The y of the lower edge."""
         return self.y + self.height
-
-    @property
-    def level(self) -> float:
-        """The y of the centre."""
-        return self.y + self.height / 2
 
 
 def number(value: float) -> str:
@@ -90,35 +85,30 @@ def rounded(box: Box, class_: str, radius: float = 8.0) -> str:
     return element("rect", x=box.x, y=box.y, width=box.width, height=box.height, rx=radius, class_=class_)
 
 
-def line(x1: float, y1: float, x2: float, y2: float) -> str:
-    """Returns the data of a path that is one straight line."""
-    return f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}"
-
-
-def width_of(words: str, size: float, factor: float = NARROW) -> float:
+def width_of(words: str, size: float) -> float:
     """Returns the width of a text; the estimate is rather too large than too small."""
     wide = sum(unicodedata.east_asian_width(character) in "WF" for character in words)
-    return size * (wide * _WIDE + (len(words) - wide) * factor)
+    return size * (wide * _WIDE + (len(words) - wide) * _NARROW)
 
 
-def fit(words: str, width: float, size: float, factor: float = NARROW) -> str:
+def fit(words: str, width: float, size: float) -> str:
     """Returns the text, cut if it is wider than ``width``."""
-    if width_of(words, size, factor) <= width:
+    if width_of(words, size) <= width:
         return words
-    while words and width_of(words + _ELLIPSIS, size, factor) > width:
+    while words and width_of(words + _ELLIPSIS, size) > width:
         words = words[:-1]
     return words.rstrip() + _ELLIPSIS
 
 
-def wrap(words: str, width: float, size: float, factor: float = NARROW) -> list[str]:
+def wrap(words: str, width: float, size: float) -> list[str]:
     """Returns the text in lines that are not wider than ``width``; a word that is wider is cut."""
     lines = [""]
     for word in words.split():
         longer = f"{lines[-1]} {word}".strip()
-        if width_of(longer, size, factor) <= width:
+        if width_of(longer, size) <= width:
             lines[-1] = longer
         else:
-            lines.append(fit(word, width, size, factor))
+            lines.append(fit(word, width, size))
     return [line for line in lines if line]
 
 

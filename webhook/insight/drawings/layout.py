@@ -1,226 +1,164 @@
-"""The places of all boxes and lines in the picture of a node: one or two rows of NUMA nodes, GPUs towards the middle.
+"""A node as ``topology show -o svg`` and the page draw it: its GPUs in one or two rows, and the NVLinks between them.
 
-Lengths are pixels; y grows downwards. Within a row a place is a depth, measured from the outer edge, where the CPUs
-are.
+Lengths are units of the picture; y grows downwards.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from webhook.hardware.topology.model import Gpu, NodeTopology
 from webhook.insight.drawings.elements import Box
-from webhook.insight.drawings.panels import Branch, Panel, Port, panels, split, stacks
+from webhook.insight.drawings.links import Link
 
-MARGIN = 24.0
-CARD_WIDTH, CARD_HEIGHT = 124.0, 92.0
-CHIP_WIDTH, CHIP_HEIGHT = 108.0, 42.0
-CHIPS_IN_COLUMN = 2
-GAP = 10.0
-PADDING = 14.0
-CPU_HEIGHT, SWITCH_HEIGHT, STEM = 30.0, 22.0, 16.0
-BETWEEN_PANELS = 22.0
-
-GPUS_IN_ROW = 8
-LINKED_GPUS_IN_ROW = 4
-"""GPUs of a single NUMA node in one row at most: in a longer row the curves of direct links would overlap."""
+WIDTH, HEIGHT = 34.0, 38.0
+"""Size of the box of a GPU."""
+_GAP, _EDGE = 7.0, 2.0
+_BUNDLE, _BAR = 15.0, 9.0
+"""Height of the links between a GPU and the bar of the switches, and height of that bar."""
+_CROSSING, _APART = 54.0, 8.0
+"""Distance of two rows with links between them, and without links."""
+_ONE_ROW = 4
+_LEVELS = ("most", "more", "few")
+"""Classes of links between two GPUs, by number of links."""
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
-    """A GPU and its box."""
+class Stroke(NamedTuple):
+    """A line of the picture."""
 
-    box: Box
-    gpu: Gpu
-    row: int
-    """The row: 0 above the middle, 1 below."""
-
-    @property
-    def edge(self) -> float:
-        """The y of the side towards the middle, where its NVLinks leave."""
-        return self.box.y if self.row else self.box.bottom
+    class_: str
+    points: str
+    """The data of a path."""
+    title: str = ""
+    width: float = 0.0
+    """Width of the line; 0: the width of its class."""
+    dashes: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A NUMA node: the box around it and the bar of its CPU."""
-
-    box: Box
-    cpu: Box
-    panel: Panel
-    row: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stem:
-    """A PCIe link, or C2C: a vertical line."""
-
-    x: float
-    start: float
-    end: float
-    gpu: Gpu | None = None
-
-
-@dataclass(slots=True)
-class Layout:
-    """The places of everything in the picture."""
+class Layout(NamedTuple):
+    """The boxes of the GPUs and the lines of the links."""
 
     width: float
-    middle: Box
-    """The box between the rows, or below the only row."""
-    frames: list[Frame] = field(default_factory=list)
-    cards: dict[int, Card] = field(default_factory=dict)
-    """The cards by index of the GPU."""
-    chips: list[tuple[Box, Port]] = field(default_factory=list)
-    switches: list[tuple[Box, Branch]] = field(default_factory=list)
-    stems: list[Stem] = field(default_factory=list)
-    bottom: float = 0.0
+    height: float
+    rows: int
+    boxes: Mapping[int, Box]
+    """The box of each GPU, by its index."""
+    bundles: tuple[Stroke, ...]
+    """The links of each GPU to the switches."""
+    bar: Box | None
+    """The bar of the switches; None without switches."""
+    curves: tuple[Stroke, ...]
+    """The links between two GPUs."""
 
 
-Rows = list[list[Panel]]
+class _Place(NamedTuple):
+    x: float
+    row: int
+    edge: float
+    """The y of the side from which links leave."""
 
 
-def rows_of(topology: NodeTopology) -> Rows:
-    """Returns the NUMA nodes in one row or two; of two rows each has about half of the GPUs."""
-    found = panels(topology)
-    with_gpus = [panel for panel in found if panel.gpus]
-    without = [panel for panel in found if not panel.gpus]
-    directly_linked = any(link.target.startswith("GPU") for gpu in topology.gpus for link in gpu.nvlinks)
-    if len(with_gpus) == 1 and len(topology.gpus) > (LINKED_GPUS_IN_ROW if directly_linked else GPUS_IN_ROW):
-        with_gpus = split(with_gpus[0])
-    if len(with_gpus) < 2:
-        return [[*with_gpus, *without]] if found else []
-    rows: Rows = [[], []]
-    for panel in with_gpus:
-        rows[sum(len(placed.gpus) for placed in rows[0]) >= len(topology.gpus) / 2].append(panel)
-    if not rows[1]:
-        rows[1].append(rows[0].pop())
-    for panel in without:
-        min(rows, key=_row_width).append(panel)
-    return rows
+_Places = Mapping[int, _Place]
 
 
-def ranks(rows: Rows) -> dict[int, tuple[int, int]]:
-    """Returns the row of each GPU and its position in the row, by index of the GPU."""
-    return {
-        gpu.index: (number, position)
-        for number, row in enumerate(rows)
-        for position, gpu in enumerate(gpu for panel in row for gpu in panel.gpus)
-    }
-
-
-def place(rows: Rows, *, top: float, width: float, gap: float) -> Layout:
-    """Returns the places of everything in the picture.
+def lay_out(indices: Sequence[int], links: Sequence[Link], describe: Callable[[Link], str]) -> Layout:
+    """Returns the places of GPUs and the lines of their links.
 
     Args:
-        rows: The rows that ``rows_of`` returned.
-        top: The y where the first row begins.
-        width: Width of the picture; at least ``natural_width(rows)``.
-        gap: Height of the middle.
+        indices: The indices of the GPUs, in their order.
+        links: The links. Those of other GPUs are left out.
+        describe: Returns the tooltip of a link that has lost something.
     """
-    levels = max((_levels(panel.children) for row in rows for panel in row), default=0)
-    height = 2 * PADDING + CPU_HEIGHT + levels * (STEM + SWITCH_HEIGHT) + STEM + CARD_HEIGHT
-    inner = max((_row_width(row) for row in rows), default=0.0)
-    left = (width - inner - (BETWEEN_PANELS if rows[1:] else 0.0)) / 2
-    layout = Layout(width, Box(left, top + (height if rows else 0.0), inner, gap))
-    for number, row in enumerate(rows):
-        y = layout.middle.bottom if number else top
-        spare = (inner - _row_width(row)) / len(row)
-        x = left
-        for panel in row:
-            box = Box(x, y, _panel_width(panel) + spare, height)
-            _Row(layout, number, box, levels).add_panel(panel)
-            x = box.right + BETWEEN_PANELS
-    layout.bottom = layout.middle.bottom + (height if len(rows) > 1 else 0.0)
-    return layout
+    total = max(len(indices), 1)
+    per_row = total if total <= _ONE_ROW else (total + 1) // 2
+    rows = 1 if total <= _ONE_ROW else 2
+    middle = _middle(links, rows)
+    places = {}
+    for position, index in enumerate(indices):
+        row, column = divmod(position, per_row)
+        edge = _EDGE + HEIGHT if row == 0 else _EDGE + HEIGHT + middle
+        places[index] = _Place(_EDGE + column * (WIDTH + _GAP), row, edge)
+    known = [link for link in links if {link.one, link.other} - {None} <= places.keys() and link.count > 0]
+    switched = [link for link in known if link.other is None]
+    bar_width = max((place.x for place in places.values()), default=0.0) + WIDTH - _EDGE
+    return Layout(
+        # So that GPUs of all nodes are of one size.
+        width=2 * _EDGE + max(per_row, _ONE_ROW) * (WIDTH + _GAP) - _GAP,
+        height=2 * _EDGE + rows * HEIGHT + middle,
+        rows=rows,
+        boxes={
+            index: Box(place.x, place.edge - HEIGHT if place.row == 0 else place.edge, WIDTH, HEIGHT)
+            for index, place in places.items()
+        },
+        bundles=tuple(stroke for link in switched for stroke in _bundle(link, places[link.one], describe)),
+        bar=Box(_EDGE, _EDGE + HEIGHT + _BUNDLE, bar_width, _BAR) if switched else None,
+        curves=tuple(_curves([link for link in known if link.other is not None], places, middle, describe)),
+    )
 
 
-def natural_width(rows: Rows) -> float:
-    """Returns the width of a picture that holds these rows, with the line between sockets beside them."""
-    return max((_row_width(row) for row in rows), default=0.0) + 2 * MARGIN + (BETWEEN_PANELS if rows[1:] else 0.0)
+def _middle(links: Sequence[Link], rows: int) -> float:
+    """Returns the height of the space between the rows, or below the only row."""
+    if any(link.other is None for link in links):
+        return _BAR + _BUNDLE * rows
+    if links:
+        return _CROSSING if rows > 1 else _CROSSING / 2
+    return _APART if rows > 1 else 0.0
 
 
-class _Row:
-    """Places the devices of one panel."""
+def _bundle(link: Link, place: _Place, describe: Callable[[Link], str]) -> Iterator[Stroke]:
+    """Yields strokes for the links of a GPU to the switches.
 
-    def __init__(self, layout: Layout, row: int, box: Box, levels: int) -> None:
-        self._layout, self._row, self._box, self._levels = layout, row, box, levels
-
-    def add_panel(self, panel: Panel) -> None:
-        cpu = self._at(self._box.x + PADDING, PADDING, self._box.width - 2 * PADDING, CPU_HEIGHT)
-        self._layout.frames.append(Frame(self._box, cpu, panel, self._row))
-        content = _width(panel.children)
-        self._add(panel.children, self._box.x + (self._box.width - content) / 2, 0)
-
-    def _add(self, children: Sequence[Branch | Gpu | Port], x: float, level: int) -> None:
-        """Places children from ``x`` to the right; ``level`` switches are above them."""
-        parent = PADDING + CPU_HEIGHT + level * (STEM + SWITCH_HEIGHT)
-        leaf = PADDING + CPU_HEIGHT + self._levels * (STEM + SWITCH_HEIGHT) + STEM
-        for column in stacks(children, CHIPS_IN_COLUMN):
-            width = _column_width(column)
-            if isinstance(column, Branch):
-                self._layout.switches.append((self._at(x, parent + STEM, width, SWITCH_HEIGHT), column))
-                self._stem(x + width / 2, parent, parent + STEM)
-                self._add(column.children, x, level + 1)
-            elif isinstance(column, Gpu):
-                box = self._at(x, leaf, CARD_WIDTH, CARD_HEIGHT)
-                self._layout.cards[column.index] = Card(box, column, self._row)
-                self._stem(box.center, parent, leaf, column)
-            else:
-                self._add_chips(column, x, parent, leaf)
-            x += width + GAP
-
-    def _add_chips(self, ports: Sequence[Port], x: float, parent: float, leaf: float) -> None:
-        self._stem(x + CHIP_WIDTH / 2, parent, leaf)
-        for position, port in enumerate(ports[::-1] if self._row else ports):
-            depth = leaf + position * (CHIP_HEIGHT + CARD_HEIGHT - CHIPS_IN_COLUMN * CHIP_HEIGHT)
-            self._layout.chips.append((self._at(x, depth, CHIP_WIDTH, CHIP_HEIGHT), port))
-            if position:
-                self._stem(x + CHIP_WIDTH / 2, depth, depth - (CARD_HEIGHT - CHIPS_IN_COLUMN * CHIP_HEIGHT))
-
-    def _stem(self, x: float, start: float, end: float, gpu: Gpu | None = None) -> None:
-        self._layout.stems.append(Stem(x, self._y(start), self._y(end), gpu))
-
-    def _y(self, depth: float) -> float:
-        return self._box.bottom - depth if self._row else self._box.y + depth
-
-    def _at(self, x: float, depth: float, width: float, height: float) -> Box:
-        return Box(x, self._y(depth + height) if self._row else self._y(depth), width, height)
-
-
-def _levels(children: Sequence[Branch | Gpu | Port]) -> int:
-    return max((1 + _levels(child.children) for child in children if isinstance(child, Branch)), default=0)
-
-
-def _row_width(row: Sequence[Panel]) -> float:
-    return sum(_panel_width(panel) for panel in row) + BETWEEN_PANELS * (len(row) - 1)
-
-
-def _panel_width(panel: Panel) -> float:
-    return _width(panel.children) + 2 * PADDING
-
-
-def _width(children: Sequence[Branch | Gpu | Port]) -> float:
-    widths = [_column_width(column) for column in stacks(children, CHIPS_IN_COLUMN)]
-    return sum(widths) + GAP * (len(widths) - 1)
-
-
-def _column_width(column: Branch | Gpu | tuple[Port, ...]) -> float:
-    if isinstance(column, Branch):
-        return _width(column.children)
-    return CARD_WIDTH if isinstance(column, Gpu) else CHIP_WIDTH
-
-
-def socket_links(layout: Layout) -> Iterator[tuple[Frame, Frame]]:
-    """Yields the pairs of neighbouring NUMA nodes that a line joins.
-
-    The two panels of a NUMA node that is shown twice are no pair.
+    Each link is a dash of a horizontal line, whose width is the length of the links.
     """
-    for one, other in zip(layout.frames, layout.frames[1:], strict=False):
-        nodes = {one.panel.numa_node, other.panel.numa_node}
-        if None not in nodes and len(nodes) == 2 and one.row == other.row:
-            yield one, other
-    ends = [[frame for frame in layout.frames if frame.row == row][-1:] for row in (0, 1)]
-    if all(ends):
-        one, other = ends[0][0], ends[1][0]
-        if None not in (one.panel.numa_node, other.panel.numa_node) and not other.panel.continued:
-            yield one, other
+    step = (WIDTH - 6) / link.count
+    y = place.edge + (_BUNDLE / 2 if place.row == 0 else -_BUNDLE / 2)
+    dashes = f"{step * 0.55:.2f} {step * 0.45:.2f}"
+
+    def line(class_: str, first: int, number: int, title: str = "") -> Stroke:
+        path = f"M{place.x + 3 + first * step:.1f} {y:.1f}h{number * step:.1f}"
+        return Stroke(class_, path, title, _BUNDLE, dashes)
+
+    if link.active:
+        yield line("up", 0, min(link.active, link.count))
+    if link.lost:
+        yield line("down", link.active, link.lost, describe(link))
+
+
+def _curves(links: Sequence[Link], places: _Places, middle: float, describe: Callable[[Link], str]) -> Iterator[Stroke]:
+    counts = sorted({link.count for link in links}, reverse=True)
+    ports = _ports(links, places)
+    for link in sorted(links, key=lambda each: each.lost > 0):  # links that lost something on top
+        level = _LEVELS[min(counts.index(link.count), len(_LEVELS) - 1)]
+        title = describe(link) if link.lost else ""
+        yield from _curve(link, places, middle, ports, f"link {level}{' lost' if link.lost else ''}", title)
+
+
+def _ports(links: Sequence[Link], places: _Places) -> dict[tuple[int, int], float]:
+    """Returns the x at which the link of a GPU to another GPU begins, by both indices.
+
+    Links to GPUs on the left begin on the left.
+    """
+    found: dict[tuple[int, int], float] = {}
+    for index, place in places.items():
+        peers = [link.other if link.one == index else link.one for link in links if index in (link.one, link.other)]
+        ordered = sorted((peer for peer in peers if peer is not None), key=lambda peer: places[peer].x)
+        step = WIDTH / (len(ordered) + 1)
+        found |= {(index, peer): place.x + step * (position + 1) for position, peer in enumerate(ordered)}
+    return found
+
+
+def _curve(
+    link: Link, places: _Places, middle: float, ports: Mapping[tuple[int, int], float], class_: str, title: str
+) -> Iterator[Stroke]:
+    if link.other is None:
+        return
+    one, other = places[link.one], places[link.other]
+    x1, x2 = ports[link.one, link.other], ports[link.other, link.one]
+    if one.row == other.row:
+        depth = min(middle * 0.95, 12 + 7 * (abs(one.x - other.x) / (WIDTH + _GAP)))
+        y = one.edge + (depth if one.row == 0 else -depth)
+    else:
+        y = (one.edge + other.edge) / 2
+    path = f"M{x1:.1f} {one.edge:.1f}C{x1:.1f} {y:.1f} {x2:.1f} {y:.1f} {x2:.1f} {other.edge:.1f}"
+    yield Stroke(class_, path, title)
+    if not link.active:
+        x, centre = (x1 + x2) / 2, (one.edge + 6 * y + other.edge) / 8
+        yield Stroke("cross", f"M{x - 3:.1f} {centre - 3:.1f}l6 6m0 -6l-6 6")

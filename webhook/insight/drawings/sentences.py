@@ -8,7 +8,6 @@ from webhook.hardware.topology.health import node_health
 from webhook.hardware.topology.model import MigMode, NodeTopology
 from webhook.hardware.topology.sets import GpuSet
 
-NICS = "NICs"
 _WITHOUT_LINKS = "no NVLink, and no part of NCCL's file"
 
 
@@ -63,7 +62,7 @@ def properties(chosen: GpuSet, in_mig_mode: Sequence[int] = ()) -> Iterator[tupl
     if in_mig_mode:
         yield "MIG mode", f"{names(in_mig_mode)}: {_WITHOUT_LINKS}"
     if chosen.nics:
-        yield NICS, ", ".join(_near_nics(chosen))
+        yield "NICs", ", ".join(_near_nics(chosen))
 
 
 def _near_nics(chosen: GpuSet) -> Iterator[str]:

@@ -1,35 +1,34 @@
-"""The picture of a node as SVG: NUMA nodes, PCIe switches, NICs, GPUs and NVLinks, and a chosen set of GPUs."""
+"""The picture of a node as an SVG document: its GPUs and NVLinks, and a chosen set of GPUs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from webhook.hardware.topology.health import node_health
-from webhook.hardware.topology.model import NodeTopology
-from webhook.hardware.topology.pcie import socket_bandwidth
+from webhook.hardware.topology.model import Gpu, LostGpu, NodeTopology
 from webhook.hardware.topology.sets import GpuSet
-from webhook.insight.drawings.boxes import card, chip, frame, lost, switch
-from webhook.insight.drawings.elements import Box, line, number, path, rounded, text
-from webhook.insight.drawings.header import header, summary
-from webhook.insight.drawings.layout import (
-    BETWEEN_PANELS,
-    CARD_HEIGHT,
-    CARD_WIDTH,
-    GAP,
-    MARGIN,
-    Frame,
-    Layout,
-    natural_width,
-    place,
-    rows_of,
-    socket_links,
+from webhook.insight.drawings.elements import (
+    Box,
+    description,
+    element,
+    fit,
+    group,
+    number,
+    path,
+    rounded,
+    text,
+    tooltip,
+    wrap,
 )
-from webhook.insight.drawings.legend import Entry, legend
-from webhook.insight.drawings.nvlinks import draw_middle, entries, middle
+from webhook.insight.drawings.layout import Layout, Stroke, lay_out
+from webhook.insight.drawings.links import Link, nvlinks
 from webhook.insight.drawings.palette import STYLE
-from webhook.insight.drawings.sheet import sheet
+from webhook.insight.drawings.sentences import mig_gpus, names, notes, outline, properties
+from webhook.words.listing import counted
 
-_LEAST_WIDTH = 720.0
-_NOTHING = 110.0
-"""Height of the box that says that there is no GPU."""
+_SCALE, _MARGIN, _LEAST_WIDTH = 3.0, 24.0, 540.0
+_TITLE, _LINE = 42.0, 20.0
+"""Base line of the title, and the distance of lines."""
+_NOTES = 6
+"""Notes that are shown at most. More of them would push the picture itself away."""
 
 
 def draw(topology: NodeTopology, chosen: GpuSet | None = None) -> str:
@@ -39,103 +38,120 @@ def draw(topology: NodeTopology, chosen: GpuSet | None = None) -> str:
         topology: The node.
         chosen: A set of GPUs of the node to mark, with its ring.
     """
-    rows = rows_of(topology)
-    width = max(natural_width(rows), _LEAST_WIDTH)
-    between = middle(topology, chosen, rows)
-    head, top = header(topology, chosen, width)
-    layout = place(rows, top=top, width=width, gap=between.height)
-    rest, bottom = _below(topology, layout)
-    links = list(socket_links(layout))
-    key, height = legend(
-        [*entries(between), *_entries(topology, layout, chosen, links)], MARGIN, bottom + MARGIN, width - 2 * MARGIN
-    )
-    parts = [
-        *head,
-        *(_socket_link(one, other) for one, other in links),
-        *(frame(numa_frame) for numa_frame in layout.frames),
-        *_stems(layout),
-        *(switch(box, branch) for box, branch in layout.switches),
-        *draw_middle(between, layout),
-        *(chip(box, port) for box, port in layout.chips),
-        *_cards(topology, layout, chosen),
-        *rest,
-        key,
+    indices = sorted([gpu.index for gpu in topology.gpus] + [gpu.index for gpu in topology.lost])
+    found = lay_out(indices, tuple(nvlinks(topology)), _describe)
+    width = max(found.width * _SCALE + 2 * _MARGIN, _LEAST_WIDTH)
+    head = list(_head(topology, chosen, width - 2 * _MARGIN))
+    top = _TITLE + _LINE * (len(head) - 1) + _MARGIN
+    key = " | ".join(_legend(topology, chosen, found))
+    foot = top + found.height * _SCALE + _MARGIN
+    height = foot + _LINE
+    content = [
+        tooltip(f"Topology of {topology.node}", "topology-title"),
+        description(_summary(topology, chosen), "topology-description"),
+        element("style", STYLE),
+        rounded(Box(0.5, 0.5, width - 1, height - 1), "paper", 14),
+        *(text(words, _MARGIN, _TITLE + _LINE * place, class_) for place, (words, class_) in enumerate(head)),
+        group(
+            _parts(topology, chosen, found),
+            "node",
+            transform=f"translate({number(_MARGIN)} {number(top)}) scale({number(_SCALE)})",
+        ),
+        text(fit(key, width - 2 * _MARGIN, 12), _MARGIN, foot, "key"),
     ]
-    return sheet(
-        "topology",
-        parts,
-        title=f"Topology of {topology.node}",
-        shows=summary(topology, chosen),
-        style=STYLE,
+    root = element(
+        "svg",
+        "\n",
+        "\n".join(content),
+        "\n",
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {number(width)} {number(height)}",
         width=width,
-        height=bottom + MARGIN + height,
+        height=height,
+        role="img",
+        class_="topology",
+        aria_labelledby="topology-title topology-description",
     )
+    return root.encode("ascii", "xmlcharrefreplace").decode() + "\n"
 
 
-def _socket_link(one: Frame, other: Frame) -> str:
-    """Returns the line between two NUMA nodes.
-
-    It joins the CPUs of nodes beside each other. It goes around the right side of nodes one above the other.
-    """
-    if one.row == other.row:
-        return path(line(one.cpu.right, one.cpu.level, other.cpu.x, other.cpu.level), "sys")
-    x = max(one.box.right, other.box.right) + BETWEEN_PANELS / 2
-    points = f"M{number(one.cpu.right)} {number(one.cpu.level)}H{number(x)}V{number(other.cpu.level)}"
-    return path(points + f"H{number(other.cpu.right)}", "sys")
+def _describe(link: Link) -> str:
+    other = "the switches" if link.other is None else f"GPU{link.other}"
+    return f"GPU{link.one} - {other}: {link.active} of {counted(link.count, 'NVLink')} up"
 
 
-def _stems(layout: Layout) -> Iterator[str]:
-    for stem in layout.stems:
-        yield path(line(stem.x, stem.start, stem.x, stem.end), "c2c" if stem.gpu and stem.gpu.c2c else "pcie")
+def _head(topology: NodeTopology, chosen: GpuSet | None, room: float) -> Iterator[tuple[str, str]]:
+    """Yields the lines above the picture, each with its class."""
+    yield fit(topology.node, room, 24), "title"
+    yield fit(f"{outline(topology)}, from {topology.source}", room, 13), "subtitle"
+    yield from ((line, "problem") for note in _first(notes(topology)) for line in wrap(note, room, 13))
+    if chosen:
+        yield from ((line, "set") for line in wrap(_worth(topology, chosen), room, 13))
 
 
-def _cards(topology: NodeTopology, layout: Layout, chosen: GpuSet | None) -> Iterator[str]:
+def _summary(topology: NodeTopology, chosen: GpuSet | None) -> str:
+    """Returns the picture in words."""
+    worth = [_worth(topology, chosen)] if chosen else []
+    return " ".join([f"{outline(topology)}.", *_first(notes(topology)), *worth])
+
+
+def _worth(topology: NodeTopology, chosen: GpuSet) -> str:
+    values = (f"{name} {value}" for name, value in properties(chosen, mig_gpus(topology, chosen)))
+    return "; ".join([f"Chosen: {names(chosen.gpus)}", chosen.link.value, *values])
+
+
+def _first(found: list[str]) -> list[str]:
+    more = len(found) - _NOTES
+    return [*found[:_NOTES], f"and {more} more findings"] if more > 0 else found
+
+
+def _parts(topology: NodeTopology, chosen: GpuSet | None, found: Layout) -> Iterator[str]:
+    yield from map(_stroke, found.bundles)
+    if found.bar:
+        yield rounded(found.bar, "switches", 2)
+    yield from map(_stroke, found.curves)
+    yield from _cards(topology, chosen, found)
+    if not found.boxes:
+        yield text("no GPU", 4, 20, "index")
+
+
+def _stroke(stroke: Stroke) -> str:
+    line = path(stroke.points, stroke.class_, stroke_width=stroke.width or None, stroke_dasharray=stroke.dashes or None)
+    return element("g", tooltip(stroke.title), line) if stroke.title else line
+
+
+def _cards(topology: NodeTopology, chosen: GpuSet | None, found: Layout) -> Iterator[str]:
     members = set(chosen.gpus) if chosen else set()
     places = {index: position for position, index in enumerate(chosen.ring, 1)} if chosen and chosen.ring[1:] else {}
     ailing = node_health(topology).ailing
-    for index, found in layout.cards.items():
-        yield card(
-            found,
-            chosen=index in members,
-            aside=bool(members) and index not in members,
-            ailing=index in ailing,
-            place=places.get(index),
+    everyone: tuple[Gpu | LostGpu, ...] = (*topology.gpus, *topology.lost)
+    for gpu in everyone:
+        box = found.boxes[gpu.index]
+        if isinstance(gpu, LostGpu):
+            class_, said = "lost", gpu.problem
+        else:
+            class_, said = "bad" if gpu.index in ailing else "gpu", gpu.name
+        place = places.get(gpu.index)
+        yield group(
+            [
+                tooltip(f"GPU{gpu.index}: {said}"),
+                rounded(box, f"{class_} chosen" if gpu.index in members else class_, 4),
+                text(f"GPU{gpu.index}", box.x + 3, box.y + 11, "index"),
+                *([text(str(place), box.center, box.y + 28, "mark")] if place else []),
+            ],
+            "card aside" if members and gpu.index not in members else "card",
+            data_gpu=gpu.index,
         )
 
 
-def _below(topology: NodeTopology, layout: Layout) -> tuple[list[str], float]:
-    """Returns the boxes of lost GPUs, and a sign where the node has no GPU; with the y below them."""
-    parts, bottom, left = [], layout.bottom, MARGIN
-    right = layout.width - MARGIN
-    if not topology.gpus:
-        box = Box(left, bottom + (GAP if layout.frames else 0), right - left, _NOTHING)
-        parts += [rounded(box, "nothing", 12), text("no GPU", box.center, box.level + 6, "nothing-name")]
-        bottom = box.bottom
-    x, y = left, bottom + 2 * GAP
-    for gpu in topology.lost:
-        if x + CARD_WIDTH > right:
-            x, y = left, y + CARD_HEIGHT + GAP
-        box = Box(x, y, CARD_WIDTH, CARD_HEIGHT)
-        parts.append(lost(box, gpu))
-        x, bottom = box.right + GAP, box.bottom
-    return parts, bottom
-
-
-def _entries(
-    topology: NodeTopology, layout: Layout, chosen: GpuSet | None, links: Sequence[tuple[Frame, Frame]]
-) -> Iterator[Entry]:
-    if any(gpu.c2c for gpu in topology.gpus):
-        yield Entry("c2c", "NVLink-C2C to the CPU")
-    if any(not (stem.gpu and stem.gpu.c2c) for stem in layout.stems):
-        yield Entry("pcie", "PCIe")
-    if links:
-        speed = f", {socket_bandwidth(topology):g} GB/s" if topology.cpus else ""
-        yield Entry("sys", f"between NUMA nodes (SYS){speed}")
+def _legend(topology: NodeTopology, chosen: GpuSet | None, found: Layout) -> Iterator[str]:
+    if found.bar:
+        yield "bar: NVSwitches"
+    if found.bundles or found.curves:
+        yield "green: NVLinks"
+    if any("down" in stroke.class_ or "lost" in stroke.class_ for stroke in (*found.bundles, *found.curves)):
+        yield "red lines: NVLinks that are down"
+    if set(node_health(topology).ailing) or topology.lost:
+        yield "red boxes: GPUs that are lost, or have fewer links than they should"
     if chosen:
-        yield Entry(
-            "gpu chosen", "chosen GPU" + (", with its place in the ring" if chosen.ring[1:] else ""), is_box=True
-        )
-    if set(node_health(topology).ailing) - {gpu.index for gpu in topology.lost}:
-        yield Entry("gpu bad", "GPU with fewer links than it should have", is_box=True)
-    if topology.lost:
-        yield Entry("lost", "lost: the driver cannot reach it", is_box=True)
+        yield "violet: chosen GPUs" + (", with their places in the ring" if chosen.ring[1:] else "")
