@@ -91,7 +91,8 @@ def test_an_edited_topology_of_a_saved_state_counts(tmp_path: Path) -> None:
     assert found.published
     assert found.published.topology == edited
     assert (found.age, found.lasts) == (before.age, before.lasts)
-    assert (set(saved.setting.topologies), set(again.setting.topologies)) == (set(), {"h20-node-1"})
+    assert (set(saved.setting.topologies), set(again.setting.topologies)) == (set(), set())
+    assert "nvlinks" not in (tmp_path / "objects" / "configmap.yaml").read_text()
 
 
 def test_a_topology_that_is_added_to_a_saved_state_counts(tmp_path: Path) -> None:
@@ -134,7 +135,15 @@ def test_a_file_or_a_link_is_no_place_to_write_to(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     for name in ("file", "link"):
         with pytest.raises(GpuTopologyError, match="expected a directory, found something else"):
-            check_target(tmp_path / name, force=True)
+            check_target(tmp_path / name)
+
+
+def test_a_directory_with_files_is_no_place_to_write_to(tmp_path: Path) -> None:
+    check_target(tmp_path / "new")
+    check_target(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(GpuTopologyError, match="expected an empty directory, found files"):
+        check_target(tmp_path)
 
 
 @pytest.mark.parametrize(

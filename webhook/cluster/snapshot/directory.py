@@ -15,32 +15,25 @@ from webhook.cluster.redaction.claims import KINDS
 from webhook.cluster.redaction.objects import Object, identity
 from webhook.cluster.snapshot.documents import ReadSnapshot
 from webhook.cluster.snapshot.files import CLAIMS, OBJECTS
+from webhook.cluster.snapshot.saved_topologies import without_topologies
 from webhook.hardware.topology.document import format_topology
 from webhook.words.errors import GpuTopologyError
 from webhook.words.node_names import fitted
 
 _NAME_LIMIT = 200
 """The most bytes of a file name without its ending; systems allow 255 bytes."""
-_PATTERNS = (
-    "pods/*.yaml",
-    "namespaces/*.yaml",
-    "nodes/*.json",
-    f"{CLAIMS}/*.yaml",
-    f"{OBJECTS}/*.yaml",
-    "cluster.yaml",
-)
 
 
-def check_target(directory: Path, *, force: bool) -> None:
+def check_target(directory: Path) -> None:
     """Check that a state may be written to the directory.
 
     Raises:
-        GpuTopologyError: the path is no directory, or it is not empty and ``force`` is unset.
+        GpuTopologyError: the path is no directory, or it is not empty.
     """
     if directory.is_symlink() or (directory.exists() and not directory.is_dir()):
         raise GpuTopologyError(f"{directory}: expected a directory, found something else")
-    if not force and directory.exists() and any(directory.iterdir()):
-        raise GpuTopologyError(f"{directory}: expected an empty directory, found files. Name another, or give --force")
+    if directory.exists() and any(directory.iterdir()):
+        raise GpuTopologyError(f"{directory}: expected an empty directory, found files. Name another")
 
 
 def files_of(read: ReadSnapshot) -> dict[str, bytes]:
@@ -48,8 +41,9 @@ def files_of(read: ReadSnapshot) -> dict[str, bytes]:
     files = {
         _path("pods", f"{each.namespace}.{each.name}", "yaml"): _indented(each.document) for each in read.snapshot.pods
     }
+    published = {node.name: node.published.topology for node in read.snapshot.nodes.values() if node.published}
     others: dict[str, list[Object]] = {}
-    for document in read.documents.others:
+    for document in without_topologies(read.documents.others, published):
         if document["kind"] == "Namespace":
             files[_path("namespaces", identity(document)[1], "yaml")] = _json(document)
         else:
@@ -57,10 +51,8 @@ def files_of(read: ReadSnapshot) -> dict[str, bytes]:
     for kind, found in others.items():
         folder = CLAIMS if kind in KINDS else OBJECTS
         files[f"{folder}/{kind.lower()}.yaml"] = _json({"apiVersion": "v1", "kind": "List", "items": found})
-    for node in read.snapshot.nodes.values():
-        if node.published:
-            topology = format_topology(node.published.topology, indent=1)
-            files[_path("nodes", node.name, "json")] = topology.encode() + b"\n"
+    for node, topology in published.items():
+        files[_path("nodes", node, "json")] = format_topology(topology, indent=1).encode() + b"\n"
     files["cluster.yaml"] = _json(_facts(read))
     return files
 
@@ -97,16 +89,13 @@ def kinds(files: Mapping[str, bytes]) -> dict[str, int]:
 
 
 def write(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Write the files, and delete those of an earlier state.
+    """Write the files.
 
     Raises:
         GpuTopologyError: the directory cannot be written.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        for pattern in _PATTERNS:
-            for earlier in directory.glob(pattern):
-                earlier.unlink()
         for path, content in files.items():
             target = directory / path
             target.parent.mkdir(exist_ok=True)

@@ -15,8 +15,8 @@ from webhook.cluster.files.state_files import check_state_file
 from webhook.cluster.redaction.claims import CLAIM, TEMPLATE
 from webhook.cluster.redaction.objects import SNAPSHOT, identity
 from webhook.cluster.snapshot.documents import Documents
-from webhook.cluster.snapshot.edited_nodes import edited_nodes, with_edited
 from webhook.cluster.snapshot.model import KnownPod, ToldOfWorkload
+from webhook.cluster.snapshot.saved_topologies import with_topologies, without_agent
 from webhook.cluster.snapshot.template_pods import FoundTemplate
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.hardware.topology.model import NodeTopology
@@ -208,9 +208,9 @@ def _read_state(state: Path) -> FromFiles:
             for documents in _parts_of_state(path):
                 _add(found, documents, str(path), were_kept=folder == OBJECTS)
     topologies, others = load_nodes(state), found.documents.others
-    if any(each["kind"] == SNAPSHOT for each in others):  # a snapshot has them as ConfigMaps too
-        topologies = edited_nodes(others, topologies)
-        found.documents.others = with_edited(others, topologies)
+    if any(each["kind"] == SNAPSHOT for each in others):
+        found.documents.others = with_topologies(others, topologies)
+        topologies = without_agent(others, topologies)
     return replace(found, topologies=topologies)
 
 
