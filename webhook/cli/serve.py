@@ -160,14 +160,14 @@ def _directory(state: Path, kubeconfig: Path | None, policy: "AdmitPolicy") -> _
 
 def _overlay(config: "Config", host: str | None, port: int | None, ops_port: int | None) -> "Config":
     """Put the options of the command line over the configuration."""
+    from msgspec import to_builtins
     from msgspec.structs import replace
 
-    from webhook.decisions.configuration import check_config
+    from webhook.decisions.configuration import parse_config
 
     given = {"host": host, "port": port, "ops_port": ops_port}
     overlaid = replace(config, server=replace(config.server, **{k: v for k, v in given.items() if v is not None}))
-    check_config(overlaid)
-    return overlaid
+    return parse_config(to_builtins(overlaid))
 
 
 def _certificates(  # noqa: PLR0913 - most of them options of the command

@@ -2,7 +2,6 @@
 
 import difflib
 import ipaddress
-import math
 import re
 from collections.abc import Container, Mapping
 from types import MappingProxyType
@@ -63,6 +62,17 @@ MOST_OF_PLACEMENT = 86_400
 LEAST_RELEASE_SECONDS = 30
 """Longer than a change of the leading planner takes, so that no pod loses the planner's choice by such a change."""
 PCIE_LEVEL = "nccl.pcieP2PLevel"
+_FINITE = 2**53
+"""An upper bound that only infinity exceeds."""
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+_Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+_Clients = Annotated[int, msgspec.Meta(ge=8)]
+_Bytes = Annotated[int, msgspec.Meta(ge=1024)]
+_Seconds = Annotated[float, msgspec.Meta(ge=1, le=_FINITE)]
+_AboveZero = Annotated[float, msgspec.Meta(gt=0, le=_FINITE)]
+_ZeroOrMore = Annotated[float, msgspec.Meta(ge=0, le=_FINITE)]
+_OfPlacement = Annotated[int, msgspec.Meta(ge=1, le=MOST_OF_PLACEMENT)]
+_Word = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -111,7 +121,7 @@ class ClusterSettings(Section, frozen=True, kw_only=True):
     device_list_strategy: Literal["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"] = "envvar"
     """The way in which the device plugin hands devices over (HAMi's ``deviceListStrategy``); only ``envvar`` allows the
     peer profiles."""
-    default_count: int = 1
+    default_count: _Count = 1
     """GPUs of a container that asks for memory or cores but gives no count (HAMi's ``defaultGPUNum``)."""
     topology_namespace: str = ""
     """Namespace in which the agents publish; empty: that of the webhook."""
@@ -126,13 +136,13 @@ class ClaimDriver(Section, frozen=True, kw_only=True):
 
     name: str
     """``spec.driver`` of its ResourceSlices; a DNS name."""
-    device_classes: tuple[str, ...]
+    device_classes: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     """DeviceClasses that give whole GPUs of this driver, those of your own among them."""
     part_classes: tuple[str, ...] = ()
     """DeviceClasses that give parts of its GPUs, such as MIG instances. Pods that claim them are left alone."""
     whole_types: tuple[str, ...] = ()
     """Values of the attribute ``type`` of devices that are whole GPUs; empty: all are."""
-    uuid_attribute: str = "uuid"
+    uuid_attribute: _Word = "uuid"
     """The attribute with the UUID of the GPU, as ``nvidia-smi`` shows it."""
     preloads_library: bool = False
     """Whether the driver loads HAMi's library into every container, whatever the pod says."""
@@ -195,10 +205,10 @@ class RemapSettings(Section, frozen=True, kw_only=True):
 class BindingSettings(Section, frozen=True, kw_only=True):
     """Bindings of pods to nodes."""
 
-    read_seconds: float = 2.0
+    read_seconds: _AboveZero = 2.0
     """Time for the API server to return the pod, and those of its group. Later: 503, ``pod-unreadable``. HAMi holds its
     lock of the node meanwhile."""
-    topology_max_age_seconds: float = 600.0
+    topology_max_age_seconds: _AboveZero = 600.0
     """Time since the agent's last sign of life after which its topology counts as old."""
     schedulers: tuple[str, ...] = ()
     """User names whose Bindings the API server sends to the webhook. The webhook reports HAMi's schedulers that are
@@ -227,11 +237,11 @@ class NcclSettings(Section, frozen=True, kw_only=True):
 class NetworkLevel(Section, frozen=True, kw_only=True):
     """The network between nodes with one value of a label."""
 
-    label: str
+    label: _Word
     """A label of nodes, such as ``topology.kubernetes.io/zone``."""
-    bandwidth: float
+    bandwidth: _AboveZero
     """GB/s per direction between two of them; above 0."""
-    latency: float = 0.0
+    latency: _ZeroOrMore = 0.0
     """Microseconds between two of them; 0 or more."""
 
 
@@ -249,21 +259,19 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
     objective: Objective = Objective.BANDWIDTH
     """``bandwidth``: a pod gets the fastest free cards of the best link class. ``linked``: of all sets of that class
     the one that costs other pods least, so that fast cards stay for pods that require their bandwidth."""
-    pin_seconds: int = 60
+    pin_seconds: _OfPlacement = 60
     """A pod with chosen cards that has no node after so long gets other cards, unless the scheduler or HAMi is away."""
-    in_flight: int = 16
+    in_flight: _OfPlacement = 16
     """Pods with chosen cards and without a node, at a time."""
-    attempts: int = 5
+    attempts: _OfPlacement = 5
     """How often the planner chooses cards for one pod before it leaves the pod to the scheduler."""
-    full_seconds: int = 60
+    full_seconds: _OfPlacement = 60
     """How long a pod that only warns waits for a node with enough free cards. Then the scheduler gets it as it is, so
     that an autoscaler sees it. A group for which there would be room waits longer."""
-    release_seconds: Annotated[
-        int, msgspec.Meta(extra_json_schema={"minimum": LEAST_RELEASE_SECONDS, "maximum": MOST_OF_PLACEMENT})
-    ] = 300
+    release_seconds: Annotated[int, msgspec.Meta(ge=LEAST_RELEASE_SECONDS, le=MOST_OF_PLACEMENT)] = 300
     """How long the webhook waits for a silent planner before it removes the gates of pods that only warn. Another
     planner needs up to 27 seconds to take the place of a leader that died."""
-    reserve_seconds: int = 600
+    reserve_seconds: _OfPlacement = 600
     """A pod that has waited for this time gets a node kept free for it, for the same time. Cards are held for this time
     for pods of a group that come later."""
     network: tuple[NetworkLevel, ...] = ()
@@ -274,24 +282,24 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
 class LimitSettings(Section, frozen=True, kw_only=True):
     """Limits of one pod, so that no pod keeps the others waiting. See docs/configuration.md."""
 
-    containers: int = 128
+    containers: _Count = 128
     """Containers of a pod, init containers among them, without the remap container."""
-    env_annotations: int = 128
+    env_annotations: _Count = 128
     """Variables that env annotations of pod and namespace, and ``defaults``, ask for."""
-    variables: int = 10_000
+    variables: _Count = 10_000
     """Entries of ``env`` of all containers of the injected pod, without the remap container."""
-    operations: int = 5_000
+    operations: _Count = 5_000
     """Operations of a patch. A plain pod with one GPU container has about 20."""
-    reply_bytes: int = 1024 * 1024
+    reply_bytes: Annotated[int, msgspec.Meta(ge=LEAST_REPLY)] = 1024 * 1024
     """Bytes of the answer to a review. 64 KiB of them are kept for what is not patch; a patch is sent in base64."""
-    segments: int = 128
+    segments: _Count = 128
     """Segments of a pod's allocation, one for each container. A Binding beyond this, or one of the next three, counts
     as unresolved: degraded, or refused (409) in a peer profile."""
-    devices: int = 256
+    devices: _Count = 256
     """GPUs and parts of GPUs of a pod's allocation, and its MIG instances."""
-    gpus: int = 32
+    gpus: Annotated[int, msgspec.Meta(ge=1, le=MAX_GPUS)] = 32
     """GPUs of a node. To judge a set of 32 takes up to a fifth of a second, one of 64 more than a second."""
-    links: int = 1024
+    links: _Count = 1024
     """Bundles of NVLinks of a node: those of each GPU to each of its targets."""
 
     @property
@@ -310,36 +318,36 @@ class ServerSettings(Section, frozen=True, kw_only=True):
 
     host: str = "0.0.0.0"  # noqa: S104 - a webhook is reached over the pod network
     """Address to listen on, both ports. ``--host`` overrules it."""
-    port: int = 8443
+    port: _Port = 8443
     """HTTPS port of the reviews. ``--port`` overrules it."""
-    ops_port: int = 8080
+    ops_port: _Port = 8080
     """Plain HTTP port of probes and metrics. ``--ops-port`` overrules it."""
-    max_review_bytes: int = 6 * 1024 * 1024
+    max_review_bytes: _Bytes = 6 * 1024 * 1024
     """Larger bodies are answered with 413. The API server's own limit for an object is 3 MiB; a review may hold two."""
-    drain_seconds: float = 5.0
+    drain_seconds: _ZeroOrMore = 5.0
     """How long after SIGTERM reviews are answered, each with ``Connection: close``. ``/readyz`` fails meanwhile.
     SIGINT stops at once."""
-    keep_alive_seconds: int = 120
+    keep_alive_seconds: _Count = 120
     """Idle connections are kept this long; below the API server's 90 s it loses requests to closing connections."""
-    max_connections: int = 512
+    max_connections: _Clients = 512
     """Clients of the HTTPS port at a time. An API server has one connection for each review that it waits for, and
     keeps at most 25 idle ones."""
-    max_ops_connections: int = 64
+    max_ops_connections: _Clients = 64
     """Clients of the plain port at a time."""
     max_unfinished_bytes: int = 32 * 1024 * 1024
     """Bytes of unanswered requests and unread answers of a port; at least ``maxReviewBytes``."""
-    max_header_bytes: int = 8 * 1024
+    max_header_bytes: _Bytes = 8 * 1024
     """Bytes of the URL and the headers of a request, each header with 32 more as in RFC 9113, and of what else frames
     a body. Longer: 431."""
-    handshake_seconds: float = 10.0
+    handshake_seconds: _Seconds = 10.0
     """Time for a TLS handshake."""
-    header_seconds: float = 10.0
+    header_seconds: _Seconds = 10.0
     """Time for the headers, from the first byte of a request; later: 408."""
-    body_seconds: float = 10.0
+    body_seconds: _Seconds = 10.0
     """Time for the body after the headers; later: 408. An API server waits for 5 s for the answer."""
-    answer_seconds: float = 10.0
+    answer_seconds: _Seconds = 10.0
     """Time for a client to read an answer, or to end a connection."""
-    stall_seconds: float = 30.0
+    stall_seconds: Annotated[float, msgspec.Meta(ge=5, le=_FINITE)] = 30.0
     """``/healthz`` fails when the event loop of the reviews has stood still for so long, and the kubelet restarts the
     replica. One heavy review must not reach it."""
     client_authority: str = ""
@@ -358,16 +366,16 @@ class CertificateSettings(Section, frozen=True, kw_only=True):
     """MutatingWebhookConfiguration whose ``caBundle`` is kept right."""
     additional_names: tuple[str, ...] = ()
     """DNS names or IP addresses, where API servers reach the webhook by a URL instead of the Service."""
-    lifetime_days: int = 90
+    lifetime_days: _Count = 90
     """Life of a serving certificate; it is renewed after two thirds."""
-    authority_lifetime_days: int = 730
+    authority_lifetime_days: Annotated[int, msgspec.Meta(le=LONGEST_DAYS)] = 730
     """Life of the authority, at least three times ``lifetimeDays``; a new one begins after two thirds."""
-    check_seconds: float = 15.0
+    check_seconds: Annotated[float, msgspec.Meta(ge=1, le=300)] = 15.0
     """Between two checks of the Secret and the webhook configuration. A leader that is silent for four is replaced."""
-    settle_seconds: float = 120.0
+    settle_seconds: Annotated[float, msgspec.Meta(le=3600)] = 120.0
     """How long the webhook configuration must have named an authority before its certificates are served; at least
     ``checkSeconds``."""
-    overlap_seconds: float = 3600.0
+    overlap_seconds: Annotated[float, msgspec.Meta(le=MOST_OVERLAP_SECONDS)] = 3600.0
     """How long an old authority stays trusted after certificates of the new one are served; at least
     ``settleSeconds``."""
 
@@ -377,7 +385,7 @@ class Config(Section, frozen=True, kw_only=True):
 
     defaults: dict[str, str] = {}
     """Options of pods that neither the pod nor its namespace sets: annotation names without the prefix."""
-    resources: tuple[ResourceNames, ...] = (HAMI_RESOURCES, VOLCANO_RESOURCES)
+    resources: Annotated[tuple[ResourceNames, ...], msgspec.Meta(min_length=1)] = (HAMI_RESOURCES, VOLCANO_RESOURCES)
     """Resource names, one entry for each device plugin."""
     cluster: ClusterSettings = ClusterSettings()
     claims: ClaimSettings = ClaimSettings()
@@ -430,8 +438,11 @@ def parse_config(document: Any) -> Config:
     try:
         config = msgspec.convert(document, Config)
     except msgspec.ValidationError as error:
-        raise ConfigError(_readable(error)) from None
-    check_config(config)
+        raise ConfigError(_readable(error, document)) from None
+    _check_nccl(config.nccl)
+    _check_claims(config.claims)
+    _check_names(config)
+    _check_relations(config)
     return config
 
 
@@ -535,29 +546,6 @@ def _claimed(config: Config) -> frozenset[str] | None:
     )
 
 
-def check_config(config: Config) -> None:
-    """Refuses values that the types alone let pass.
-
-    Raises:
-        ConfigError: a value is out of its range; the text names the setting.
-    """
-    _check_nccl(config.nccl)
-    _check_server(config.server)
-    if config.cluster.default_count < 1:
-        raise ConfigError(f"cluster.defaultCount: expected 1 or more, found {config.cluster.default_count}")
-    if config.cluster.topology_namespace:
-        _check_name("cluster.topologyNamespace", config.cluster.topology_namespace)
-    binding = config.binding
-    if not 0 < binding.read_seconds < math.inf or not 0 < binding.topology_max_age_seconds < math.inf:
-        raise ConfigError("binding: expected readSeconds > 0 and topologyMaxAgeSeconds > 0")
-    _check_placement(config.placement)
-    _check_claims(config.claims)
-    _check_limits(config)
-    _check_certificates(config.certificates)
-    if not config.resources:
-        raise ConfigError("resources: expected the resource names of at least one device plugin, found none")
-
-
 def _check_nccl(nccl: NcclSettings) -> None:
     for table in (*LINK_TABLES, "multinode"):
         for name, value in getattr(nccl, table).items():
@@ -583,63 +571,28 @@ def _check_name(setting: str, name: str) -> None:
         raise ConfigError(str(FormatError(setting, expected=expected, found=name)))
 
 
-def _check_server(server: ServerSettings) -> None:
-    for name, port in (("port", server.port), ("opsPort", server.ops_port)):
-        if not 0 <= port <= 65535:
-            raise ConfigError(f"server.{name}: expected a port between 0 and 65535, found {port}")
-    if server.max_review_bytes < 1024 or not 0 <= server.drain_seconds < math.inf or server.keep_alive_seconds < 1:
-        raise ConfigError("server: expected maxReviewBytes >= 1024, drainSeconds >= 0 and keepAliveSeconds >= 1")
+def _check_relations(config: Config) -> None:
+    """Refuses settings that contradict each other."""
+    server, certificates = config.server, config.certificates
     if server.max_unfinished_bytes < server.max_review_bytes:
         raise ConfigError(
             f"server.maxUnfinishedBytes: expected at least maxReviewBytes ({server.max_review_bytes}), found "
             f"{server.max_unfinished_bytes}: no review of that size could arrive"
         )
-    least = (
-        ("maxConnections", server.max_connections, 8),
-        ("maxOpsConnections", server.max_ops_connections, 8),
-        ("maxHeaderBytes", server.max_header_bytes, 1024),
-        ("handshakeSeconds", server.handshake_seconds, 1),
-        ("headerSeconds", server.header_seconds, 1),
-        ("bodySeconds", server.body_seconds, 1),
-        ("answerSeconds", server.answer_seconds, 1),
-        ("stallSeconds", server.stall_seconds, 5),
-    )
-    for name, value, bound in least:
-        if not bound <= value < math.inf:
-            raise ConfigError(f"server.{name}: expected {bound} or more, found {value}")
-
-
-def _check_limits(config: Config) -> None:
-    limits = config.limits
-    for field in msgspec.structs.fields(LimitSettings):
-        value, least = getattr(limits, field.name), LEAST_REPLY if field.name == "reply_bytes" else 1
-        if value < least:
-            raise ConfigError(f"limits.{field.encode_name}: expected {least} or more, found {value}")
-    if limits.gpus > MAX_GPUS:
-        raise ConfigError(f"limits.gpus: expected at most {MAX_GPUS}, found {limits.gpus}. No topology may have more")
-    asked = sum(name.startswith(names.ENV_PREFIX) for name in config.defaults)
-    if asked > limits.env_annotations:
+    asked, most = sum(name.startswith(names.ENV_PREFIX) for name in config.defaults), config.limits.env_annotations
+    if asked > most:
+        raise ConfigError(f"defaults: expected at most {most} variables (limits.envAnnotations), found {asked}")
+    if certificates.authority_lifetime_days < 3 * certificates.lifetime_days:
         raise ConfigError(
-            f"defaults: expected at most {limits.env_annotations} variables (limits.envAnnotations), found {asked}"
+            "certificates: expected authorityLifetimeDays at least three times as long as lifetimeDays, found "
+            f"{certificates.authority_lifetime_days} and {certificates.lifetime_days}. The last third of an "
+            "authority's life must be long enough for a certificate"
         )
-
-
-def _check_placement(placement: PlacementSettings) -> None:
-    for field in msgspec.structs.fields(PlacementSettings):
-        value = getattr(placement, field.name)
-        if isinstance(value, int) and not 1 <= value <= MOST_OF_PLACEMENT:
-            expected = f"from 1 to {MOST_OF_PLACEMENT}"
-            raise ConfigError(f"placement.{field.encode_name}: expected a number {expected}, found {value}")
-    if placement.release_seconds < LEAST_RELEASE_SECONDS:
+    if not certificates.check_seconds <= certificates.settle_seconds <= certificates.overlap_seconds:
         raise ConfigError(
-            f"placement.releaseSeconds: expected a number from {LEAST_RELEASE_SECONDS} to {MOST_OF_PLACEMENT}, found "
-            f"{placement.release_seconds}. Another planner needs up to 27 s to take the place of a leader that died, "
-            "and the webhook would let pods go meanwhile"
+            "certificates: expected checkSeconds <= settleSeconds <= overlapSeconds, found "
+            f"{certificates.check_seconds}, {certificates.settle_seconds} and {certificates.overlap_seconds}"
         )
-    for position, level in enumerate(placement.network):
-        if not level.label or not 0 < level.bandwidth < math.inf or not 0 <= level.latency < math.inf:
-            where = f"placement.network[{position}]"
-            raise ConfigError(f"{where}: expected a label, bandwidth > 0 and latency >= 0")
 
 
 def _check_claims(claims: ClaimSettings) -> None:
@@ -650,14 +603,10 @@ def _check_claims(claims: ClaimSettings) -> None:
             raise ConfigError(f"claims.drivers: expected each driver once, found {name} twice")
     for driver in claims.drivers:
         where = f"claims.drivers: {driver.name}"
-        if not driver.device_classes:
-            raise ConfigError(f"{where}: expected deviceClasses with at least one name, found none")
         for device_class in (*driver.device_classes, *driver.part_classes):
             _check_subdomain(f"{where}: deviceClasses", device_class)
             if claims.driver_of_class(device_class) != driver:
                 raise ConfigError(f"{where}: DeviceClass {device_class} is that of another driver")
-        if not driver.uuid_attribute:
-            raise ConfigError(f"{where}: expected uuidAttribute with a name, found an empty one")
     if claims.enabled and not drivers:
         raise ConfigError("claims.drivers: expected at least one driver, found none. Or set claims.enabled: false")
 
@@ -667,7 +616,10 @@ def _check_subdomain(setting: str, name: str) -> None:
         raise ConfigError(str(FormatError(setting, expected="a DNS name such as gpu.nvidia.com", found=name)))
 
 
-def _check_certificates(certificates: CertificateSettings) -> None:
+def _check_names(config: Config) -> None:
+    certificates = config.certificates
+    if config.cluster.topology_namespace:
+        _check_name("cluster.topologyNamespace", config.cluster.topology_namespace)
     _check_name("certificates.secret", certificates.secret)
     _check_name("certificates.service", certificates.service)
     _check_name("certificates.webhookConfiguration", certificates.webhook_configuration)
@@ -675,21 +627,6 @@ def _check_certificates(certificates: CertificateSettings) -> None:
         if not _is_server_name(name):
             expected = "DNS names and IP addresses"
             raise ConfigError(str(FormatError("certificates.additionalNames", expected=expected, found=name)))
-    if certificates.lifetime_days < 1 or not (
-        3 * certificates.lifetime_days <= certificates.authority_lifetime_days <= LONGEST_DAYS
-    ):
-        raise ConfigError(
-            "certificates: expected lifetimeDays >= 1, and authorityLifetimeDays at least three times as long and at "
-            f"most {LONGEST_DAYS}, found {certificates.lifetime_days} and {certificates.authority_lifetime_days}. The "
-            "last third of an authority's life must be long enough for a certificate"
-        )
-    if (
-        not 1 <= certificates.check_seconds <= 300
-        or not certificates.check_seconds <= certificates.settle_seconds <= 3600
-    ):
-        raise ConfigError("certificates: expected checkSeconds from 1 to 300, and settleSeconds from that to 3600")
-    if not certificates.settle_seconds <= certificates.overlap_seconds <= MOST_OVERLAP_SECONDS:
-        raise ConfigError(f"certificates: expected overlapSeconds from settleSeconds to {MOST_OVERLAP_SECONDS}")
 
 
 def _is_server_name(name: str) -> bool:
@@ -755,6 +692,7 @@ def _suggest(name: str, known: tuple[str, ...], prefix: str) -> str:
     return f". Did you mean {prefix}{close[0]}?" if close else f". Known here: {', '.join(known)}"
 
 
+_BOUND = re.compile(r" (?:of length )?[<>]=? ")
 _WORDS = {
     "object": "a mapping",
     "array": "a list",
@@ -766,8 +704,13 @@ _WORDS = {
 }
 
 
-def _readable(error: msgspec.ValidationError) -> str:
-    """Returns ``server.port: expected a whole number`` for ``Expected `int`, got `str` - at `$.server.port```."""
+def _readable(error: msgspec.ValidationError, document: Any) -> str:
+    """Returns ``server.port: expected a whole number`` for ``Expected `int`, got `str` - at `$.server.port```.
+
+    Args:
+        error: The error.
+        document: The document. A value that is out of its bounds is shown.
+    """
     text, _, place = str(error).partition(" - at `$")
     setting = place.rstrip("`").lstrip(".") or "the file"
     if text.startswith("Invalid enum value "):
@@ -775,7 +718,16 @@ def _readable(error: msgspec.ValidationError) -> str:
         return f"{setting}: expected one of {choices}, found {text.removeprefix('Invalid enum value ')}"
     text = re.sub(r"`([^`]*)`", lambda match: _WORDS.get(match[1], match[1]), text)
     text = text.replace(", got ", ", found ").replace("found a string (quote it)", "found a string")
+    if _BOUND.search(text):
+        text = f"{text.replace('a string (quote it)', 'a string')}, found {fitted(str(_at(document, setting)))}"
     return f"{setting}: {text[0].lower()}{text[1:]}"
+
+
+def _at(document: Any, setting: str) -> Any:
+    """Returns the value of a setting such as ``placement.network[0].bandwidth``; of a text or list its length."""
+    for part in re.findall(r"[^.\[\]]+", setting):
+        document = document[int(part)] if isinstance(document, list) else document[part]
+    return document if isinstance(document, int | float) else len(document)
 
 
 def _choices(setting: str) -> tuple[str, ...]:

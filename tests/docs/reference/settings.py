@@ -68,7 +68,7 @@ def _meanings(kind: Any) -> dict[str, str]:
 
 
 def _type(kind: Any) -> str:
-    kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    kind = _bare(kind)
     plain = {str: "string", bool: "boolean", int: "integer", float: "number"}
     if kind in plain:
         return plain[kind]
@@ -77,6 +77,11 @@ def _type(kind: Any) -> str:
     if get_origin(kind) is dict:
         return "map of strings"
     return "list of strings" if get_args(kind)[0] is str else "list"
+
+
+def _bare(kind: Any) -> Any:
+    """A type without its bounds."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 def _choices(kind: Any) -> tuple[str, ...]:
@@ -110,7 +115,7 @@ def _bounds(section: str, field: Any) -> str:
     least = _edge(accepts, -1, int(field.default))
     if not accepts(HIGHEST):
         return f", {least} to {-_edge(lambda value: accepts(-value), -HIGHEST, -int(field.default))}"
-    return ", above 0" if least == 1 and field.type is float and accepts(STEP) else f", {least} or more"
+    return ", above 0" if least == 1 and _bare(field.type) is float and accepts(STEP) else f", {least} or more"
 
 
 def _edge(accepts: Callable[[float], bool], refused: int, accepted: int) -> int:
