@@ -54,9 +54,11 @@ def test_nothing_asked_is_all_defaults() -> None:
 
 
 def test_lists_and_numbers_are_read() -> None:
-    found = resolve(Options(), {}, {"gpu.topology/containers": " a , b-1", "gpu.topology/min-bandwidth": "1.5e2"})
+    written = {"containers": " a , b-1", "min-bandwidth": "1.5e2", "place-wait": "1h2m3s"}
+    found = resolve(Options(), {}, {f"gpu.topology/{name}": value for name, value in written.items()})
     assert found.containers == ("a", "b-1")
     assert found.min_bandwidth == 150.0
+    assert found.place_wait == 3723.0
 
 
 def test_variables_of_all_three_places_come_together_and_only_the_pods_replace() -> None:

@@ -24,7 +24,7 @@ AREAS = {
     "choice of GPUs": ("webhook/hardware/topology/selection", "webhook/hardware/topology/sets.py"),
     "planner": ("webhook/decisions/place",),
 }
-MODULES = 30
+MODULES = 18
 """The nearest modules with tests that are run for a mutant."""
 
 
