@@ -110,7 +110,7 @@ def test_of_several_templates_the_one_with_gpus_is_meant(tmp_path: Path) -> None
     done = gpu_topology("explain", "-v", "-f", file)
     assert done.err == (
         f"gpu-topology: {file}: RayJob team-a/train: what follows is about its template gpu "
-        "(/spec/rayClusterSpec/workerGroupSpecs/0/template), the only one that asks for GPUs, as the webhook would "
+        "(/spec/rayClusterSpec/workerGroupSpecs/0/template), the only one that requests GPUs, as the webhook would "
         "prepare it, if the namespace has opted in\n"
     )
     assert done.out.startswith("NVLink: unknown, pod team-a/train-gpu without a node: ")
@@ -133,6 +133,7 @@ def test_of_templates_that_differ_one_is_named(tmp_path: Path) -> None:
     named = gpu_topology("explain", "-v", "-f", file, "team-a/train-worker", "-o", "json")
     assert json.loads(named.out)["pod"] == "team-a/train-worker"
     assert "container train asks for 4 whole GPUs" in named.out
+    assert "the only one" not in named.err
 
 
 @pytest.mark.parametrize("name", ["job/train", "team-a/train", "train"])

@@ -314,11 +314,23 @@ class EmptyDir(Fields):
     size_limit: Quantity | None = None
 
 
+class HostPath(Fields):
+    """A ``hostPath`` volume source."""
+
+    path: str
+
+
 class Volume(Fields):
-    """A volume; sources other than ``emptyDir`` are not looked at."""
+    """A volume; sources other than ``emptyDir`` and ``hostPath`` are not looked at."""
 
     name: str
     empty_dir: EmptyDir | None = None
+    host_path: HostPath | None = None
+
+    @property
+    def is_shared_memory_of_node(self) -> bool:
+        """True for the node's ``/dev/shm``, which is one device for all pods of the node."""
+        return self.host_path is not None and self.host_path.path.rstrip("/") == names.SHARED_MEMORY_PATH
 
 
 class PodAffinity(Fields):

@@ -179,3 +179,44 @@ def test_gpus_of_other_products_are_not_compared() -> None:
     topology = bent(a100_pcie_bridged(), 0, name="NVIDIA T400", nvlinks=())
     topology = bent(topology, 1, name="NVIDIA T400", nvlinks=())
     assert node_health(topology).state is HealthState.HEALTHY
+
+
+def without_bridges(*bridged: tuple[int, int], count: int) -> NodeTopology:
+    """H100 NVL as NVML reports them: 12 links to the other end of a bridge, and what is not wired is down."""
+    others = {one: other for pair in bridged for one, other in (pair, pair[::-1])}
+    first = a100_pcie_bridged().gpus[0]
+    gpus = tuple(
+        replace(
+            first,
+            index=index,
+            uuid=f"GPU-{index}",
+            nvlinks=(
+                *((NvLink(target=f"GPU{others[index]}", count=12, active=12),) if index in others else ()),
+                NvLink(target=UNKNOWN, count=6 if index in others else 18, active=0),
+            ),
+        )
+        for index in range(count)
+    )
+    return replace(a100_pcie_bridged(), gpus=gpus)
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [without_bridges((0, 1), count=3), without_bridges((0, 1), (2, 3), (4, 5), count=8)],
+    ids=["three GPUs with one bridge", "eight with three"],
+)
+def test_a_gpu_without_a_bridge_beside_bridged_ones_is_no_fault(topology: NodeTopology) -> None:
+    assert node_health(topology).findings == ()
+    assert node_health(topology).state is HealthState.HEALTHY
+
+
+def test_a_gpu_with_some_of_its_links_beside_bridged_ones_is_a_fault() -> None:
+    topology = without_bridges((0, 1), (2, 3), count=4)
+    fewer = (NvLink(target="GPU1", count=10, active=10), NvLink(target=UNKNOWN, count=8, active=0))
+    health = node_health(bent(topology, 0, nvlinks=fewer))
+    assert (health.state, health.ailing) == (HealthState.DEGRADED, (0,))
+
+
+def test_a_gpu_without_links_beside_others_on_nvswitches_is_a_fault() -> None:
+    topology = bent(hgx_h100(), 2, nvlinks=(NvLink(target=UNKNOWN, count=18, active=0),))
+    assert node_health(topology).ailing == (2,)

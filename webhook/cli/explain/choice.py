@@ -168,4 +168,5 @@ def _note(chosen: TemplatePod, siblings: Sequence[TemplatePod], how: str) -> str
     alike = _listed([each.template.part for each in others if _are_alike(each, chosen)])
     if alike:
         return f"{what}{how}; like it: {alike}"
-    return f"{what}, the only one that asks for GPUs{how}"
+    is_alone = not any(each.template.asks_for_gpus for each in others)
+    return f"{what}, the only one that requests GPUs{how}" if is_alone else f"{what}{how}"

@@ -126,6 +126,9 @@ def _volume(volume: Mapping[str, Any]) -> Object:
     found = _only(volume, "name")
     if isinstance(volume.get("emptyDir"), Mapping):
         found["emptyDir"] = _only(part(volume, "emptyDir"), "medium", "sizeLimit")
+    host_path = volume.get("hostPath")
+    if isinstance(host_path, Mapping) and host_path.get("path") == names.SHARED_MEMORY_PATH:
+        found["hostPath"] = {"path": names.SHARED_MEMORY_PATH}
     return found
 
 

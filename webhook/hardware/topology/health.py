@@ -36,8 +36,8 @@ def node_health(topology: NodeTopology) -> NodeHealth:
     """Judges the links of a node, each GPU by itself and in comparison with the others.
 
     NVML cannot distinguish a broken link from one that was never wired: an H100 NVL uses 12 of its 18 links. So a link
-    that is not up counts as down only if its other end is known, or if GPUs of the same product have more links up.
-    Direct links to GPUs that are lost or in MIG mode are down without a fault. Links that cannot be read are not
+    that is not up counts as down only if its other end is known, or if GPUs of the same product have more links up. A
+    GPU with no link up is not compared where there are no NVSwitches: it has no bridge. Direct links to GPUs that are lost or in MIG mode are down without a fault. Links that cannot be read are not
     counted as down.
     """
     ailing = {gpu.index: finding for gpu in topology.gpus if (finding := _finding(gpu, topology))}
@@ -74,8 +74,9 @@ def _finding(gpu: Gpu, topology: NodeTopology) -> str:
         targets = ", ".join(f"{link.count - link.active} of {link.count} to {link.target}" for link in down)
         return f"{gpu.label} has links down: {targets}"
     usual = _usual_links(gpu, topology)
-    comparable = gpu.switch_links or not has_absent_peers(topology)
-    if comparable and gpu.active_links < usual:
+    on_switches = any(peer.switch_links for peer in topology.gpus if peer.name == gpu.name)
+    is_bridged = gpu.active_links and not has_absent_peers(topology)
+    if (on_switches or is_bridged) and gpu.active_links < usual:
         return f"{gpu.label} has {gpu.active_links} links up, other {gpu.name or 'GPUs'} here have {usual}"
     return ""
 

@@ -143,7 +143,12 @@ def _none(examined: ExaminedPod) -> Finding:
 
 
 def _own_shm(examined: ExaminedPod) -> str:
-    mounted = [container for container in examined.gpu_containers if names.SHARED_MEMORY_PATH in container.mounts]
+    of_node = {volume.name for volume in examined.spec.volumes or () if volume.is_shared_memory_of_node}
+    mounted = [
+        container
+        for container in examined.gpu_containers
+        if container.mounts.get(names.SHARED_MEMORY_PATH) not in {None, *of_node}
+    ]
     if not (examined.spec.host_ipc and mounted):
         return ""
     return (
@@ -317,7 +322,12 @@ def _variable(container: Container, name: str) -> EnvVar | None:
 def _memory_of_node(examined: ExaminedPod) -> Finding:
     if not examined.spec.host_ipc:
         return fails(SHARED_MEMORY, NO_HOST_IPC.say())
-    mounted = [container for container in examined.gpu_containers if names.SHARED_MEMORY_PATH in container.mounts]
+    of_node = {volume.name for volume in examined.spec.volumes or () if volume.is_shared_memory_of_node}
+    mounted = [
+        container
+        for container in examined.gpu_containers
+        if container.mounts.get(names.SHARED_MEMORY_PATH) not in {None, *of_node}
+    ]
     if mounted:
         volume = mounted[0].mounts[names.SHARED_MEMORY_PATH]
         return fails(SHARED_MEMORY, SHM_COVERED.say(containers=says(mounted, "mounts", "mount"), volume=volume))

@@ -14,7 +14,7 @@ from webhook.hardware.topology.health import node_health
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.traffic.model import Traffic
 from webhook.programs.agent.log import AgentLog
-from webhook.programs.agent.look import Look
+from webhook.programs.agent.look import Look, with_known_ends
 from webhook.programs.agent.publication import (
     Memory,
     NodeChange,
@@ -135,7 +135,7 @@ class Agent:
             topology = sound(self._discover_topology())
             for work in self._works:
                 topology = work.told(topology)
-            look = _look_at(topology)
+            look = _look_at(with_known_ends(topology, self._memory.readable))
         except Exception:  # an odd machine must not end the program that reports on it
             self._bug()
             self.status = replace(self.status, look=None).counted(Count.DISCOVERIES, "bug")
@@ -201,10 +201,10 @@ class Agent:
         return refusal
 
     def _announced(self, look: Look, published: NodeTopology | None) -> Look:
-        """Returns the look with the results of earlier work on free GPUs, and the mark of work that begins."""
-        if not self._works:
+        """Returns the look with what is known from before, and the mark of work on free GPUs that begins."""
+        topology = with_known_ends(look.topology, published)
+        if not self._works and topology is look.topology:
             return look
-        topology = look.topology
         for work in self._works:
             topology = work.announced(topology, published, self._clock.now())
         told = _look_at(topology)

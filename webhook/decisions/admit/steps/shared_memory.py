@@ -1,7 +1,7 @@
 """The volume at ``/dev/shm``: NCCL and PyTorch need far more than the 64 MiB that a pod gets.
 
 NCCL drops P2P and shared memory between ranks whose ``/dev/shm`` are different devices, so peers must share one: the
-same volume inside a pod, the host's between pods. Source: NCCL src/init.cc, src/graph/paths.cc.
+same volume inside a pod, the node's between pods. Source: NCCL src/init.cc, src/graph/paths.cc.
 """
 
 from webhook.decisions.admit.container import PodContainer
@@ -27,8 +27,9 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         else:
             found[volume] = None
     volumes = list(found)
-    if subject.profile is Profile.NODE_PEERS and subject.host.ipc and volumes:
-        message = DIFFERENT_SHM_DEVICES.say(pod=subject.name, volume=volumes[0], profile=subject.profile)
+    own = [name for name in volumes if not _is_of_node(subject, name)]
+    if subject.profile is Profile.NODE_PEERS and subject.host.ipc and own:
+        message = DIFFERENT_SHM_DEVICES.say(pod=subject.name, volume=own[0], profile=subject.profile)
         raise Refused(Reason.CONTRADICTS_PROFILE, message)
     if subject.host.ipc:
         return
@@ -41,8 +42,14 @@ def plan(subject: Subject, patch: PodPatch) -> None:
         _mount(patch, bare, volumes[0])
     elif bare:
         size = subject.options.shm_size
-        own = provide_empty_dir(patch, subject.volumes, names.SHARED_MEMORY_VOLUME, size_limit=size, medium="Memory")
-        _mount(patch, bare, own)
+        added = provide_empty_dir(patch, subject.volumes, names.SHARED_MEMORY_VOLUME, size_limit=size, medium="Memory")
+        _mount(patch, bare, added)
+
+
+def _is_of_node(subject: Subject, name: str) -> bool:
+    """Returns whether a volume is the node's ``/dev/shm``, which containers in the host's IPC namespace have anyway."""
+    volume = subject.volumes.get(name)
+    return volume is not None and volume.is_shared_memory_of_node
 
 
 def _mount(patch: PodPatch, bare: list[PodContainer], volume: str) -> None:
