@@ -37,8 +37,8 @@ def node_health(topology: NodeTopology) -> NodeHealth:
 
     NVML cannot distinguish a broken link from one that was never wired: an H100 NVL uses 12 of its 18 links. So a link
     that is not up counts as down only if its other end is known, or if GPUs of the same product have more links up. A
-    GPU with no link up is not compared where there are no NVSwitches: it has no bridge. Direct links to GPUs that are lost or in MIG mode are down without a fault. Links that cannot be read are not
-    counted as down.
+    GPU with no link up is not compared where there are no NVSwitches: it has no bridge. Direct links to GPUs that are
+    lost or in MIG mode are down without a fault. Links that cannot be read are not counted as down.
     """
     ailing = {gpu.index: finding for gpu in topology.gpus if (finding := _finding(gpu, topology))}
     lost = {gpu.index: f"{gpu.label} cannot be reached: {gpu.problem}" for gpu in topology.lost}
