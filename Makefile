@@ -12,6 +12,10 @@ PROCESSES ?= 2
 COVERAGE ?=
 QUICK := $(addprefix tests/,decisions objects words hardware test_house.py)
 
+# The programs from Go that make test needs; make test-all builds the others too.
+NEEDED := etcd kube-apiserver kube-scheduler kube-controller-manager kubectl helm hami-scheduler-2.10.0
+PROGRAMS ?=
+
 # Modules are compiled once and not for each process that imports them, whatever the environment says: a run of the tests
 # has many, and rewriting the assertions of all tests takes longer than collecting them.
 export PYTHONDONTWRITEBYTECODE :=
@@ -22,7 +26,7 @@ demo: .venv/program .venv/driver/environment ## the main job, end to end, on thi
 	$(BIN)/gpu-topology demo $$(test -f .venv/driver/environment && echo --driver .venv/driver)
 
 test: check browser         ## style, types, fast tests, and the tests at one API server with one HAMi; PROCESSES=2 processes
-	$(MAKE) --no-print-directory -j2 fast control-plane
+	$(MAKE) --no-print-directory -j2 fast control-plane PROGRAMS='$(NEEDED)'
 	$(BIN)/python -m pytest -n $(PROCESSES) -m "cluster and not long"
 
 test-all: browser control-plane ## what make test leaves out: other releases, load, attacks, failover, years, many inputs of hypothesis
@@ -55,7 +59,7 @@ fuzz: .venv/installed       ## inputs bent by chance, guided by coverage: make f
 
 # Without Go it fails here and is no error: the tests decide whether they may be left out.
 control-plane: .venv/installed ## the programs that tests need from Go, such as kube-apiserver, built once and kept in ~/.cache
-	-nice $(BIN)/python -m tests.go_programs
+	-nice $(BIN)/python -m tests.go_programs $(PROGRAMS)
 
 cluster: .venv/installed    ## the cluster of the tests, with HAMi, for you: prints a kubeconfig; Ctrl-C takes it down (HAMI=2.9.0)
 	$(BIN)/python -m tests.control_plane.hami $(HAMI)
