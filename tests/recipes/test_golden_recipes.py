@@ -87,6 +87,7 @@ def found(report: Report, condition: str) -> list[Finding]:
     return [finding for finding in report.findings if finding.condition == condition]
 
 
+@pytest.mark.long  # the demo starts pods in make test
 @pytest.mark.parametrize("name", [name for name in NAMES if steps(name, "start")])
 def test_the_remap_program_ends_as_written_by_hand(name: str, nvml_library: Path, tmp_path: Path) -> None:
     machine = load(CASES / name / "situation.yaml").get("machine", "h20")
