@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import ROOT, gpu_topology
 
 
+@pytest.mark.long
 def test_the_demo_sends_every_example_through_a_webhook_and_starts_pods_on_a_driver_that_is_played(
     tmp_path: Path,
 ) -> None:

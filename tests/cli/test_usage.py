@@ -32,7 +32,7 @@ COMMANDS = [path for path in commands(typer.main.get_command(app)) if path != ("
 
 def test_every_value_of_an_option_has_a_name_that_says_what_it_is() -> None:
     for path in COMMANDS:
-        said = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "200"}).output
+        said = gpu_topology(*path, "--help").out
         assert BARE_TYPE.findall(said) == [], path
 
 

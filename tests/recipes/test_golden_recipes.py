@@ -18,6 +18,7 @@ from tests.nvml.stub import nvml_library
 from tests.programs.remap.processes import Node
 from tests.recipes.recipe import Recipe
 from webhook.insight.explain.findings import Finding, Report
+from webhook.objects.binding import BindOutcome
 from webhook.programs.remap.verdict import ExitCode
 from webhook.words import names
 
@@ -31,14 +32,10 @@ def wanted(name: str) -> Any:
     return load(CASES / name / "expected.yaml")
 
 
-def with_step(step: str) -> list[Any]:
-    """The pods of all recipes of which it is written what a step makes of them."""
-    return [
-        pytest.param(name, owner, steps[step], id=f"{name}-{owner}")
-        for name in NAMES
-        for owner, steps in wanted(name).get("pods", {}).items()
-        if step in steps
-    ]
+def steps(name: str, step: str) -> dict[str, Any]:
+    """What is written of a step, by the owners of the pods."""
+    pods = wanted(name).get("pods", {})
+    return {owner: written[step] for owner, written in pods.items() if step in written}
 
 
 def is_said(pieces: list[str], texts: list[str]) -> bool:
@@ -58,14 +55,18 @@ def test_the_manifest_comes_out_as_written_by_hand(name: str) -> None:
     assert is_said(wanted(name).get("notes", []), notes), notes
 
 
-@pytest.mark.parametrize(("name", "owner", "reason"), with_step("admission"))
-def test_admission_decides_as_written_by_hand(name: str, owner: str, reason: str) -> None:
-    assert Recipe(CASES / name).one(owner).outcome.reason == reason
+@pytest.mark.parametrize("name", NAMES)
+def test_admission_binding_and_explain_decide_as_written_by_hand(name: str) -> None:
+    recipe = Recipe(CASES / name)
+    for owner, reason in steps(name, "admission").items():
+        assert recipe.one(owner).outcome.reason == reason, owner
+    for owner, step in steps(name, "bind").items():
+        check_binding(recipe.binding(owner), step)
+    for owner, step in steps(name, "explain").items():
+        check_report(recipe.report(owner), step)
 
 
-@pytest.mark.parametrize(("name", "owner", "step"), with_step("bind"))
-def test_the_binding_is_answered_as_written_by_hand(name: str, owner: str, step: Mapping[str, Any]) -> None:
-    outcome = Recipe(CASES / name).binding(owner)
+def check_binding(outcome: BindOutcome, step: Mapping[str, Any]) -> None:
     assert outcome.reason == step["reason"]
     assert outcome.allowed == step.get("allowed", True)
     written = {key: value for key, value in outcome.annotations.items() if key != names.NODE_TOPOLOGY}
@@ -73,21 +74,7 @@ def test_the_binding_is_answered_as_written_by_hand(name: str, owner: str, step:
     assert is_said(step.get("warnings", []), outcome.warnings), outcome.warnings
 
 
-@pytest.mark.parametrize(("name", "owner", "step"), with_step("start"))
-def test_the_remap_program_ends_as_written_by_hand(
-    name: str, owner: str, step: Mapping[str, Any], nvml_library: Path, tmp_path: Path
-) -> None:
-    machine = load(CASES / name / "situation.yaml").get("machine", "h20")
-    node = Node(nvml_library, tmp_path, getattr(machines, machine)())
-    done = node.remap(Recipe(CASES / name).variables(owner))
-    assert done.code == ExitCode[step["code"]], done.out
-    files = {"nccl.conf": node.read("nccl.conf")} if "nccl.conf" in node.files() else {}
-    assert files == ({"nccl.conf": step["nccl.conf"]} if "nccl.conf" in step else {})
-
-
-@pytest.mark.parametrize(("name", "owner", "step"), with_step("explain"))
-def test_explain_judges_as_written_by_hand(name: str, owner: str, step: Mapping[str, Any]) -> None:
-    report = Recipe(CASES / name).report(owner)
+def check_report(report: Report, step: Mapping[str, Any]) -> None:
     assert report.reach == step["reach"], report.conclusion
     assert [finding.condition for finding in report.findings if finding.fails] == step.get("fails", [])
     for condition, verdict in step.get("verdicts", {}).items():
@@ -98,6 +85,20 @@ def test_explain_judges_as_written_by_hand(name: str, owner: str, step: Mapping[
 
 def found(report: Report, condition: str) -> list[Finding]:
     return [finding for finding in report.findings if finding.condition == condition]
+
+
+@pytest.mark.long  # the demo starts pods in make test
+@pytest.mark.parametrize("name", [name for name in NAMES if steps(name, "start")])
+def test_the_remap_program_ends_as_written_by_hand(name: str, nvml_library: Path, tmp_path: Path) -> None:
+    machine = load(CASES / name / "situation.yaml").get("machine", "h20")
+    for owner, step in steps(name, "start").items():
+        folder = tmp_path / owner.replace("/", "-")
+        folder.mkdir()
+        node = Node(nvml_library, folder, getattr(machines, machine)())
+        done = node.remap(Recipe(CASES / name).variables(owner))
+        assert done.code == ExitCode[step["code"]], done.out
+        files = {"nccl.conf": node.read("nccl.conf")} if "nccl.conf" in node.files() else {}
+        assert files == ({"nccl.conf": step["nccl.conf"]} if "nccl.conf" in step else {})
 
 
 def test_there_are_recipes() -> None:

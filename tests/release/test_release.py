@@ -13,12 +13,14 @@ from tests.release.steps import NotPossible, chart, digests, python_package
 from webhook import __version__
 
 
+@pytest.mark.long
 def test_wheel_and_sdist_of_checkouts_with_other_times_are_the_same_bytes(tmp_path: Path) -> None:
     rows = rehearse(tmp_path, {"python": python_package})
     assert [(Path(row.what).suffix, row.verdict) for row in rows] == [(".whl", "same"), (".gz", "same")]
     assert all(row.size > 100_000 for row in rows)
 
 
+@pytest.mark.long
 def test_other_bytes_a_failure_and_what_is_not_possible_are_told_apart(tmp_path: Path) -> None:
     def place(source: Path, release: Path) -> None:
         (release / "place").write_text(str(source))

@@ -7,6 +7,8 @@ Code 2 is also that of analyze and status if nothing can be read, and of verify 
 import errno
 import os
 import sys
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NoReturn
 
 import typer
@@ -110,6 +112,12 @@ def _root(
     """Gives multi-GPU pods on HAMi clusters their NVLink back."""
 
 
+@cache
+def program() -> Callable[..., Any]:
+    """Return the command line. It is made once, for tests that call it often in one process."""
+    return typer.main.get_command(app)
+
+
 def main(name: str | None = None) -> None:
     """Run the command ``gpu-topology``.
 
@@ -135,7 +143,7 @@ def main(name: str | None = None) -> None:
 
 def _run(name: str | None) -> None:
     try:
-        app(prog_name=name)
+        program()(prog_name=name)
     except NoNamespace as error:
         complain(f"gpu-topology: {error}")
         sys.exit(UNREADABLE)

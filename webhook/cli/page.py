@@ -134,18 +134,18 @@ async def _run(where: _Watched, config: Path | None, port: int) -> None:
     from webhook.words import names
 
     setting, certificates = cluster_setting(config)
-    place = find_place(port)
     session = connect(where.cluster, user_agent=names.PAGE_USER_AGENT, seconds=SECONDS)
-    cluster = FollowedCluster(session, where.namespace, setting, certificates, _tell)
-    feed = Feed()
-    following = Following(cluster, feed, where.namespace)
-
-    async def follow() -> None:
-        await cluster.settled()
-        typer.echo(f"{place.url}\nThe page follows the cluster until Ctrl-C. Its address is for you alone.")
-        await asyncio.gather(following.overviews(), following.findings())
-
     try:
+        place = find_place(port)
+        cluster = FollowedCluster(session, where.namespace, setting, certificates, _tell)
+        feed = Feed()
+        following = Following(cluster, feed, where.namespace)
+
+        async def follow() -> None:
+            await cluster.settled()
+            typer.echo(f"{place.url}\nThe page follows the cluster until Ctrl-C. Its address is for you alone.")
+            await asyncio.gather(following.overviews(), following.findings())
+
         await serve(place, feed, [*cluster.work(), follow()])
     finally:
         await session.close()

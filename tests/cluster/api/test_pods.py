@@ -270,21 +270,6 @@ def test_an_api_server_that_cannot_be_reached_is_told_without_the_names_of_objec
     run(test())
 
 
-def test_a_connection_that_was_closed_while_idle_is_replaced(run: Run, tmp_path: Path) -> None:
-    async def turn(_: Received, line: Line) -> None:
-        line.say(POD)
-        await line.writer.drain()
-        line.hang_up()
-
-    async def test() -> None:
-        async with site(tmp_path, turn) as (stand_in, pods):
-            for _ in range(10):
-                assert await pods.pod("team-a", "train") == POD
-            assert stand_in.connections == 10
-
-    run(test())
-
-
 @pytest.mark.parametrize("said", ["Connection: close", ""])
 def test_a_connection_that_must_not_be_used_again_is_not(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
@@ -301,40 +286,6 @@ def test_a_connection_that_must_not_be_used_again_is_not(
             for _ in range(5):
                 assert await pods.pod("team-a", "train") == POD
             assert [request.connection for request in stand_in.received] == [1, 2, 3, 4, 5]
-
-    run(test())
-
-
-def test_what_nobody_asked_for_is_nobody_s_answer(run: Run, tmp_path: Path) -> None:
-    other = b'{"kind":"Pod","metadata":{"name":"another"}}'
-
-    async def turn(request: Received, line: Line) -> None:
-        line.say(POD)
-        if request.connection == 1:
-            await line.writer.drain()
-            await asyncio.sleep(0.01)
-            line.say(other)
-
-    async def test() -> None:
-        async with site(tmp_path, turn) as (stand_in, pods):
-            assert await pods.pod("team-a", "train") == POD
-            await asyncio.sleep(0.05)
-            assert await pods.pod("team-a", "train") == POD
-            assert [request.connection for request in stand_in.received] == [1, 2]
-
-    run(test())
-
-
-def test_two_answers_to_one_request_are_not_kept(run: Run, tmp_path: Path) -> None:
-    async def turn(request: Received, line: Line) -> None:
-        other = head("200 OK", "Content-Length: 2") + b"{}"
-        line.raw(WHOLE + (other if request.connection == 1 else b""))
-
-    async def test() -> None:
-        async with site(tmp_path, turn) as (stand_in, pods):
-            for _ in range(3):
-                assert await pods.pod("team-a", "train") == POD
-            assert [request.connection for request in stand_in.received] == [1, 2, 2]
 
     run(test())
 
