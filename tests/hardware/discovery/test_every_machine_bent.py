@@ -134,7 +134,8 @@ def test_no_gpu(play: Play) -> None:
 
 
 def test_no_driver(play: Play) -> None:
-    found = seen(play(machines.hgx_h100().with_lines("error nvmlInitWithFlags 9")))
+    machine = machines.hgx_h100()
+    found = seen(play(machine.with_lines("error nvmlInitWithFlags 9")))
     assert (found.gpus, found.lost) == ((), ())
     assert found.problem.startswith("the NVIDIA driver is not loaded: ")
-    assert [cpu.vendor for cpu in found.cpus] == [cpu.vendor for cpu in seen(play(expected.machine)).cpus]
+    assert [cpu.vendor for cpu in found.cpus] == [cpu.vendor for cpu in seen(play(machine)).cpus]
