@@ -36,7 +36,7 @@ def test_left_out(leave_out): leave_out("a-program", "it is not here")
 """
 
 
-@pytest.mark.parametrize("processes", ["0", "2"])
+@pytest.mark.parametrize("processes", ["0", pytest.param("2", marks=pytest.mark.long)])
 def test_a_run_tells_what_its_tests_saw(processes: str, tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(TESTS)
     plugins = ["-p", "tests.compatibility.noting", "-p", "tests.go_programs.left_out"]

@@ -71,6 +71,7 @@ def test_work_that_grows_with_the_square_of_a_field_is_found() -> None:
     check_growth(small, large)
 
 
+@pytest.mark.long
 def test_the_longest_pods_take_work_with_their_length(show_figures: ShowFigures) -> None:
     figures = []
     for recipe in long_recipes():

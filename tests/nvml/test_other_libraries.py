@@ -53,6 +53,7 @@ def test_the_machines_of_a_directory_are_told_by_their_environment(tmp_path: Pat
     assert (other_machine(tmp_path / "b").health, other_machine(tmp_path / "b").lost) == (("degraded",), (3,))
 
 
+@pytest.mark.long
 def test_the_stub_is_judged_as_the_library_of_others_would_be(tmp_path: Path, show_figures: ShowFigures) -> None:
     make_driver("gb200_tray", tmp_path / "gb200_tray")
     (machine,) = map(other_machine, machines_in(tmp_path))
@@ -60,6 +61,7 @@ def test_the_stub_is_judged_as_the_library_of_others_would_be(tmp_path: Path, sh
         print(f"NVML: {passed_over(machine, tmp_path)} tests over the stub in a process of its own")
 
 
+@pytest.mark.long
 def test_a_machine_that_is_not_as_it_is_said_to_be_fails(tmp_path: Path) -> None:
     make_driver("l40s", tmp_path / "l40s")
     (tmp_path / "l40s" / "expected.json").write_text('{"health": "degraded"}')

@@ -27,6 +27,8 @@ from webhook.decisions.place.scheduling import MOST_OF_NEEDS
 from webhook.decisions.place.world import World
 from webhook.programs.planner.mirrors import PODS, weigh_pod
 
+pytestmark = pytest.mark.long
+
 COUNT = 12
 GONE = 40
 OTHERS_BYTES = 110 * 1024 * 1024

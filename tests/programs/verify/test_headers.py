@@ -18,6 +18,8 @@ from tests.programs.verify.wheels import CUDA_12, CUDA_13, NCCL, NO_NCCL, fetche
 from webhook.programs.verify import abi
 from webhook.programs.verify.nccl import LAST_ERROR
 
+pytestmark = pytest.mark.long
+
 CompileC: TypeAlias = Callable[..., None]
 
 _C: dict[Any, str] = {

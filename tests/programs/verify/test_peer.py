@@ -1,13 +1,12 @@
 """Two commands, as in two pods, tell each other about memory and use it."""
 
 import os
-import re
 import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -17,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.command import ROOT, Done, gpu_topology
+from tests.cli.command import ROOT, Done, gpu_topology, gpu_topology_process
 from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench
 from tests.nvml import machines
@@ -38,6 +37,9 @@ def start(*arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes
 def verify(*arguments: str) -> Done:
     """The command in this process."""
     return gpu_topology("verify", "--step-seconds", "60", *arguments, env=os.environ)
+
+
+Meeting = Callable[[str, float], AbstractContextManager[Channel]]
 
 
 @dataclass
@@ -110,20 +112,23 @@ def test_over_tcp_no_file_can_be_handed_on(bench_of: BenchOf, play_bench: PlayBe
 
 
 @pytest.mark.parametrize(
-    ("option", "address", "sentence"),
+    ("meeting", "address", "sentence"),
     [
-        ("--listen", "127.0.0.1:99999", "127.0.0.1:99999: the other pod does not come: "),
-        ("--listen", "no-port", "no-port: the other pod does not come: "),
-        ("--peer", "/no/such/socket", "/no/such/socket: the other pod is not there: .* No such file or directory"),
+        (listening, "no-port", "no-port: the other pod does not come: "),
+        (connected, "/no/such/socket", "/no/such/socket: the other pod is not there: .* No such file or directory"),
     ],
 )
-def test_an_address_that_cannot_be_had_is_an_error(
-    bench_of: BenchOf, play_bench: PlayBench, option: str, address: str, sentence: str
-) -> None:
+def test_an_address_that_cannot_be_had_is_an_error(meeting: Meeting, address: str, sentence: str) -> None:
+    with pytest.raises(PeerLost, match=f"^{sentence}"), meeting(address, 0.1):
+        pass
+
+
+@pytest.mark.long
+def test_a_port_that_cannot_be_is_an_error(bench_of: BenchOf, play_bench: PlayBench) -> None:
     play_bench(h100(bench_of))
-    done = verify(option, address, "--step-seconds", "4")
+    done = gpu_topology_process("verify", "--listen", "127.0.0.1:99999", env=os.environ)
     assert (done.code, done.out) == (1, "")
-    assert re.match(f"gpu-topology: {sentence}", done.err)
+    assert done.err.startswith("gpu-topology: 127.0.0.1:99999: the other pod does not come: ")
 
 
 def test_a_peer_waits_for_the_pod_that_listens_as_long_as_a_step_may_take(address: str) -> None:
@@ -244,7 +249,9 @@ def test_on_one_gpu_no_link_is_measured(bench_of: BenchOf, play_bench: PlayBench
 def test_a_file_that_is_there_already_stays(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
     play_bench(h100(bench_of))
     (tmp_path / "precious").write_text("data")
-    assert verify("--listen", str(tmp_path / "precious")).code == 1
+    done = verify("--listen", str(tmp_path / "precious"))
+    assert done.code == 1
+    assert done.err.startswith(f"gpu-topology: {tmp_path}/precious: the other pod does not come: ")
     assert (tmp_path / "precious").read_text() == "data"
 
 

@@ -34,6 +34,8 @@ print(json.dumps(told))
 _ASK_CUDA = """
 from webhook.programs.verify.cuda import Cuda
 from webhook.programs.verify.library import CallFailed
+
+pytestmark = pytest.mark.long
 try:
     print(Cuda().version())
 except CallFailed as error:
