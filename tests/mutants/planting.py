@@ -120,7 +120,7 @@ class _Copy:
         path = self._folder / change.file
         own = path.read_text(encoding="utf-8")
         options = [*COMMANDS[change.command], *(option for test in left_out for option in ("--deselect", test))]
-        start, count = 0, 6
+        start, count = 0, 3
         _write(path, change.text)
         try:
             while start < len(change.tests):
@@ -128,7 +128,7 @@ class _Copy:
                 failed, code = self.failures([*options, *batch]) if batch else ([], 0)
                 if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
                     return next(iter(failed), f"pytest ended with {code}")
-                start, count = start + count, 2 * count
+                start, count = start + count, 5 * count
         finally:
             _write(path, own)
         return ""
