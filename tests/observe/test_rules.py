@@ -38,6 +38,7 @@ def promtool(go_program: GetProgram) -> Path:
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 def test_prometheus_accepts_the_rules(promtool: Path) -> None:
     command: list[str | Path] = [promtool, "check", "rules", "--lint=all", "--lint-fatal", RULES]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -45,6 +46,7 @@ def test_prometheus_accepts_the_rules(promtool: Path) -> None:
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 def test_prometheus_fires_each_alert_when_it_should_and_not_before(promtool: Path, tmp_path: Path) -> None:
     for path in (RULES, UNIT_TESTS):
         shutil.copy(path, tmp_path)

@@ -75,6 +75,7 @@ def test_a_workflow_that_takes_an_action_by_its_tag_is_found(tmp_path: Path) -> 
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("written", "bent", "said"),
     [
