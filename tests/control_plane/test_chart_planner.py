@@ -398,6 +398,7 @@ def test_a_pod_is_let_go_after_its_namespace_opted_out(account: GetAccount, name
     assert allowed(one.tries(pod, RELEASES))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["gpu-topology-place", "gpu-topology-webhook"])
 def test_a_pod_with_as_many_annotations_and_labels_as_there_can_be_is_let_go(account: GetAccount, name: str) -> None:
     one = account(name)

@@ -234,6 +234,7 @@ def test_who_may_bind_pods_elsewhere_is_nobody_here(
     assert one.patches({"hami.io/vgpu-node": "node-2"}).status_code == 422
 
 
+@pytest.mark.long
 def test_the_status_of_a_pod_with_as_many_annotations_as_there_can_be_is_still_written(
     control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
 ) -> None:

@@ -11,11 +11,13 @@ from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.registration import Served, created, gpu_container, gpu_pod, served
 from tests.control_plane.scheduling import allocate, bind, stored_pod
 from tests.hardware.topology.machines import H20_UUIDS
-from tests.nvml.library import compile_stub
 from tests.nvml.machines import h20
+from tests.nvml.stub import nvml_library
 from tests.pods import effective_env
 from tests.programs.remap.processes import Node
 from webhook.cli.demo.cluster import environment_of
+
+__all__ = ["nvml_library"]
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("for_module")]
 
@@ -36,10 +38,9 @@ def for_module(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
+def node(nvml_library: Path, tmp_path: Path) -> Node:
     """The machine on which the pod starts."""
-    compile_stub(tmp_path / "driver")
-    return Node(tmp_path / "driver", tmp_path, h20())
+    return Node(nvml_library, tmp_path, h20())
 
 
 def bound(control_plane: ControlPlane, admin: CoreV1Api, namespace: str, options: dict[str, str]) -> dict[str, Any]:

@@ -80,6 +80,7 @@ def test_who_may_list_the_pods_of_one_namespace_only_sees_no_card_called_free(st
     assert states == {"unknown"}
 
 
+@pytest.mark.long
 def test_watching_shows_a_pod_that_comes_and_ends_with_ctrl_c(person: Path, seeded: ControlPlane) -> None:
     ours, theirs = pty.openpty()
     # What a shell starts in the background ignores SIGINT, as do all its children: so may the tests.
