@@ -9,7 +9,6 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +157,10 @@ def test_release_prints_what_it_did_and_names_what_it_could_not_do(tmp_path: Pat
         server.before = forbid
         async with serving(server.turn) as stand_in:
             access = str(kubeconfig(tmp_path / "kubeconfig", f"http://127.0.0.1:{stand_in.port}"))
-            release = partial(asyncio.to_thread, gpu_topology, "place", "release", "--all", "--kubeconfig", access)
+
+            async def release() -> Done:
+                return await asyncio.to_thread(gpu_topology, "place", "release", "--all", "--kubeconfig", access)
+
             done = await release()
             assert (done.code, done.err) == (1, "gpu-topology: pod team-a/bad: patch pod team-a/bad: no (403)\n")
             rows = [line.split() for line in done.out.splitlines()]
