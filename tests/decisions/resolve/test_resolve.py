@@ -319,6 +319,10 @@ def test_requirements_are_judged_on_every_pair() -> None:
     assert "GPU0 and GPU5 have" in found.unmet[0]
     pair = given([node.gpus[0].uuid, node.gpus[3].uuid])
     assert resolve(wanted(Profile.EXCLUSIVE, 2, requirements=both), pair, known(node)).unmet == ()
+    exactly = Requirements(min_bandwidth=40)
+    assert resolve(wanted(Profile.EXCLUSIVE, 2, requirements=exactly), pair, known(node)).unmet == ()
+    more = Requirements(min_bandwidth=40.1)
+    assert resolve(wanted(Profile.EXCLUSIVE, 2, requirements=more), pair, known(node)).unmet != ()
 
 
 def on_dgx1(*cards: int, policy: Policy, nvlink: bool = False) -> Resolution:
