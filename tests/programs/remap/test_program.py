@@ -363,14 +363,30 @@ def test_a_run_that_waits_for_the_driver_ends_at_once_when_told(stuck: Node, mod
         assert terminated(process) == code
 
 
+TIME_IS_OVER_AT_THE_DRIVER = """
+import signal, sys, threading
+import webhook.programs.remap.run as run
+from webhook.programs.remap.program import main
+is_there, look = threading.Event(), run.look
+def look_then(*given):
+    is_there.set()
+    return look(*given)
+run.look = look_then
+signal.sigtimedwait = lambda *_: None if is_there.wait() else None
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 @pytest.mark.parametrize("mode", ["init", "sidecar"])
 def test_a_run_that_waits_for_the_driver_ends_when_its_time_is_over(stuck: Node, mode: str) -> None:
-    done = stuck.remap(POD_PEERS, "--mode", mode, "--deadline", "1")
+    stuck.command = (sys.executable, "-c", TIME_IS_OVER_AT_THE_DRIVER)
+    done = stuck.remap(POD_PEERS, "--mode", mode, "--deadline", "60")
     assert done.code == 21
     assert done.reason == (
-        "not done after 1 seconds: it was still waiting for the NVIDIA driver (does nvidia-smi answer on this node?)"
+        "not done after 60 seconds: it was still waiting for the NVIDIA driver (does nvidia-smi answer on this node?)"
     )
     assert stuck.files() == []
+    stuck.command = REMAP
     assert not stuck.is_ready()
 
 
