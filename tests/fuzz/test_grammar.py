@@ -6,10 +6,9 @@ import time
 
 import pytest
 
-from tests.control_plane.nightly import NIGHTLY
 from tests.figures import ShowFigures
 from tests.fuzz import effort
-from tests.fuzz.grammar import ANNOTATION_BYTES, FIELDS, TEXTS, TEXTUAL, WORST, Recipe, read_recipe, recipes
+from tests.fuzz.grammar import ANNOTATION_BYTES, FIELDS, TEXTS, WORST, Recipe, read_recipe, recipes
 from tests.fuzz.scenes import Scene
 from tests.fuzz.targets.pod import check_growth, decide, scene_of
 
@@ -19,10 +18,8 @@ ALLOWED = {"allowed": True}
 
 
 def long_recipes() -> list[Recipe]:
-    """Each field with each text that it may have in the long form; in the short one the worst."""
-    every = [(field, text) for field in FIELDS for text in (TEXTS if field in TEXTUAL else ("plain",))]
-    parts = every if NIGHTLY else WORST
-    return [Recipe((part,), profile) for part in parts for profile in ("exclusive", "pod-peers")]
+    """The fields and texts that take the most work."""
+    return [Recipe((part,), profile) for part in WORST for profile in ("exclusive", "pod-peers")]
 
 
 @pytest.mark.parametrize("field", FIELDS)

@@ -1,6 +1,6 @@
 """Links that no machine has, as the agent of a node can publish them: a choice among its GPUs takes bounded work."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -9,19 +9,14 @@ from time import process_time
 
 import pytest
 
-from tests.control_plane.nightly import NIGHTLY
 from tests.figures import ShowFigures
-from tests.fuzz.effort import count_calls, within
+from tests.fuzz.effort import count_calls
 from tests.hardware.topology.machines import dgx1_v100, uuid
 from webhook.hardware.topology.document import format_topology, parse_topology
 from webhook.hardware.topology.model import NodeTopology, NvLink
-from webhook.hardware.topology.ring import cut_bandwidth
 from webhook.hardware.topology.selection.choice import Choice, select
-from webhook.hardware.topology.selection.request import Policy, Request
+from webhook.hardware.topology.selection.request import Request
 
-CARDS, MOST_CALLS = (64, 8_000_000) if NIGHTLY else (32, 1_500_000)
-"""GPUs of a node that the webhook judges by default, and in the long form those that a topology may have
-(docs/configuration.md, ``limits``); and the calls that a choice among them may take."""
 Links = Callable[[int, int, Random], int]
 
 GRAPHS: dict[str, Links] = {
@@ -67,12 +62,22 @@ def machine(cards: int, links: Links) -> NodeTopology:
     return parse_topology(format_topology(published), source="the agent")
 
 
-@pytest.mark.slow
-def test_a_choice_among_any_links_takes_bounded_work(show_figures: ShowFigures) -> None:
+@pytest.mark.parametrize(
+    ("gpus", "most_calls", "graphs", "counts"),
+    [
+        pytest.param(32, 1_500_000, WORST, (7, 31), marks=pytest.mark.slow, id="as many as are judged by default"),
+        pytest.param(
+            64, 8_000_000, tuple(GRAPHS), (2, 7, 17, 31), marks=pytest.mark.long, id="as many as there may be"
+        ),
+    ],
+)
+def test_a_choice_among_any_links_takes_bounded_work(
+    show_figures: ShowFigures, gpus: int, most_calls: int, graphs: Sequence[str], counts: Sequence[int]
+) -> None:
     figures = []
-    for graph in GRAPHS if NIGHTLY else WORST:
-        topology = machine(CARDS, GRAPHS[graph])
-        for count in (2, 7, 17, 31) if NIGHTLY else (7, 31):
+    for graph in graphs:
+        topology = machine(gpus, GRAPHS[graph])
+        for count in counts:
             choose = partial(select, topology, Request(count=count))
             assert isinstance(choose(), Choice)
             began = process_time()
@@ -81,50 +86,5 @@ def test_a_choice_among_any_links_takes_bounded_work(show_figures: ShowFigures) 
             figures.append((count_calls(choose), seconds, count, graph))
     with show_figures():
         calls, taken, most, worst = max(figures)
-        print(f"a choice of {most} of {CARDS} GPUs, links: {worst}: {calls} calls, {taken:.2f} s of CPU")
-    assert max(figures)[0] < MOST_CALLS
-
-
-@pytest.mark.long
-def test_a_choice_of_nearly_all_cards_of_the_largest_node_takes_bounded_work() -> None:
-    for graph, count in (("three parts", 58), ("a cube with diagonals", 62), ("a cube", 62), ("two parts", 31)):
-        choice = within(4_500_000, partial(select, machine(64, GRAPHS[graph]), Request(count=count)))
-        assert isinstance(choice, Choice)
-        assert len(choice.gpus) == count
-        assert not choice.exact
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_among_sixteen_cards_any_links_leave_the_choice_exact(graph: str) -> None:
-    for count, policy in ((9, Policy.SPREAD), (10, Policy.BEST_FIT)):
-        choice = select(machine(16, GRAPHS[graph]), Request(count=count, policy=policy))
-        assert isinstance(choice, Choice)
-        assert choice.exact
-
-
-def test_the_narrowest_cut_of_a_long_ring_is_that_of_all_its_arcs() -> None:
-    chance = Random(3)
-    for count in (9, 10, 13):
-        members = range(count)
-        order = chance.sample(members, count)
-        direct = [[0.0 if one == other else float(chance.randint(0, 40)) for other in members] for one in members]
-        switched = [float(chance.randint(0, 60)) for _ in members]
-
-        def across(source: set[int], target: set[int]) -> float:
-            through = min(sum(switched[one] for one in source), sum(switched[other] for other in target))  # noqa: B023
-            return through + sum(direct[one][other] for one in source for other in target)  # noqa: B023
-
-        arcs = [{(order * 2)[start + place] for place in range(size)} for start in members for size in range(1, count)]
-        expected = min(across(arc, set(members) - arc) for arc in arcs)
-        assert cut_bandwidth(direct, switched, order) == pytest.approx(expected)
-
-
-def test_the_links_are_links() -> None:
-    joined = {graph: sum(len(gpu.nvlinks) for gpu in machine(32, links).gpus) for graph, links in GRAPHS.items()}
-    assert joined["all alike"] == 32 * 31
-    assert joined["a cube"] == 32 * 5
-    assert min(joined.values()) > 32
-    choice = select(machine(32, GRAPHS["islands of five"]), Request(count=5))
-    assert isinstance(choice, Choice)
-    assert len({card // 5 for card in choice.chosen.gpus}) == 1
+        print(f"a choice of {most} of {gpus} GPUs, links: {worst}: {calls} calls, {taken:.2f} s of CPU")
+    assert max(figures)[0] < most_calls
