@@ -66,9 +66,7 @@ def machine(cards: int, links: Links) -> NodeTopology:
     ("gpus", "most_calls", "graphs", "counts"),
     [
         pytest.param(32, 1_500_000, WORST, (7, 31), marks=pytest.mark.slow, id="as many as are judged by default"),
-        pytest.param(
-            64, 8_000_000, tuple(GRAPHS), (2, 7, 17, 31), marks=pytest.mark.long, id="as many as there may be"
-        ),
+        pytest.param(64, 8_000_000, tuple(GRAPHS), (2, 7, 17, 31), marks=pytest.mark.long, id="the most there may be"),
     ],
 )
 def test_a_choice_among_any_links_takes_bounded_work(
