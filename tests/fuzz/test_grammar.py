@@ -3,10 +3,10 @@
 import itertools
 import json
 import time
+from collections.abc import Sequence
 
 import pytest
 
-from tests.control_plane.nightly import NIGHTLY
 from tests.figures import ShowFigures
 from tests.fuzz import effort
 from tests.fuzz.grammar import ANNOTATION_BYTES, FIELDS, TEXTS, TEXTUAL, WORST, Recipe, read_recipe, recipes
@@ -18,11 +18,8 @@ LONG = 3 * 1024 * 1024
 ALLOWED = {"allowed": True}
 
 
-def long_recipes() -> list[Recipe]:
-    """Each field with each text that it may have in the long form; in the short one the worst."""
-    every = [(field, text) for field in FIELDS for text in (TEXTS if field in TEXTUAL else ("plain",))]
-    parts = every if NIGHTLY else WORST
-    return [Recipe((part,), profile) for part in parts for profile in ("exclusive", "pod-peers")]
+EVERY = tuple((field, text) for field in FIELDS for text in (TEXTS if field in TEXTUAL else ("plain",)))
+"""Each field with each text that it may have."""
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -71,9 +68,12 @@ def test_work_that_grows_with_the_square_of_a_field_is_found() -> None:
     check_growth(small, large)
 
 
-def test_the_longest_pods_take_work_with_their_length(show_figures: ShowFigures) -> None:
+@pytest.mark.parametrize("parts", [WORST, pytest.param(EVERY, marks=pytest.mark.long)], ids=["worst", "every"])
+def test_the_longest_pods_take_work_with_their_length(
+    parts: Sequence[tuple[str, str]], show_figures: ShowFigures
+) -> None:
     figures = []
-    for recipe in long_recipes():
+    for recipe in (Recipe((part,), profile) for part in parts for profile in ("exclusive", "pod-peers")):
         small, large = (scene_of(recipe, ALLOWED, size) for size in (LONG // 2, LONG - 64 * 1024))
         check_growth(small, large)
         began = time.process_time_ns()

@@ -9,7 +9,6 @@ from time import process_time
 
 import pytest
 
-from tests.control_plane.nightly import NIGHTLY
 from tests.figures import ShowFigures
 from tests.fuzz.effort import count_calls, within
 from tests.hardware.topology.machines import dgx1_v100, uuid
@@ -19,9 +18,6 @@ from webhook.hardware.topology.ring import cut_bandwidth
 from webhook.hardware.topology.selection.choice import Choice, select
 from webhook.hardware.topology.selection.request import Policy, Request
 
-CARDS, MOST_CALLS = (64, 8_000_000) if NIGHTLY else (32, 1_500_000)
-"""GPUs of a node that the webhook judges by default, and in the long form those that a topology may have
-(docs/configuration.md, ``limits``); and the calls that a choice among them may take."""
 Links = Callable[[int, int, Random], int]
 
 GRAPHS: dict[str, Links] = {
@@ -67,11 +63,20 @@ def machine(cards: int, links: Links) -> NodeTopology:
     return parse_topology(format_topology(published), source="the agent")
 
 
-def test_a_choice_among_any_links_takes_bounded_work(show_figures: ShowFigures) -> None:
+@pytest.mark.parametrize(
+    ("cards", "graphs", "counts", "most_calls"),
+    [
+        (32, WORST, (7, 31), 1_500_000),  # as many GPUs as the webhook judges by default
+        pytest.param(64, tuple(GRAPHS), (2, 7, 17, 31), 8_000_000, marks=pytest.mark.long),  # as a topology may have
+    ],
+)
+def test_a_choice_among_any_links_takes_bounded_work(
+    cards: int, graphs: tuple[str, ...], counts: tuple[int, ...], most_calls: int, show_figures: ShowFigures
+) -> None:
     figures = []
-    for graph in GRAPHS if NIGHTLY else WORST:
-        topology = machine(CARDS, GRAPHS[graph])
-        for count in (2, 7, 17, 31) if NIGHTLY else (7, 31):
+    for graph in graphs:
+        topology = machine(cards, GRAPHS[graph])
+        for count in counts:
             choose = partial(select, topology, Request(count=count))
             assert isinstance(choose(), Choice)
             began = process_time()
@@ -80,8 +85,8 @@ def test_a_choice_among_any_links_takes_bounded_work(show_figures: ShowFigures) 
             figures.append((count_calls(choose), seconds, count, graph))
     with show_figures():
         calls, taken, most, worst = max(figures)
-        print(f"a choice of {most} of {CARDS} GPUs, links: {worst}: {calls} calls, {taken:.2f} s of CPU")
-    assert max(figures)[0] < MOST_CALLS
+        print(f"a choice of {most} of {cards} GPUs, links: {worst}: {calls} calls, {taken:.2f} s of CPU")
+    assert max(figures)[0] < most_calls
 
 
 def test_a_choice_of_nearly_all_cards_of_the_largest_node_takes_bounded_work() -> None:
