@@ -83,7 +83,7 @@ def test_the_longest_pods_take_work_with_their_length(
     with show_figures():
         print(f"reviews of {len(figures)} pods of up to 3 MiB, by CPU on this machine:")
         for taken, length, recipe in sorted(figures, key=lambda each: -each[0])[:5]:
-            parts = ", ".join("/".join(part) for part in recipe.parts)
+            named = ", ".join("/".join(part) for part in recipe.parts)
             print(
-                f"  {taken / 1e6:5.0f} ms, {taken / length:5.1f} ns a byte: {parts}, profile {recipe.profile or 'none'}"
+                f"  {taken / 1e6:5.0f} ms, {taken / length:5.1f} ns a byte: {named}, profile {recipe.profile or 'none'}"
             )
