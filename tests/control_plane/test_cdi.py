@@ -16,7 +16,7 @@ from tests.nvml.library import LIBRARY, compile_stub
 from tests.nvml.machines import hgx_h100, write_machine
 from tests.nvml.stub import environment_of
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 SOURCE = Path(__file__).with_name("nvml_for_go.c")
 UUIDS = [gpu.uuid for gpu in topologies.hgx_h100().gpus]

@@ -33,7 +33,7 @@ def leave_out(request: pytest.FixtureRequest) -> LeaveOut:
 
     def leave(name: str, reason: str) -> NoReturn:
         missing[name] = reason
-        text = f"{LEFT_OUT.format(name)}: {reason}"
+        text = f"{LEFT_OUT.format(name)}: {reason.partition(chr(10))[0]}"
         if os.environ.get("CI") == "true" and name not in os.environ.get(MAY_LACK, "").split(","):
             pytest.fail(text, pytrace=False)
         pytest.skip(text)
