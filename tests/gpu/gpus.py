@@ -161,10 +161,12 @@ def _answered(ask: Callable[[], object], said: str) -> Outcome:
 def verify_one(machine: Machine) -> Outcome:
     """Run ``gpu-topology verify``: with one GPU it says that there is nothing to measure between GPUs."""
     done, report = _verify(machine)
+    said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
     if len(machine.topology.gpus) > 1:
+        if done.returncode == _NOTHING_MEASURED:
+            raise NotTriedError(f"exit code {done.returncode}: {said}")
         return holds_if(done.returncode in {0, 1}, f"exit code {done.returncode}; the steps below judge the report")
     measured = [*report.get("pairs", ()), *report.get("sets", ())]
-    said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
     return holds_if(done.returncode == _NOTHING_MEASURED and not measured, f"exit code {done.returncode}: {said}")
 
 

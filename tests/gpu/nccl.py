@@ -212,6 +212,8 @@ def main(folder: str, file: str, *uuids: str) -> None:
     """Print the milliseconds of an all-reduce of these GPUs, with or without a topology file."""
     try:
         _, measured = _start(Machine(Path(folder)), *uuids, file=Path(file) if file else None)
+    except NotTriedError as reason:
+        sys.exit(str(reason))
     except CallFailed as error:
         sys.exit(f"{explained(error.function, error.code)} {error.said}".strip())
     print(median(measured.milliseconds))

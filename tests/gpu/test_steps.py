@@ -160,6 +160,7 @@ WITH_EIGHT: Sequence[tuple[str, Change, str, str]] = (
     ("verify pairs", "corrupt 0 1", "fails", "wrong-data"),
     ("verify pairs", "error cuMemcpyPeerAsync 719 0", "not tried", "no pair"),
     ("pairs", "multicast", "not tried", "wrote no report"),
+    ("verify", "error cuInit 802 0", "not tried", "exit code 2: "),
     ("health", lambda b: b.on(b.machine.with_links_down(3, 1, 2)), "fails", "GPU3"),
     ("nccl-file all-reduce", "error ncclCommInitAll 2 0", "not tried", "does not start without the file"),
 )
