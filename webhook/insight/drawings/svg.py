@@ -43,9 +43,9 @@ def draw(topology: NodeTopology, chosen: GpuSet | None = None) -> str:
     width = max(found.width * _SCALE + 2 * _MARGIN, _LEAST_WIDTH)
     head = list(_head(topology, chosen, width - 2 * _MARGIN))
     top = _TITLE + _LINE * (len(head) - 1) + _MARGIN
-    key = " | ".join(_legend(topology, chosen, found))
+    key = wrap(" | ".join(_legend(topology, chosen, found)), width - 2 * _MARGIN, 12)
     foot = top + found.height * _SCALE + _MARGIN
-    height = foot + _LINE
+    height = foot + _LINE * max(len(key), 1)
     content = [
         tooltip(f"Topology of {topology.node}", "topology-title"),
         description(_summary(topology, chosen), "topology-description"),
@@ -57,7 +57,7 @@ def draw(topology: NodeTopology, chosen: GpuSet | None = None) -> str:
             "node",
             transform=f"translate({number(_MARGIN)} {number(top)}) scale({number(_SCALE)})",
         ),
-        text(fit(key, width - 2 * _MARGIN, 12), _MARGIN, foot, "key"),
+        *(text(words, _MARGIN, foot + _LINE * place, "key") for place, words in enumerate(key)),
     ]
     root = element(
         "svg",
