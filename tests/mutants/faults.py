@@ -14,7 +14,7 @@ from tests.mutants.planting import ROOT, Change, nearest, noticing
 from tests.near import read_house
 
 FAULTS = Path(__file__).with_name("faults.toml")
-MODULES = 18
+MODULES = 60
 """The nearest modules with tests that are run for a fault."""
 
 
