@@ -317,7 +317,7 @@ class EmptyDir(Fields):
 class HostPath(Fields):
     """A ``hostPath`` volume source."""
 
-    path: str
+    path: str = ""
 
 
 class Volume(Fields):

@@ -127,7 +127,7 @@ def _volume(volume: Mapping[str, Any]) -> Object:
     if isinstance(volume.get("emptyDir"), Mapping):
         found["emptyDir"] = _only(part(volume, "emptyDir"), "medium", "sizeLimit")
     host_path = volume.get("hostPath")
-    if isinstance(host_path, Mapping) and host_path.get("path") == names.SHARED_MEMORY_PATH:
+    if isinstance(host_path, Mapping) and str(host_path.get("path", "")).rstrip("/") == names.SHARED_MEMORY_PATH:
         found["hostPath"] = {"path": names.SHARED_MEMORY_PATH}
     return found
 
