@@ -23,9 +23,10 @@ from webhook.decisions.request.claims import PodClaims, claim_view, read_claims
 from webhook.decisions.request.exchange import Sign, signs
 from webhook.decisions.request.observe_profile import observed_profile, profile_if_observed
 from webhook.decisions.request.resources import PodRequests, read_requests
+from webhook.decisions.request.transfer_flags import said_by
 from webhook.decisions.resolve.resolve import Resolution, Unresolved, UnresolvedError
 from webhook.insight.explain.evidence import Evidence
-from webhook.objects.pod import PodSpec
+from webhook.objects.pod import Container, PodSpec
 from webhook.words import names
 from webhook.words.catalogue.claims import CLAIM_NOT_READ, POOL_NOT_PUBLISHED, SLICES_NOT_READ
 from webhook.words.catalogue.entry import Message
@@ -146,6 +147,17 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if self.profile.shares_gpus or self.options.peers is Peers.NONE or self._fills_its_node:
             return ()
         return signs(self.spec, [container.spec for container in self.apps])
+
+    @cached_property
+    def servers(self) -> tuple[Container, ...]:
+        """The containers of LMCache's server in a pod that requests no GPU."""
+        every = [] if self.gpu_containers else self.spec.containers or []
+        return tuple(container for container, said in said_by(every) if said.is_server)
+
+    def refusals_in(self, profile: Profile) -> list[Message]:
+        """Returns why the steps of another profile would refuse the pod."""
+        steps = _admission(self.evidence, self.requests, self.requests_problem, profile).steps
+        return [message for step in steps.values() for message in step.refusals]
 
     @property
     def _fills_its_node(self) -> bool:

@@ -9,13 +9,15 @@ src/uct/cuda/cuda_ipc/cuda_ipc_iface.c.
 
 from collections.abc import Iterator
 
+from webhook.decisions.admit.permissions import SHOWS_NOTHING
 from webhook.decisions.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.decisions.bind.fabric import read_fabric_use
 from webhook.decisions.claims.evidence import claim_title
 from webhook.decisions.claims.pod import claim_names, shared_entries
 from webhook.decisions.request.assigned_node import node_of
-from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, WITHOUT_PROFILE, exchange_found
+from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, WITHOUT_PROFILE, exchange_found, fitting_profile
+from webhook.decisions.request.settings import literals
 from webhook.decisions.resolve.fabric import fabric_problem, reaches_other_nodes
 from webhook.insight.explain.claims import other_consumers
 from webhook.insight.explain.commands import commanded_lists
@@ -55,6 +57,8 @@ from webhook.words.catalogue.peers import (
     PEERS_WITHOUT_HOST_IPC,
     PEERS_WITHOUT_HOST_PID,
     PID_NAMESPACES_DIFFER,
+    SERVER_LACKS,
+    SERVER_NOT_KNOWN,
     SHM_COVERED,
     SHM_DIFFERS,
     VISIBILITY_NOT_JUDGED,
@@ -81,6 +85,9 @@ ABSTRACT_SOCKET = "NCCL_IPC_USE_ABSTRACT_SOCKET"
 
 def peers(examined: ExaminedPod) -> Iterator[Finding]:
     """Yields the conditions on peers that the profile needs; one finding in a profile without peers."""
+    if not examined.gpu_containers:
+        yield from _server(examined)
+        return
     if not examined.profile.shares_gpus:
         yield _none(examined)
     elif examined.profile is Profile.POD_PEERS:
@@ -127,11 +134,32 @@ def _fabric(examined: ExaminedPod) -> Iterator[Finding]:
         yield fails(FABRIC, problem) if use.cumem_is_off else unknown(FABRIC, problem)
 
 
+def _server(examined: ExaminedPod) -> Iterator[Finding]:
+    """Yields the finding about LMCache's server, which no profile prepares because it requests no GPU."""
+    spec = examined.spec
+    for container in examined.servers:
+        value = literals(container).get(names.ENV_NVIDIA_VISIBLE_DEVICES, "")
+        needs = (
+            ("hostIPC: true", spec.host_ipc),
+            ("hostPID: true", spec.host_pid),
+            (f"{names.ENV_NVIDIA_VISIBLE_DEVICES}=all", value not in SHOWS_NOTHING),
+        )
+        lacking = [need for need, has in needs if not has]
+        if lacking:
+            yield fails(PEERS, SERVER_LACKS.say(container=container.name, lacking=listed(lacking)))
+        else:
+            yield unknown(PEERS, SERVER_NOT_KNOWN.say(container=container.name))
+
+
 def _none(examined: ExaminedPod) -> Finding:
     apps, exchanges = examined.apps, examined.exchanges
     if exchanges:
         where = IN_EXCLUSIVE if examined.injected else WITHOUT_PROFILE
-        return fails(PEERS, exchange_found(exchanges, examined.evidence.namespace, containers=len(apps), where=where))
+        refusals = examined.refusals_in(fitting_profile(len(apps)))
+        message = exchange_found(
+            exchanges, examined.evidence.namespace, containers=len(apps), where=where, refusals=refusals
+        )
+        return fails(PEERS, message)
     if len(apps) < 2:
         return not_needed(
             PEERS, f"profile {examined.profile}: no other container or pod works with these GPUs{_own_shm(examined)}"

@@ -122,6 +122,31 @@ NUMBERS_OF_UNKNOWN_GPUS = Entry(
 NUMBERS_HIDE_GPUS = Entry(
     "GT225", "container {container} sets CUDA_VISIBLE_DEVICES to {value}: {uses}", _REMOVE_LIST, _EXPLAIN
 )
+NUMBERS_HIDE_GIVEN = Entry(
+    "GT228",
+    "container {container}: CUDA_VISIBLE_DEVICES shows CUDA {used} of its {count} GPUs",
+    "Remove the variable",
+    _EXPLAIN,
+)
+LIST_REPLACES_GIVEN = Entry(
+    "GT229",
+    "container {container} sets NVIDIA_VISIBLE_DEVICES and so sees those GPUs, not the ones that it is given",
+    "Remove the variable",
+    _EXPLAIN,
+)
+LIST_SHOWS_OTHERS = Entry(
+    "GT214",
+    "container {container} sets NVIDIA_VISIBLE_DEVICES to {value}, which overrules the device plugin: it sees {shown}, "
+    "and was given {given}",
+    _REMOVE_LIST,
+    _EXPLAIN,
+)
+KAI_MAY_REFUSE = Entry(
+    "GT278",
+    "KAI refuses this pod if it blocks NVIDIA_VISIBLE_DEVICES, which containers of the pod get",
+    "Set global.blockNvidiaVisibleDevices of KAI's chart to false, or have HAMi's scheduler place the pod",
+    "compatibility.md",
+)
 PRIVILEGED_SEES_ALL = Entry(
     "GT226",
     "container {container} is privileged: it sees every GPU of its node, whatever it is given",
