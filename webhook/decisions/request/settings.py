@@ -170,7 +170,7 @@ _MEMBER = re.compile(rf"{_QUOTE}[ \t]{{0,4}}[:,][ \t]{{0,4}}")
 """``{"NAME": value}``, ``putenv("NAME", value)`` and ``setdefault("NAME", value)``."""
 _CALL = re.compile(rf"(?:(putenv|setenv)|setdefault)\([ \t]{{0,4}}{_QUOTE}\Z")
 _CSH = re.compile(r"\bsetenv[ \t]{1,4}\Z")
-_PAIR = re.compile(r"-g?env\s{1,4}\Z")
+_PAIR = re.compile(r"(?<!-)-g?env\s{1,4}\Z")
 """``mpirun -env NAME value`` of MPICH and Intel MPI."""
 _REMOVED = re.compile(
     rf"(?:\s-u\s{{1,4}}|--unset[=\s]|(?:(?:\.pop|unsetenv)\(|\bdel [\w.]{{1,32}}\[)[ \t]{{0,4}}{_QUOTE})\Z"
@@ -186,7 +186,7 @@ _EXPORTED = re.compile(r"\s{0,16}(?:exec\s{1,4})?(?:export|(?:declare|typeset)\s
 _LAUNCHED = re.compile(r"""(?:^|\s)(?:-x|-e|--env|--export)(?:[ \t\n=]{1,4})["']?\Z""")
 _ASSIGNMENTS = re.compile(r"\s{0,16}(?:\w{1,64}=[^\s;&|]{0,128}[ \t]{1,4}){0,4}\Z")
 _BRANCH = re.compile(
-    r"(?:^|[\s;&|({])(?:if|elif|else|case|for|while|until|select|function|def|try|except)\s|\|\||\(\)|(?:^|[\s;&|])\("
+    r"(?:^|[\s;&|({])(?:if|elif|else|case|for|while|until|select|function|def|try|except)\s|\|\||\(\)\s{0,4}\{|(?:^|[\s;&|])\("
 )
 _LITERAL = re.compile(r"""(\\?["'])([^"'\\$`\n]{0,512})\1|([^\s"'`$;&|()<>\\{}\[\]]{0,512})""")
 _ENDS = re.compile(r"""[\s;&|)}\]"',<>\\]|\Z""")
@@ -342,7 +342,7 @@ class _Text:
             value = literals(self._container).get(reference[reference.lastindex or 0])
             return None if value is None else _shaped(name, value)
         found = _LITERAL.match(text)
-        if found is None or len(found[0]) >= _AFTER - 1 or not _ENDS.match(text, found.end()):
+        if found is None or (not found[0] and text[:1] in ("'", '"', "\\")) or not _ENDS.match(text, found.end()):
             return None
         return _shaped(name, found[2] if found[1] else found[3])
 
