@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.insight.explain.situations import H20, HAMI_2_8, UNKNOWN_HAMI, finding, injected, on, said, told
+from tests.insight.explain.situations import H20, HAMI_2_8, UNKNOWN_HAMI, existing, finding, injected, on, said, told
 from tests.judge import HAMI_2_9, HAMI_2_10_0
 from tests.pods import Manifest, container, pod
 from webhook.decisions.cluster_facts import ClusterFacts
@@ -75,7 +75,7 @@ def test_control_is_off_where_each_container_says_so() -> None:
     ],
 )
 def test_control_stays_on_without_a_literal_true(entries: list[Manifest], why: str) -> None:
-    found = finding(told(pod(container(env=entries))), "control")
+    found = finding(told(existing(pod(container(env=entries)))), "control")
     assert found.verdict == "fails"
     assert found.evidence == f"HAMi's library is preloaded into container train: HAMi 2.9.0 looks there, {why}"
     assert 'CUDA_DISABLE_CONTROL: "true" as a literal into every container' in found.remedy
@@ -154,9 +154,9 @@ def volcano(name: str, env: list[Manifest] | None = None) -> Manifest:
 
 def test_volcano_takes_the_name_for_it_whatever_it_says() -> None:
     said_false = [{"name": "CUDA_DISABLE_CONTROL", "value": "false"}]
-    assert finding(told(pod(volcano("train", said_false))), "control").verdict == "holds"
+    assert finding(told(existing(pod(volcano("train", said_false)))), "control").verdict == "holds"
     shifted = pod(container("logger", gpus=None), volcano("train", said_false))
-    assert said(told(shifted), "control") == (
+    assert said(told(existing(shifted)), "control") == (
         "fails",
         (
             "HAMi's library is preloaded into container train: Volcano's device plugin looks at container logger, and "

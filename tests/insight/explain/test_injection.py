@@ -314,7 +314,7 @@ def test_what_the_webhook_would_do_to_a_pod_is_told() -> None:
             TEAM_A,
             (
                 "the webhook would refuse the pod: GT213: container train sets CUDA_DISABLE_CONTROL itself, but whole "
-                "cards need the literal true. Remove the variable, or opt out of injection"
+                "cards need the literal true"
             ),
         ),
         (

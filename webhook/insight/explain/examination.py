@@ -155,9 +155,11 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(container for container, said in said_by(every) if said.is_server)
 
     def refusals_in(self, profile: Profile) -> list[Message]:
-        """Returns why the steps of another profile would refuse the pod."""
+        """Returns why the steps of another profile would refuse the pod, or one like it before it was injected."""
         steps = _admission(self.evidence, self.requests, self.requests_problem, profile).steps
-        return [message for step in steps.values() for message in step.refusals]
+        ours = f"volume {names.SHARED_MEMORY_VOLUME} "
+        found = (message for step in steps.values() for message in step.refusals)
+        return [message for message in found if not (self.injected and ours in message.text)]
 
     @property
     def _fills_its_node(self) -> bool:
