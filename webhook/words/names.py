@@ -202,9 +202,10 @@ VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 # How a container shows that its job spans nodes: the rendezvous variables of torchrun and LeaderWorkerSet.
 MULTINODE_VARIABLES = ("MASTER_ADDR", "PET_RDZV_ENDPOINT", "LWS_LEADER_ADDRESS")
 # Labels that the operators of such jobs put on their pods.
+JOB_NAME, JOB_ROLE = "training.kubeflow.org/job-name", "training.kubeflow.org/job-role"
 MULTINODE_LABELS = frozenset(
     (
-        "training.kubeflow.org/job-name",
+        JOB_NAME,
         "leaderworkerset.sigs.k8s.io/name",
         "jobset.sigs.k8s.io/jobset-name",
         "ray.io/cluster",

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from webhook.cli.complaint import complain
 from webhook.cli.explain.preparation import prepared_pod
 from webhook.cluster.files.manifests import ManifestFile
@@ -110,7 +112,12 @@ def _told(chosen: TemplatePod, siblings: Sequence[TemplatePod], snapshot: Snapsh
     if prepared and not snapshot.namespace(chosen.known.namespace).known:
         how = f"{_PREPARED}, if the namespace has opted in"
     complain(f"gpu-topology: {_note(chosen, siblings, how)}")
-    return prepared or chosen.known
+    launchers = tuple(
+        each.known.pod
+        for each in siblings
+        if each is not chosen and (each.template.owner.kind, each.template.part) == ("MPIJob", "launcher")
+    )
+    return msgspec.structs.replace(prepared or chosen.known, launchers=launchers)
 
 
 def _found(read: ReadSnapshot) -> str:

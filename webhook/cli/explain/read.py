@@ -17,6 +17,7 @@ from webhook.cluster.snapshot.workloads import find_pod
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.insight.explain.evidence import Reading, group_of, policy_for
 from webhook.insight.explain.pods import ToldNode
+from webhook.words import names
 from webhook.words.names import DEFAULT_NAMESPACE
 from webhook.words.printable import printable
 
@@ -50,6 +51,8 @@ def from_cluster(wanted: Wanted, where: Where, policy: AdmitPolicy, config: Path
         cluster.look(known, node=node, with_claims=own.claims.enabled)
         if group := group_of(known.pod, cluster.snapshot().namespace(known.namespace), own):
             cluster.look_at_group(known.namespace, group)
+        if job := known.pod.labels.get(names.JOB_NAME):
+            cluster.look_at_launcher(known.namespace, job)
         return Found(known, cluster.snapshot())
 
 

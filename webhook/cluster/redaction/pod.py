@@ -24,6 +24,7 @@ Object = dict[str, Any]
 
 _LABELS = (names.PREFIX, "hami.io/", "nvidia.com/", "volcano.sh/")
 _OTHER_LABELS = names.MULTINODE_LABELS | {
+    names.JOB_ROLE,
     "pod-template-hash",
     "leaderworkerset.sigs.k8s.io/group-key",
 }

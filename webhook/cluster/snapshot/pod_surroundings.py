@@ -189,6 +189,12 @@ class Around:
         found = self._attempt(what, lambda: self.api.pods(namespace, label=f"{names.GROUP}={group}"))
         self._add("v1", "Pod", found or ())
 
+    def look_at_launcher(self, namespace: str, job: str) -> None:
+        """Read the launcher of an MPIJob, which sets variables for its workers."""
+        label = f"{names.JOB_NAME}={job},{names.JOB_ROLE}=launcher"
+        found = self._attempt(f"launcher of {job}", lambda: self.api.pods(namespace, label=label))
+        self._add("v1", "Pod", found or ())
+
     def look_at_node(self, name: str, *, must_be_read: bool = False, with_age: bool = True) -> None:
         """Read a node, and the ConfigMap of its agent.
 

@@ -107,6 +107,7 @@ CUT = "redacted-rest"
 class Place(enum.StrEnum):
     """The place of a setting in a container."""
 
+    ENV = "env"
     COMMAND = "command"
     ARGUMENTS = "args"
     HOOK = "a probe or lifecycle hook"

@@ -18,7 +18,7 @@ from webhook.words import names
 from webhook.words.errors import FormatError
 from webhook.words.printable import fitted, printable
 
-_GROUP = names.GROUP.encode()
+_GROUP, _ROLE = names.GROUP.encode(), names.JOB_ROLE.encode()
 _PEERS, _ELSEWHERE = 128, 8
 """Pods of a group that are looked at: on the node of the pod, where the kubelet runs 110 by default, and elsewhere."""
 _KUBE_SCHEDULER = "system:kube-scheduler"
@@ -54,6 +54,12 @@ class PodReports:
             ):
                 nodes = self._groups.setdefault((known.namespace, group), {})
                 nodes.setdefault(known.node, []).append((known.name, known.pod))
+        self._launchers: dict[tuple[str, str], tuple[Pod, ...]] = {}
+        """The launchers of MPIJobs, by namespace and job."""
+        for known in snapshot.pods:
+            if _ROLE in known.document and known.pod.labels.get(names.JOB_ROLE) == "launcher":
+                job = known.namespace, known.pod.labels.get(names.JOB_NAME, "")
+                self._launchers[job] = (*self._launchers.get(job, ())[-_ELSEWHERE:], known.pod)
         self._looked_at: tuple[str, Sources] = ("", Sources())
 
     def of(self, known: KnownPod, told: ToldNode = ToldNode("")) -> Report:  # noqa: B008 - an immutable value
@@ -87,6 +93,7 @@ class PodReports:
             claims=snapshot.claims.of(pod, known.namespace) if has_claims else KnownClaims(),
             node=node,
             others=self._others(known, group) if group and not self._group_problem(group) else None,
+            launchers=known.launchers or self._launchers.get((known.namespace, pod.labels.get(names.JOB_NAME, "")), ()),
             reading=reading,
             reviews=_reviews(snapshot, pod) if snapshot.setting.scope is Scope.POD else None,
             planner=snapshot.planner,

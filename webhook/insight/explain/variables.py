@@ -28,7 +28,9 @@ from webhook.decisions.request.settings import (
     P2P_DISABLE,
     SHM_DISABLE,
     UCX_TLS,
+    Place,
     Setting,
+    literals,
     read_texts,
 )
 from webhook.decisions.request.transfer_flags import NCCL_CONNECTORS
@@ -36,7 +38,7 @@ from webhook.decisions.resolve.nccl import P2P_DEFAULT, splits_nvls
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, Verdict, fails, holds, not_needed, unknown
 from webhook.insight.explain.words import containers, says
-from webhook.objects.pod import EnvVar
+from webhook.objects.pod import EnvVar, PodSpec
 from webhook.objects.references import annotation_of
 from webhook.words import names
 from webhook.words.catalogue.variables import (
@@ -92,13 +94,14 @@ def variables(examined: ExaminedPod) -> Iterator[Finding]:
         for name, variable in sorted(container.own_env.items()):
             if name.startswith(names.NCCL_VARIABLE_PREFIX) or name in _JUDGES:
                 found.setdefault(_value(examined, variable), []).append(container)
-        for setting in texts.of_program:
-            value = _value_in_text(container, setting)
-            if value:
-                found.setdefault(value, []).append(container)
-                replaced.add((setting.name, container))
+        for value in filter(None, (_value_in_text(container.own_env, each) for each in texts.of_program)):
+            found.setdefault(value, []).append(container)
+            replaced.add((value.name, container))
         if texts.is_cut:
             cut.append(container)
+    for value in _of_launchers(examined):
+        found[value] = list(examined.gpu_containers)
+        replaced |= {(value.name, container) for container in examined.gpu_containers}
     if not found:
         text = f"{says(examined.gpu_containers, 'sets', 'set')} none: NCCL's own defaults hold, which use NVLink"
         yield holds(NO_VARIABLES, f"{text}, unless the image or /etc/nccl.conf says otherwise")
@@ -120,14 +123,26 @@ def _doubted(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, verdict=Verdict.UNKNOWN, stops=False)
 
 
-def _value_in_text(container: PodContainer, setting: Setting) -> Value | None:
+def _value_in_text(own_env: Mapping[str, EnvVar], setting: Setting) -> Value | None:
     """Returns the value that a command gives a variable; none where it changes nothing, or is not judged here."""
-    name, is_set = setting.name, setting.name in container.own_env
+    name, is_set = setting.name, setting.name in own_env
     if name not in _JUDGES or (setting.is_default and is_set) or (setting.is_removed and not is_set):
         return None
     verb = "removed" if setting.is_removed else "set"
-    remedy = f"Remove the assignment from {setting.place} of container {container.name}"
+    remedy = f"Remove the assignment from {setting.place}"
     return Value(name, setting.value, f"the pod, in {setting.place}", remedy, setting.is_certain, True, verb)
+
+
+def _of_launchers(examined: ExaminedPod) -> Iterator[Value]:
+    """Yields what launchers of the pod set, which reaches its processes only if the launcher passes it on."""
+    for launcher in examined.evidence.launchers:
+        every = (launcher.spec or PodSpec()).containers or []
+        for container, texts in zip(every, read_texts(every), strict=True):
+            own = [Setting(name, value, Place.ENV) for name, value in literals(container).items()]
+            for value in filter(None, (_value_in_text({}, each) for each in (*own, *texts.of_program))):
+                who = value.setter.replace("the pod", f"its launcher {launcher.display_name}")
+                remedy = f"{value.correction} of the launcher"
+                yield msgspec.structs.replace(value, setter=who, correction=remedy, is_certain=False)
 
 
 def _value(examined: ExaminedPod, variable: EnvVar) -> Value:
