@@ -211,10 +211,10 @@ def _judged(examined: ExaminedPod, value: Value, found: list[PodContainer]) -> F
     judge = _JUDGES.get(value.name)
     if judge is None:
         return holds(value.name, said)
-    if value.text is None:
-        return unknown(value.name, VALUE_NOT_KNOWN.say(setting=said))
     if value.is_in_text and value.name in _OF_PEERS and examined.profile.shares_gpus:
         return unknown(value.name, COMMAND_REPLACES.say(setting=said, profile=examined.profile))
+    if value.text is None:
+        return unknown(value.name, VALUE_NOT_KNOWN.say(setting=said))
     switch = SWITCHES.get(value.name)
     if switch and switch.takes(value.text) and _matters(examined, switch):
         found_off = fails(value.name, switch.finding.say(setting=said), stops=switch.stops)
