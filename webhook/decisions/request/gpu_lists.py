@@ -55,8 +55,8 @@ def show(entries: Sequence[str], count: int, uuids: Sequence[str]) -> Shown:
 def listed_gpus(value: str, gpus: Sequence[Gpu]) -> list[Gpu] | None:
     """Returns the GPUs of a node that the container runtime shows for a list; ``None`` where that is not known.
 
-    Entries are numbers among the GPUs of the node, as NVML counts them, or UUIDs. Source: NVIDIA container toolkit,
-    internal/config/image/devices.go; libnvidia-container src/cli/common.c.
+    Entries are numbers among the GPUs of the node, as NVML counts them, or UUIDs. Source: libnvidia-container
+    src/cli/common.c.
     """
     if value == "all":
         return list(gpus)

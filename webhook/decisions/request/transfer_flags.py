@@ -12,8 +12,8 @@ by :mod:`webhook.decisions.request.settings`. Sources, read in November 2026:
 - Dynamo main, components/src/dynamo/vllm/backend_args.py: ``--disaggregation-mode`` and what it was before.
 - TensorRT-LLM main, tensorrt_llm/_torch/pyexecutor/kv_cache_transceiver.py: ``cache_transceiver_config.backend``.
 - Mooncake main, mooncake-transfer-engine/src/transfer_engine_impl.cpp: ``MC_INTRANODE_NVLINK`` and
-  ``MC_FORCE_MNNVL``, and nvlink_transport.cpp: ``MC_USE_NVLINK_IPC``; without them GPU memory goes over RDMA or TCP,
-  for which no profile matters.
+  ``MC_FORCE_MNNVL``, and src/transport/nvlink_transport/nvlink_transport.cpp: ``MC_USE_NVLINK_IPC``; without them GPU
+  memory goes over RDMA or TCP, for which no profile matters.
 """
 
 import enum
