@@ -46,6 +46,14 @@ from webhook.words.outcome import Kind, Outcome, Reason, Refused, fit, fit_all, 
 
 _AS_THEY_ARE = (Reason.VGPU_SLICE, Reason.NOT_REQUESTED)
 """The reasons for which pods with slices or a single card are not injected."""
+_PEERS = frozenset(
+    {
+        *("disable-control", "visibility", "claims", "host-namespaces", "isolation", "node-identity"),
+        *("shared-memory", "nccl"),
+    }
+)
+_OF_PEERS = tuple(step for step in STEPS if step.name in _PEERS)
+"""The steps that do something else with peers, and may refuse it."""
 _NO_SPECS: Mapping[str, ClaimSpec | None] = {}
 
 
@@ -145,7 +153,7 @@ def _refusals_in(profile: Profile, pod: PodToInject | None) -> list[Message]:
     try:
         subject = prepare(pod, profile)
         patch = new_patch(subject)
-        for step in STEPS:
+        for step in _OF_PEERS:
             run_step(step, subject, patch)
     except Refused as refused:
         return [refused.found]

@@ -14,7 +14,7 @@ import enum
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import accumulate
 from types import MappingProxyType
 
@@ -89,18 +89,19 @@ _NEEDLES = (
     *(b"NCCL_", b"CUDA_VISIBLE", b"UCX_TLS", b"ALLOC_CONF", b"NVLINK", b"MNNVL", b"LMCACHE_", b"_KVCACHE"),
     *(b"_NIXL_", b"MOONCAKE_"),
 )
-"""A container whose commands have none of these sets none of the variables."""
+"""A container whose commands have none of these sets none of the variables; few of them rule out most commands."""
+_SPELLED = tuple(name.encode() for name in _IN_TEXT)
 
 LONGEST = 65_536
 """Characters that are read of a container's commands."""
 LONGEST_OF_ALL = 4 * LONGEST
 """Characters that are read of all containers of a pod together: for 128 containers with :data:`LONGEST` each, the
 reviews of other pods would wait for nearly half a second."""
-MENTIONS = 256
+MENTIONS = 128
 """The most mentions in one container; later ones are not looked at."""
-MENTIONS_OF_ALL = 8 * MENTIONS
+MENTIONS_OF_ALL = 4 * MENTIONS
 """The most mentions in all containers of a pod together."""
-CUT = "redacted-rest"
+CUT = "redacted-rest-of-NCCL_P2P_DISABLE"
 """The word that stands in a saved pod for text that was not read."""
 
 
@@ -189,6 +190,8 @@ _ASSIGNMENTS = re.compile(r"\s{0,16}(?:\w{1,64}=[^\s;&|]{0,128}[ \t]{1,4}){0,4}\
 _BRANCH = re.compile(
     r"(?:^|[\s;&|({])(?:if|elif|else|case|for|while|until|select|function|def|try|except)\s|\|\||\(\)\s{0,4}\{|(?:^|[\s;&|])\("
 )
+_BRANCHES = ("if", "else", "case", "for", "while", "until", "select", "function", "def", "try", "exc", "||", "()", "(")
+"""A text without these has no branch."""
 _LITERAL = re.compile(r"""(\\?["'])([^"'\\$`\n]{0,512})\1|([^\s"'`$;&|()<>\\{}\[\]]{0,512})""")
 _ENDS = re.compile(r"""[\s;&|)}\]"',<>\\]|\Z""")
 _VALUE_OF = re.compile(r"""(?:\\?["'])?\$(?:\((\w{1,64})\)|\{(\w{1,64})\}|(\w{1,64}))(?:\\?["'])?(?=[\s;&|)]|\Z)""")
@@ -236,7 +239,8 @@ def read_texts(containers: Iterable[Container]) -> Iterator[Texts]:
     """
     room, mentions = LONGEST_OF_ALL, MENTIONS_OF_ALL
     for container in containers:
-        if not may_spell(container.command_fields, *_NEEDLES, CUT.encode()):
+        fields = container.command_fields
+        if not (may_spell(fields, *_NEEDLES) and may_spell(fields, *_SPELLED)):
             yield NO_TEXTS
             continue
         text = "\n".join(container.commands)
@@ -275,7 +279,11 @@ class _Text:
         self._arguments = len(container.command)
         self._hooks = self._arguments + len(container.arguments)
         self._container = container
-        self._branches = _BRANCH.search(text) is not None
+
+    @cached_property
+    def _branches(self) -> bool:
+        """Whether some of the text may not run."""
+        return any(word in self._text for word in _BRANCHES) and _BRANCH.search(self._text) is not None
 
     def settings(self, mentions: Sequence[tuple[int, str]]) -> Iterator[Setting]:
         """Yields the settings among the mentions."""

@@ -142,12 +142,14 @@ def said_by(containers: Iterable[Container]) -> Iterator[tuple[Container, Said]]
     Raises:
         MalformedPod: a command or a variable has another type than in a container.
     """
-    every = list(containers)
+    every = [(container, may_spell(_fields(container), *_NEEDLES)) for container in containers]
+    read = read_texts(container for container, is_spelled in every if is_spelled)
     room = LONGEST_OF_ALL
-    for container, texts in zip(every, read_texts(every), strict=True):
-        if not may_spell(_fields(container), *_NEEDLES):
+    for container, is_spelled in every:
+        if not is_spelled:
             yield container, NOTHING_SAID
             continue
+        texts = next(read)
         own = _literals(container)
         text = _text(container, own)[:room]
         room -= len(text)
