@@ -60,7 +60,7 @@ SETTINGS: list[tuple[Manifest, Manifest]] = [
     ({"args": ["if a; then NCCL_P2P_DISABLE=1 b; fi"]}, {"command": ["redacted"], "args": ["NCCL_P2P_DISABLE=1"]}),
     ({"args": ["export NCCL_P2P_DISABLE=$(s3cret); a"]}, {"command": ["redacted"], "args": ["NCCL_P2P_DISABLE=$"]}),
     ({"args": ["NCCL_TOPO_FILE=/s3cret train"]}, {"command": ["redacted"], "args": ["NCCL_TOPO_FILE=$"]}),
-    ({"args": ["train".ljust(LONGEST), "NCCL_"]}, {"command": ["redacted", CUT]}),
+    ({"args": ["train".ljust(LONGEST), "$NCCL_P2P_LEVEL"]}, {"command": ["redacted", CUT]}),
     ({"args": ["train --token s3cret"]}, {"command": ["redacted"]}),
 ]
 

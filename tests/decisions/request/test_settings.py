@@ -286,5 +286,5 @@ def test_of_all_containers_of_a_pod_so_much_is_read() -> None:
     last, fat = decoded(TEXT), decoded(*["$CUDA_VISIBLE_DEVICES "] * MENTIONS)
     most = MENTIONS_OF_ALL // MENTIONS
     assert [list(read_texts([*[fat] * count, last]))[-1].is_cut for count in (most - 1, most)] == [False, True]
-    fat, most = decoded("CUDA_VISIBLE".ljust(LONGEST)), LONGEST_OF_ALL // LONGEST
+    fat, most = decoded("$CUDA_VISIBLE_DEVICES".ljust(LONGEST)), LONGEST_OF_ALL // LONGEST
     assert [list(read_texts([*[fat] * count, last]))[-1].is_cut for count in (most - 1, most)] == [False, True]
