@@ -394,7 +394,7 @@ def test_pods_are_read_from_several_files_and_directories_as_inject_reads_them(t
 
 
 def test_the_version_of_kubernetes_can_be_given(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.yaml", pod())
+    file = write(tmp_path / "a.yaml", pod(nodeName="n"))
     assert gpu_topology("explain", "-v", "-f", file, "--kubernetes-version", "1.33").err == ""
     assert gpu_topology("explain", "-v", "-f", file, "--kubernetes-version", "new").code == 2
 

@@ -617,6 +617,13 @@ class Pod(Fields):
         return self.status is not None and self.status.phase in ("Succeeded", "Failed")
 
     @property
+    def exists(self) -> bool:
+        """Whether the pod shows that the API server has stored it: it has a uid, a node or a phase."""
+        has_phase = self.status is not None and bool(self.status.phase)
+        has_node = self.spec is not None and bool(self.spec.node_name)
+        return bool(self.metadata and self.metadata.uid) or has_node or has_phase
+
+    @property
     def has_claims(self) -> bool:
         """Whether the pod names resource claims, or a scheduler has served its extended resources by one."""
         return (self.spec is not None and is_present(self.spec.resource_claims_json)) or self.has_extended_claim

@@ -7,7 +7,7 @@ import typer
 
 from webhook.cli.candidates import namespaces, nodes, pods
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, refuse_cluster, wanted_cluster
-from webhook.cli.output import UNMET, Output
+from webhook.cli.output import NOT_KNOWN, UNMET, Output
 from webhook.cli.scope_options import FILE_OPTION, RECURSIVE_OPTION
 from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 from webhook.cluster.files.manifests import STANDARD_INPUT
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from webhook.cluster.snapshot.pod_reference import Wanted
     from webhook.decisions.configuration import AdmitPolicy
     from webhook.insight.explain.findings import Judgement
-
-
-NOT_KNOWN = 3
 
 
 class _Files(NamedTuple):

@@ -15,7 +15,8 @@ from webhook.words.errors import ManifestError
 from webhook.words.printable import printable
 
 _KUBEFLOW = frozenset({"PyTorchJob", "MPIJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"})
-"""The kinds of the training operator; their pods have the label of ``common_types.go``."""
+"""The kinds of the training operator; their pods have its label: kubeflow/training-operator
+pkg/apis/kubeflow.org/v1/common_types.go."""
 
 
 class FoundTemplate(NamedTuple):

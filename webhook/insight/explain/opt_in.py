@@ -86,8 +86,7 @@ def refusal_of_new_pod(examined: ExaminedPod) -> Message | None:
 
     While it is refused there is no such pod, so its other conditions have nothing to judge.
     """
-    metadata = examined.evidence.pod.metadata
-    if (metadata and metadata.uid) or examined.injected:
+    if examined.evidence.pod.exists or examined.injected:
         return None
     _, refused = _unkept(examined)
     if refused:
