@@ -12,6 +12,7 @@ from webhook.insight.explain.binding_topology import TELLER, binding_topology
 from webhook.insight.explain.evidence import BindingReviews, Evidence, Reading, group_of, policy_for
 from webhook.insight.explain.explain import explain
 from webhook.insight.explain.findings import Report
+from webhook.insight.explain.nccl_log import NcclLog
 from webhook.objects.pod import Pod, PodSpec
 from webhook.objects.webhook_registration import CONFIGURATION, asked_about
 from webhook.words import names
@@ -56,17 +57,23 @@ class PodReports:
                 nodes.setdefault(known.node, []).append((known.name, known.pod))
         self._looked_at: tuple[str, Sources] = ("", Sources())
 
-    def of(self, known: KnownPod, told: ToldNode = ToldNode("")) -> Report:  # noqa: B008 - an immutable value
+    def of(
+        self,
+        known: KnownPod,
+        told: ToldNode = ToldNode(""),  # noqa: B008 - an immutable value
+        nccl_log: NcclLog | None = None,
+    ) -> Report:
         """Returns the report on one pod.
 
         Args:
             known: A pod of the snapshot.
             told: The node, where the caller gives one.
+            nccl_log: What NCCL printed in the pod; None without a log.
 
         Raises:
             MalformedPod: a field has another type than in a pod.
         """
-        return explain(self.evidence(known, told))
+        return explain(msgspec.structs.replace(self.evidence(known, told), nccl_log=nccl_log))
 
     def evidence(self, known: KnownPod, told: ToldNode) -> Evidence:
         """Returns the evidence about one pod; see :meth:`of`."""
