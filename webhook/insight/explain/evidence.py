@@ -72,6 +72,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     others: tuple[Pod, ...] | None = None
     """The other pods of its group on any node; ``None`` if they were not looked for."""
     reading: Reading = Reading()
+    shows_webhook: bool = True
+    """Whether anything in the input shows that there is a webhook."""
     reviews: BindingReviews | None = None
     """The reviews of Bindings; ``None`` without a cluster."""
     planner: PlannerSigns = PlannerSigns()

@@ -56,6 +56,7 @@ class PodReports:
                 nodes = self._groups.setdefault((known.namespace, group), {})
                 nodes.setdefault(known.node, []).append((known.name, known.pod))
         self._looked_at: tuple[str, Sources] = ("", Sources())
+        self._shows_webhook = _shows_webhook(snapshot)
 
     def of(
         self,
@@ -95,6 +96,8 @@ class PodReports:
             node=node,
             others=self._others(known, group) if group and not self._group_problem(group) else None,
             reading=reading,
+            shows_webhook=self._shows_webhook
+            or any(key.startswith(names.PREFIX) for key in (*pod.annotations, *pod.labels)),
             reviews=_reviews(snapshot, pod) if snapshot.setting.scope is Scope.POD else None,
             planner=snapshot.planner,
             asked_at=snapshot.at,
@@ -150,6 +153,14 @@ class PodReports:
         if node != self._looked_at[0]:
             self._looked_at = node, self._snapshot.sources(node)
         return self._looked_at[1]
+
+
+def _shows_webhook(snapshot: Snapshot) -> bool:
+    """Returns whether a snapshot shows that there is a webhook, or could not be read where it would."""
+    is_used = any(names.INJECTION in each.labels for each in snapshot.namespaces.values())
+    is_marked = any(names.INJECTED in known.pod.annotations for known in snapshot.pods)
+    is_known = snapshot.registration is not None or "mutatingwebhookconfigurations" in snapshot.problems
+    return snapshot.setting.is_configured or is_known or is_used or is_marked
 
 
 def _reviews(snapshot: Snapshot, pod: Pod) -> BindingReviews:
