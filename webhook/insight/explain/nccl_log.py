@@ -92,7 +92,6 @@ class Warned(NamedTuple):
 class Path(NamedTuple):
     """The transport by which NCCL joins a GPU to another one."""
 
-    process: Process
     source: int
     target: int | None
     """The bus id of the other GPU; None where the logs do not show it."""
@@ -105,24 +104,24 @@ _End = tuple[int, int | None, str]
 """The bus id of a rank, its number in NVML's view, and its host."""
 
 
-class NcclLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What the logs show."""
+class NcclLog(msgspec.Struct, kw_only=True, dict=True):
+    """What the logs show. Nothing changes it after it was read."""
 
-    hosts: tuple[str, ...] = ()
+    hosts: dict[str, None] = {}
     """The hosts that have lines of NCCL, in their order."""
-    members: tuple[Member, ...] = ()
-    lines: tuple[Line, ...] = ()
-    nodes: Mapping[str, int] = {}
+    members: dict[Member, None] = {}
+    lines: dict[Line, None] = {}
+    nodes: dict[str, int] = {}
     """The number of nodes of communicators, from 2.20 on."""
-    multicast: frozenset[Sender] = frozenset()
+    multicast: dict[Sender, None] = {}
     """The senders that set up NVLink SHARP."""
-    started: Mapping[tuple[Sender, str], int] = {}
+    started: dict[tuple[Sender, str], int] = {}
     """The communicators of senders that began and did not end their initialization, with the number of the line."""
-    completed: Mapping[Sender, int] = {}
+    completed: dict[Sender, int] = {}
     """The number of the last line ``Init COMPLETE`` of a sender."""
-    settings: Mapping[tuple[str, str], str] = {}
+    settings: dict[tuple[str, str], str] = {}
     """The values of variables that NCCL read, by host and name."""
-    warned: tuple[Warned, ...] = ()
+    warned: list[Warned] = []
     version: str = ""
     is_cut: bool = False
     """Whether something was left out, because there is more than is kept."""
@@ -139,7 +138,7 @@ class NcclLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Yield how NCCL joins GPUs of one host to others; lines whose sender is not known are left out."""
         own: dict[tuple[Sender, int], list[Member]] = {}
         ends: dict[tuple[str, int], set[_End]] = {}
-        for member in dict.fromkeys(self.members):
+        for member in self.members:
             own.setdefault((member.sender, member.rank), []).append(member)
             end = (member.bus, member.device, member.sender.process.host)
             ends.setdefault((member.communicator, member.rank), set()).add(end)
@@ -148,12 +147,11 @@ class NcclLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if line.sender.process.host != host or len(buses) != 1:
                 continue
             every = own.get((line.sender, line.rank), [])
-            meant = [found for found in every if line.peer < found.ranks] if len(every) <= _ALIKE else []
-            told = [end for member in meant if (end := self._other_end(member, line, ends))]
+            meant = [member for member in every if line.peer < member.ranks] if len(every) <= _ALIKE else []
+            told = [found for member in meant if (found := self._other_end(member, line, ends))]
             targets, places = {target for target, _ in told}, {is_local for _, is_local in told}
             is_local = places.pop() if len(places) == 1 else None
             yield Path(
-                line.sender.process,
                 min(buses),
                 targets.pop() if len(targets) == 1 else None,
                 line.transport,
@@ -167,31 +165,21 @@ class NcclLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         host, nodes = member.sender.process.host, self.nodes.get(member.communicator)
         known = ends.get((member.communicator, line.peer), set())
         known = known if len(known) <= _ALIKE else set()
-        bus = int(line.peer_device, 16) if member.device is None else None
-        fitting = {end for end in known if (end[0] == bus if bus is not None else str(end[1]) == line.peer_device)}
+        named = int(line.peer_device, 16) if member.device is None else None
+        fitting = {end for end in known if (end[0] == named if named is not None else str(end[1]) == line.peer_device)}
         if known and not fitting:
             return None
         if len(fitting) == 1:
             ((bus, _, place),) = fitting
             return bus, place == host or nodes == 1
-        return bus, None if nodes is None else nodes == 1
+        return named, None if nodes is None else nodes == 1
 
 
 class _Reader:
     """The state of a reading."""
 
     def __init__(self) -> None:
-        self.hosts: dict[str, None] = {}
-        self.members: dict[Member, None] = {}
-        self.lines: dict[Line, None] = {}
-        self.nodes: dict[str, int] = {}
-        self.multicast: set[Sender] = set()
-        self.started: dict[tuple[Sender, str], int] = {}
-        self.completed: dict[Sender, int] = {}
-        self.settings: dict[tuple[str, str], str] = {}
-        self.warned: list[Warned] = []
-        self.version = ""
-        self.is_cut = False
+        self.found = NcclLog()
         self._by_pointer: dict[tuple[Process, str], str] = {}
         self._splits: dict[tuple[str, str, str], str] = {}
         self._number = 0
@@ -201,25 +189,27 @@ class _Reader:
         self._number += 1
         if "NCCL " not in text:
             return
-        if not self.version and (version := _VERSION.search(text[: _PREFIX_LIMIT + _MESSAGE_LIMIT])):
-            self.version = version[1]
+        if not self.found.version and (version := _VERSION.search(text[: _PREFIX_LIMIT + _MESSAGE_LIMIT])):
+            self.found.version = version[1]
         is_warning = " NCCL WARN " in text
         head, _, message = text.partition(" NCCL WARN " if is_warning else " NCCL INFO ")
-        *_, found = None, *_SENDER.finditer(head[-_PREFIX_LIMIT:] + " ")
-        if not message or found is None or self._is_full():
+        senders = list(_SENDER.finditer(head[-_PREFIX_LIMIT:] + " "))
+        if not message or not senders or self._is_full():
             return
+        found = senders[-1]  # a time stamp before it may look like one
         process = Process(log, found[1], int(found[2]))
         sender, message = Sender(process, int(found[3])), message[:_MESSAGE_LIMIT]
-        self.hosts.setdefault(process.host)
+        self.found.hosts.setdefault(process.host)
         if not is_warning:
             self._read_information(sender, message)
-        elif len(self.warned) < _WARNINGS:
-            self.warned.append(Warned(process, fitted(message.strip(), 300), self._number))
+        elif len(self.found.warned) < _WARNINGS:
+            self.found.warned.append(Warned(process, fitted(message.strip(), 300), self._number))
 
     def _is_full(self) -> bool:
-        kept = max(map(len, (self.members, self.lines, self._by_pointer, self.settings, self.hosts)))
-        self.is_cut = self.is_cut or kept >= LIMIT
-        return self.is_cut
+        log = self.found
+        sizes = (len(log.members), len(log.lines), len(log.settings), len(log.hosts), len(self._by_pointer))
+        log.is_cut = log.is_cut or max(sizes) >= LIMIT
+        return self.found.is_cut
 
     def _read_information(self, sender: Sender, message: str) -> None:
         if found := _CHANNEL.match(message):
@@ -229,29 +219,29 @@ class _Reader:
         elif found := _NODES.match(message):
             communicator = self._by_pointer.get((sender.process, found[1]))
             if communicator is not None:
-                self.nodes[communicator] = int(found[2])
+                self.found.nodes[communicator] = int(found[2])
         elif _NVLS.match(message):
-            self.multicast.add(sender)
+            self.found.multicast.setdefault(sender)
         elif found := _SETTING.match(message):
-            self.settings[sender.process.host, found[1]] = fitted(found[2].rstrip("."))
+            self.found.settings[sender.process.host, found[1]] = fitted(found[2].rstrip("."))
 
     def _read_channel(self, sender: Sender, found: re.Match[str]) -> None:
         rank, peer, device = int(found[1]), int(found[3]), found[4]
         if found[5] == "receive":  # the receiver prints it, and it names the sender first
             rank, peer, device = peer, rank, found[2]
-        self.lines.setdefault(Line(sender, rank, peer, device, found[6]))
+        self.found.lines.setdefault(Line(sender, rank, peer, device, found[6]))
 
     def _read_init(self, sender: Sender, found: re.Match[str]) -> None:
         communicator = self._communicator(sender.process, found)
         self._by_pointer[sender.process, found["pointer"]] = communicator
         device = int(found["device"]) if found["device"] else None
         numbers = int(found["rank"]), int(found["ranks"]), device, int(found["bus"], 16)
-        self.members.setdefault(Member(sender, communicator, *numbers))
+        self.found.members.setdefault(Member(sender, communicator, *numbers))
         if found["state"] == "START":
-            self.started[sender, communicator] = self._number
+            self.found.started[sender, communicator] = self._number
         else:
-            self.started.pop((sender, communicator), None)
-            self.completed[sender] = self._number
+            self.found.started.pop((sender, communicator), None)
+            self.found.completed[sender] = self._number
 
     def _communicator(self, process: Process, found: re.Match[str]) -> str:
         """Return a name for the communicator that all its ranks share.
@@ -259,8 +249,8 @@ class _Reader:
         From 2.23 on a communicator that was split off another one has no ``commId``: the one that it was split off,
         the number of the split and its color name it. In 2.23 there is no number of the split.
         """
-        number = found["id"] or "0"
-        if int(number, 16):
+        number = found["id"]
+        if number and int(number, 16):
             return f"{number}/{found['ranks']}"
         if not found["parent"]:
             return f"{process} {found['pointer']}/{found['ranks']}"
@@ -275,16 +265,4 @@ def read_nccl_logs(logs: Iterable[Iterable[str]]) -> NcclLog:
     for log, lines in enumerate(logs):
         for text in lines:
             reader.read(text, log)
-    return NcclLog(
-        hosts=tuple(reader.hosts),
-        members=tuple(reader.members),
-        lines=tuple(reader.lines),
-        nodes=reader.nodes,
-        multicast=frozenset(reader.multicast),
-        started=reader.started,
-        completed=reader.completed,
-        settings=reader.settings,
-        warned=tuple(reader.warned),
-        version=reader.version,
-        is_cut=reader.is_cut,
-    )
+    return reader.found

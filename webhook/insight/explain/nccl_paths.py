@@ -9,7 +9,7 @@ from webhook.hardware.topology.model import Gpu
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, hint, holds, unknown
 from webhook.insight.explain.measurements import newer_nccl
-from webhook.insight.explain.nccl_log import NcclLog, Path, Process, Sender, Warned
+from webhook.insight.explain.nccl_log import NcclLog, Path, Process, Warned
 from webhook.words import names
 from webhook.words.catalogue import traffic as words
 from webhook.words.catalogue.entry import Message
@@ -178,13 +178,10 @@ def _look(examined: ExaminedPod, log: NcclLog, host: str, own: Mapping[int, Gpu]
             undecided.setdefault(_in_words(path, own))
         elif linked is not False:
             lost.setdefault(_in_words(path, own))
-    joined.update(chain.from_iterable(log.buses.get(each, ()) for each in _multicast(log, host, troubled)))
+    for sender in log.multicast:  # NCCL prints the line before it has set it up
+        if sender.process.host == host and sender.process not in troubled:
+            joined.update(log.buses.get(sender, ()))
     return _Seen(joined, lost, undecided)
-
-
-def _multicast(log: NcclLog, host: str, troubled: Set[Process]) -> Iterator[Sender]:
-    """Yield the senders that set up NVLink SHARP without an error. NCCL prints the line before it is set up."""
-    return (each for each in log.multicast if each.process.host == host and each.process not in troubled)
 
 
 def _linked(examined: ExaminedPod, log: NcclLog, host: str, path: Path) -> bool | None:
