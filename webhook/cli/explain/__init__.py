@@ -92,14 +92,11 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     kubernetes_version: Annotated[str, KUBERNETES_OPTION] = "",
     output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also the conditions that hold.")] = False,
-    require_verified: Annotated[
-        bool, typer.Option("--require-verified", help="End with exit code 3 if only the start is not verified.")
-    ] = False,
 ) -> None:
     """Tell whether a pod has NVLink between its GPUs, which conditions fail, and what to do.
 
-    Works for pods that are not injected too. Ends with exit code 0 if no condition stops NVLink, with 1 if one does or
-    the pod cannot be read, with 3 if a condition that decides is not known or may cost NVLink.
+    Works for pods that are not injected too. Ends with exit code 0 if the pod has NVLink or nothing to join, with 1 if
+    it has none or cannot be read, with 3 if that is not known.
     """
     from webhook.cli.explain.output import as_json, report_lines
     from webhook.cli.explain.read import read_logs, told_node
@@ -122,16 +119,15 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
         typer.echo(as_json(report), nl=False)
     else:
         print_lines(report_lines(report, is_verbose=verbose))
-    raise typer.Exit(_exit_code(report.judgement, require_verified=require_verified))
+    raise typer.Exit(_exit_code(report.judgement))
 
 
-def _exit_code(judgement: "Judgement", *, require_verified: bool) -> int:
+def _exit_code(judgement: "Judgement") -> int:
     from webhook.insight.explain.findings import Nvlink
 
     if judgement.nvlink is Nvlink.NO:
         return UNMET
-    is_open = judgement.nvlink is Nvlink.UNKNOWN and (require_verified or not judgement.waits_for_start)
-    return NOT_KNOWN if is_open else 0
+    return NOT_KNOWN if judgement.nvlink is Nvlink.UNKNOWN else 0
 
 
 def _parse_name(text: str | None, namespace: str) -> "Wanted | None":

@@ -9,7 +9,7 @@ from webhook.insight.explain.cards import cards
 from webhook.insight.explain.causes import PREPARATION
 from webhook.insight.explain.claims import claims
 from webhook.insight.explain.evidence import Evidence
-from webhook.insight.explain.examination import ExaminedPod, examine
+from webhook.insight.explain.examination import ExaminedPod, Peering, examine
 from webhook.insight.explain.faults import faults
 from webhook.insight.explain.findings import Finding, Group, Reach, Report, Verdict
 from webhook.insight.explain.links import ALLOCATION, LINKS, links
@@ -23,6 +23,7 @@ from webhook.insight.explain.reviews import REVIEWED
 from webhook.insight.explain.start import start
 from webhook.insight.explain.traffic import traffic
 from webhook.insight.explain.variables import variables
+from webhook.words.catalogue.peers import RANKS_NOT_KNOWN
 from webhook.words.choices import Profile
 from webhook.words.listing import listed
 
@@ -83,24 +84,24 @@ def _groups(examined: ExaminedPod) -> Iterator[Group]:
 
 def _harmless(finding: Finding) -> Finding:
     """Returns a condition as not needed, for a pod without two GPUs to join."""
-    if finding.verdict in (Verdict.HOLDS, Verdict.NOT_NEEDED):
+    if finding.verdict in (Verdict.HOLDS, Verdict.NOT_NEEDED) or finding.code == RANKS_NOT_KNOWN.code:
         return finding
     said = f"{finding.evidence}; that harms no link, because no container has two GPUs"
     return msgspec.structs.replace(finding, verdict=Verdict.NOT_NEEDED, evidence=said, remedy="", stops=False)
 
 
 def _reach(examined: ExaminedPod, findings: list[Finding]) -> Reach:
-    if examined.requests_problem:
+    if examined.requests_problem or examined.unrecognized:
         return Reach.UNKNOWN
     if refusal_of_new_pod(examined):
         return Reach.NONE
+    if examined.alone and examined.ranks is Peering.UNKNOWN:
+        return Reach.UNKNOWN
     if examined.alone or not (examined.gpu_containers or examined.requests.mig or examined.claims):
         return Reach.NOTHING_TO_JOIN
     failing = [finding for finding in findings if finding.fails and finding.condition not in PREPARATION]
-    if any(finding.stops for finding in failing):
-        return Reach.NONE
     if failing:
-        return Reach.SOME
+        return Reach.NONE if any(finding.stops for finding in failing) else Reach.SOME
     if any(finding.condition == NCCL_LOG and finding.verdict is Verdict.HOLDS for finding in findings):
         return Reach.ALL
     if examined.resolution is None or examined.resolution.doubt:
@@ -118,7 +119,7 @@ def _conclusion(examined: ExaminedPod, reach: Reach, findings: list[Finding]) ->
     reasons = listed(dict.fromkeys(finding.condition for finding in failing))
     unprepared = "The webhook did not prepare this pod. " if not examined.injected else ""
     if reach is Reach.NOTHING_TO_JOIN:
-        return "NVLink has nothing to join: there are no two GPUs here that work together."
+        return "NVLink has nothing to join: nothing shows two GPUs here that work together."
     if reach is Reach.NONE:
         stopping = listed(dict.fromkeys(finding.condition for finding in failing if finding.stops))
         return f"{unprepared}NCCL uses no NVLink in this pod: {stopping}."
@@ -128,8 +129,8 @@ def _conclusion(examined: ExaminedPod, reach: Reach, findings: list[Finding]) ->
         if [finding.condition for finding in failing] == [PEERS]:
             return f"{unprepared}NVLink does not reach the peers with which this pod seems to exchange memory: {PEERS}."
         return f"{unprepared}NVLink may be lost, or slower than it could be: {reasons}."
-    if examined.requests_problem:
-        return "What the pod asks for cannot be read."
+    if examined.requests_problem or examined.unrecognized:
+        return "What the pod requests cannot be read."
     open_ones = (finding for finding in findings if finding.verdict is Verdict.UNKNOWN)
     doubts = listed(dict.fromkeys(finding.condition for finding in open_ones if finding.condition != REVIEWED))
     if examined.resolution is None or examined.resolution.doubt or reach is Reach.UNKNOWN:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from webhook.decisions.request.nvlink_switches import P2P_DISABLE
 from webhook.hardware.topology.model import Gpu
 from webhook.insight.explain.examination import ExaminedPod
-from webhook.insight.explain.findings import Finding, fails, hint, holds, unknown
+from webhook.insight.explain.findings import Finding, fails, hint, holds, not_needed, unknown
 from webhook.insight.explain.measurements import newer_nccl
 from webhook.insight.explain.nccl_log import NcclLog, Path, Process, Warned
 from webhook.words import names
@@ -46,6 +46,9 @@ def nccl_log(examined: ExaminedPod) -> Iterator[Finding]:
         return
     host = _host_name(examined)
     own = _own(examined)
+    if not _needed(examined, own):
+        yield not_needed(NCCL_LOG, "no container has two GPUs")
+        return
     unusable = _unusable(examined, log, host, own)
     if unusable:
         yield unknown(NCCL_LOG, unusable)

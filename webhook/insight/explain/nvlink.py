@@ -17,12 +17,13 @@ from webhook.insight.explain.opt_in import PREPARED
 from webhook.insight.explain.start import START, Verified, verified
 from webhook.insight.explain.traffic import used_nvlink
 from webhook.words.catalogue.entry import Message
-from webhook.words.catalogue.peers import EXCHANGE_WITHOUT_PEERS
+from webhook.words.catalogue.peers import EXCHANGE_WITHOUT_PEERS, RANKS_NOT_KNOWN
 from webhook.words.catalogue.start import NEVER_VERIFIED, NOT_VERIFIED_YET
 from webhook.words.listing import counted
 
 _STOPS_THE_POD = frozenset({START, PREPARED})
 """Conditions without which there is no pod that runs: its start failed, or admission refuses it."""
+_ABOUT_PEERS = frozenset({EXCHANGE_WITHOUT_PEERS.code, RANKS_NOT_KNOWN.code})
 _NUMBERED = {word: str(word) for word in Nvlink} | {Nvlink.NOTHING_TO_JOIN: "nothing to join"}
 
 
@@ -43,12 +44,12 @@ def judge(examined: ExaminedPod, reach: Reach, findings: Sequence[Finding]) -> J
     if stopped:
         return _decided(Nvlink.NO, stopped)
     if reach is Reach.NOTHING_TO_JOIN:
-        return Judgement(Nvlink.NOTHING_TO_JOIN, "the pod has no two GPUs that work together")
+        return Judgement(Nvlink.NOTHING_TO_JOIN, _nothing_to_join(examined))
     certain = next(filter(is_certain, failing), None)
     if certain:
         return _decided(Nvlink.NO, certain)
     # What was counted or measured of its own GPUs says nothing of its peers.
-    unreached = [finding for finding in failing if finding.code == EXCHANGE_WITHOUT_PEERS.code]
+    unreached = [finding for finding in deciding if finding.code in _ABOUT_PEERS]
     if not unreached and (proof := _proof(examined, findings)):
         return Judgement(Nvlink.YES, proof)
     unknown = [finding for finding in deciding if finding.verdict is Verdict.UNKNOWN]
@@ -56,8 +57,7 @@ def judge(examined: ExaminedPod, reach: Reach, findings: Sequence[Finding]) -> J
     open_ones = [*unreached, *failing, *unknown]
     if open_ones:
         return _decided(Nvlink.UNKNOWN, open_ones[0])
-    if examined.requests_problem:
-        problem = examined.requests_problem
+    if problem := examined.requests_problem or examined.unrecognized:
         return Judgement(Nvlink.UNKNOWN, problem.text, problem.fix, problem.code)
     if reach is Reach.UNKNOWN:
         return Judgement(Nvlink.UNKNOWN, "it is not known which GPUs work together")
@@ -68,6 +68,17 @@ def judge(examined: ExaminedPod, reach: Reach, findings: Sequence[Finding]) -> J
     return _unverified(
         (NOT_VERIFIED_YET if examined.injected else NEVER_VERIFIED).say(pod=examined.evidence.pod.display_name)
     )
+
+
+def _nothing_to_join(examined: ExaminedPod) -> str:
+    """Returns the evidence that the pod has no two GPUs that work together."""
+    if not examined.gpu_containers:
+        return "the pod requests no GPUs"
+    if not examined.alone:
+        return "the GPUs of the pod do not work together"
+    if examined.job:
+        return f"each container has one GPU, and no other rank of {examined.job.name} is on its node"
+    return "each container has one GPU, and nothing in the pod shows that it works with others"
 
 
 def _decided(nvlink: Nvlink, finding: Finding) -> Judgement:
@@ -91,7 +102,7 @@ def _proof(examined: ExaminedPod, findings: Sequence[Finding]) -> str:
 
 def _unverified(message: Message) -> Judgement:
     said = f"every condition that decides holds; {message.text}"
-    return Judgement(Nvlink.UNKNOWN, said, message.fix, message.code, waits_for_start=True)
+    return Judgement(Nvlink.UNKNOWN, said, message.fix, message.code)
 
 
 def numbers(words: Iterable[Nvlink]) -> dict[Nvlink, int]:

@@ -153,7 +153,7 @@ def _left_alone(examined: ExaminedPod) -> Iterator[Finding]:
     if examined.gets_claims_alone:
         reason = Reason.RESOURCE_CLAIMS
     sentence = ENTRIES[reason].text
-    yield not_needed(OPTED_IN, sentence)
+    yield unknown(OPTED_IN, examined.unrecognized) if examined.unrecognized else not_needed(OPTED_IN, sentence)
     yield not_needed(INJECTED, f"the webhook prepares no such pod{_marked(examined)}")
     refusal = _refused_promise(examined)
     if refusal:

@@ -69,6 +69,13 @@ SLICE = Entry(
     'Ask for {resource} alone, or set gpu.topology/inject: "true" on the pod',
     _EXPLAIN,
 )
+UNRECOGNIZED_RESOURCE = Entry(
+    "GT209",
+    "container {container} requests {resource}, which `resources` of the configuration does not name: whether it is "
+    "for GPUs is not known{proof}",
+    "If the resource is for GPUs, name it as the count of a device plugin in `resources` of the configuration",
+    "configuration.md#resources",
+)
 LIBRARY_PRELOADED = Entry(
     "GT210",
     "HAMi's library is preloaded into container {container}: {reader} looks {where}, {found}",

@@ -375,6 +375,12 @@ CLUSTER_WITHOUT_HAMI = Entry(
     "Install HAMi; what works without it stands in the documents. If it is there, set cluster.hamiVersion",
     "compatibility.md#without-hami",
 )
+PODS_NOT_KNOWN = Entry(
+    "GT184",
+    "the controller of this kind makes the pods ({places}): what they will be is not known here",
+    "Analyze the pods once they exist: kubectl get pods -o yaml | gpu-topology analyze -f -",
+    "analyze.md",
+)
 MISPLACED_OPTION = Entry(
     "GT183",
     "{kind} {key} has no effect at {found}: the webhook reads the pod's",

@@ -244,6 +244,23 @@ EXCHANGE_WITHOUT_PEERS = Entry(
     "gpu.topology/peers: none. What an administrator does first: {first}",
     "annotations.md#peers",
 )
+_ONE_POD = (
+    "Request all GPUs that the job needs on a node in one pod, or set gpu.topology/profile: node-peers and one "
+    "gpu.topology/group on all pods of the job"
+)
+RANKS_ON_ONE_NODE = Entry(
+    "GT574",
+    "the pod is a rank of {job}, and so is {others} on node {node}: NCCL takes the network between pods that share no "
+    "namespaces",
+    _ONE_POD,
+    _PROFILES,
+)
+RANKS_NOT_KNOWN = Entry(
+    "GT575",
+    "the pod seems to be a rank of {job}: whether another rank is on its node is not known",
+    f"If ranks share a node: {_ONE_POD}",
+    _PROFILES,
+)
 WAY_OF_NODE_PEERS = Entry(
     "GT571",
     "set gpu.topology/profile: node-peers and one gpu.topology/group on all peers, or gpu.topology/peers: none",
