@@ -385,6 +385,7 @@ class PodSpec(Fields, gc=True, dict=True):
     host_ipc: bool | None = msgspec.field(name="hostIPC", default=None)
     host_pid: bool | None = msgspec.field(name="hostPID", default=None)
     host_network: bool | None = None
+    hostname: str | None = None
     share_process_namespace: bool | None = None
     dns_policy: str | None = None
     node_name: str | None = None

@@ -76,6 +76,12 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     topology: Annotated[
         str | None, typer.Option(metavar="FILE", help="Topology of the node, in any form that 'topology show' reads.")
     ] = None,
+    nccl_log: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE", help="What NCCL printed with NCCL_DEBUG=INFO; - is standard input. May be repeated."
+        ),
+    ] = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
@@ -90,20 +96,22 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     it has none or cannot be read, with 3 if that is not known.
     """
     from webhook.cli.explain.output import as_json, report_lines
-    from webhook.cli.explain.read import told_node
+    from webhook.cli.explain.read import read_logs, told_node
     from webhook.cli.inputs import read_settings
     from webhook.cli.topology.colours import print_lines
     from webhook.cli.versions import given_versions, overruled
     from webhook.insight.explain.pods import PodReports
 
     wanted = _parse_name(pod, namespace)
-    if topology == STANDARD_INPUT and file and STANDARD_INPUT in file:
-        raise typer.BadParameter("standard input can be read once: give one of them as a file", param_hint="--topology")
+    if [topology, *(file or ()), *(nccl_log or ())].count(STANDARD_INPUT) > 1:
+        hint = "--nccl-log" if nccl_log and STANDARD_INPUT in nccl_log else "--topology"
+        raise typer.BadParameter("standard input can be read once: give one of them as a file", param_hint=hint)
     given = given_versions(hami_version, kubernetes_version)
     policy = overruled(read_settings(config)[1], given)
     asked = _Asked(policy, config, node)
     found = _look(wanted, _Files(file, recursive, namespace), state, _Where(kubeconfig, context), asked)
-    report = PodReports(found.snapshot).of(found.pod, told_node(topology, node))
+    log = read_logs(nccl_log) if nccl_log else None
+    report = PodReports(found.snapshot).of(found.pod, told_node(topology, node), log)
     if output is Output.JSON:
         typer.echo(as_json(report), nl=False)
     else:

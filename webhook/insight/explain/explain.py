@@ -14,6 +14,7 @@ from webhook.insight.explain.faults import faults
 from webhook.insight.explain.findings import Finding, Group, Reach, Report, Verdict
 from webhook.insight.explain.links import ALLOCATION, LINKS, links
 from webhook.insight.explain.measurements import measured
+from webhook.insight.explain.nccl_paths import NCCL_LOG, nccl_log
 from webhook.insight.explain.nvlink import judge
 from webhook.insight.explain.opt_in import PREPARED, opting, refusal_of_new_pod
 from webhook.insight.explain.peers import PEERS, peers
@@ -38,10 +39,12 @@ _GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
     ("Variables", variables, True),
     ("Peers", peers, True),
     ("Traffic", traffic, False),
+    ("NCCL's log", nccl_log, True),
     ("Measured bandwidth", measured, False),
     ("Faults of HAMi", faults, False),
 )
 """For each group its title, its conditions, and whether they matter only where NVLink has GPUs to join."""
+_LOG_SHOWS_ALL = "NCCL's log shows NVLink between all these GPUs"
 
 
 def explain(evidence: Evidence) -> Report:
@@ -97,10 +100,10 @@ def _reach(examined: ExaminedPod, findings: list[Finding]) -> Reach:
     if examined.alone or not (examined.gpu_containers or examined.requests.mig or examined.claims):
         return Reach.NOTHING_TO_JOIN
     failing = [finding for finding in findings if finding.fails and finding.condition not in PREPARATION]
-    if any(finding.stops for finding in failing):
-        return Reach.NONE
     if failing:
-        return Reach.SOME
+        return Reach.NONE if any(finding.stops for finding in failing) else Reach.SOME
+    if any(finding.condition == NCCL_LOG and finding.verdict is Verdict.HOLDS for finding in findings):
+        return Reach.ALL
     if examined.resolution is None or examined.resolution.doubt:
         return Reach.UNKNOWN
     if examined.resolution.worst.link is not LinkClass.SINGLE:
@@ -130,8 +133,9 @@ def _conclusion(examined: ExaminedPod, reach: Reach, findings: list[Finding]) ->
         return "What the pod requests cannot be read."
     open_ones = (finding for finding in findings if finding.verdict is Verdict.UNKNOWN)
     doubts = listed(dict.fromkeys(finding.condition for finding in open_ones if finding.condition != REVIEWED))
-    if examined.resolution is None or reach is Reach.UNKNOWN:
-        return f"{unprepared}Nothing that is known stops NCCL from using NVLink; not known: {doubts or ALLOCATION}."
+    if examined.resolution is None or examined.resolution.doubt or reach is Reach.UNKNOWN:
+        said = f"Nothing that is known stops NCCL from using NVLink; not known: {doubts or ALLOCATION}"
+        return f"{unprepared}{said if reach is Reach.UNKNOWN else _LOG_SHOWS_ALL}."
     worst = examined.resolution.worst
     said = (
         f"{unprepared}Nothing here stops NCCL from using NVLink between all these GPUs "

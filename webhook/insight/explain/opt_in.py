@@ -265,6 +265,8 @@ def _not_injected(examined: ExaminedPod, taken: Finding) -> Finding:
     mark = _marked(examined)
     if examined.requests_problem:
         return fails(INJECTED, UNREADABLE_NEVER_PREPARED.say(mark=mark))
+    if not examined.evidence.shows_webhook:
+        return not_needed(INJECTED, "no sign of the webhook in this input")
     if examined.alone and taken.verdict is not Verdict.HOLDS:
         return not_needed(INJECTED, NOT_PREPARED.say(mark=mark).text)
     if taken.fails or (taken.verdict is Verdict.UNKNOWN and _own_reason(examined) is not None):

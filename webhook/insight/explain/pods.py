@@ -17,6 +17,7 @@ from webhook.insight.explain.binding_topology import TELLER, binding_topology
 from webhook.insight.explain.evidence import BindingReviews, Evidence, Reading, group_of, policy_for
 from webhook.insight.explain.explain import explain
 from webhook.insight.explain.findings import Report
+from webhook.insight.explain.nccl_log import NcclLog
 from webhook.objects.pod import MalformedPod, Pod, PodSpec
 from webhook.objects.webhook_registration import CONFIGURATION, asked_about
 from webhook.words import names
@@ -60,18 +61,25 @@ class PodReports:
                     nodes = self._groups.setdefault((known.namespace, key, value), {})
                     nodes.setdefault(known.node, []).append((known.name, known.pod))
         self._looked_at: tuple[str, Sources] = ("", Sources())
+        self._shows_webhook = _shows_webhook(snapshot)
 
-    def of(self, known: KnownPod, told: ToldNode = ToldNode("")) -> Report:  # noqa: B008 - an immutable value
+    def of(
+        self,
+        known: KnownPod,
+        told: ToldNode = ToldNode(""),  # noqa: B008 - an immutable value
+        nccl_log: NcclLog | None = None,
+    ) -> Report:
         """Returns the report on one pod.
 
         Args:
             known: A pod of the snapshot.
             told: The node, where the caller gives one.
+            nccl_log: What NCCL printed in the pod; None without a log.
 
         Raises:
             MalformedPod: a field has another type than in a pod.
         """
-        return explain(self.evidence(known, told))
+        return explain(msgspec.structs.replace(self.evidence(known, told), nccl_log=nccl_log))
 
     def evidence(self, known: KnownPod, told: ToldNode) -> Evidence:
         """Returns the evidence about one pod; see :meth:`of`."""
@@ -95,6 +103,8 @@ class PodReports:
             ranks=tuple(self._ranks(known)),
             knows_ranks="Pod" in snapshot.read or any(pods_of(*label) in snapshot.read for label in _job_labels(pod)),
             reading=reading,
+            shows_webhook=self._shows_webhook
+            or any(key.startswith(names.PREFIX) for key in (*pod.annotations, *pod.labels)),
             reviews=_reviews(snapshot, pod) if snapshot.setting.scope is Scope.POD else None,
             planner=snapshot.planner,
             asked_at=snapshot.at,
@@ -157,6 +167,14 @@ class PodReports:
         if node != self._looked_at[0]:
             self._looked_at = node, self._snapshot.sources(node)
         return self._looked_at[1]
+
+
+def _shows_webhook(snapshot: Snapshot) -> bool:
+    """Returns whether a snapshot shows that there is a webhook, or could not be read where it would."""
+    is_used = any(names.INJECTION in each.labels for each in snapshot.namespaces.values())
+    is_marked = any(names.INJECTED in known.pod.annotations for known in snapshot.pods)
+    is_known = snapshot.registration is not None or "mutatingwebhookconfigurations" in snapshot.problems
+    return snapshot.setting.is_configured or is_known or is_used or is_marked
 
 
 def _job_labels(pod: Pod) -> list[tuple[str, str]]:

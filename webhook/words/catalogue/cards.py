@@ -3,6 +3,7 @@
 from webhook.words.catalogue.entry import Entry
 
 _EXPLAIN, _COMPATIBILITY, _CONTROL = "explain.md#the-conditions", "compatibility.md#hami", "injection.md"
+_ALONE = "without-webhook.md"
 _UPGRADE = "compatibility.md#upgrading-hami-or-kubernetes"
 _REFIT = "compatibility.md#numa-refit"
 _REMOVE_LIST = "Remove the variable: the device plugin shows the container its own GPUs and no others"
@@ -79,10 +80,10 @@ LIBRARY_PRELOADED = Entry(
     "GT210",
     "HAMi's library is preloaded into container {container}: {reader} looks {where}, {found}",
     _DISABLE,
-    _CONTROL,
+    _ALONE,
 )
 LIBRARY_PERHAPS_PRELOADED = Entry(
-    "GT211", "it depends on HAMi's version, which is not known here: {versions}", _DISABLE, _CONTROL
+    "GT211", "it depends on HAMi's version, which is not known here: {versions}", _DISABLE, _ALONE
 )
 SLICE_KEEPS_LIBRARY = Entry(
     "GT212", LIBRARY_PRELOADED.text, "Ask for whole GPUs first: without HAMi's library a slice has no limits", _CONTROL
