@@ -38,6 +38,7 @@ def test_programs_get_an_object() -> None:
         "area": AREAS["2"],
         "text": entry.pattern.text,
         "fix": entry.fix,
+        "remedy": "pod",
         "page": entry.page,
     }
 

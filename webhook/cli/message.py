@@ -58,12 +58,14 @@ def _as_text(entry: "Entry") -> str:
 
 def _as_json(entry: "Entry") -> str:
     from webhook.words.catalogue.index import AREAS
+    from webhook.words.catalogue.remedies import remedy_of
 
     document = {
         "code": entry.code,
         "area": AREAS[entry.code[2]],
         "text": entry.pattern.text,
         "fix": entry.pattern.fix,
+        "remedy": remedy_of(entry).name.lower(),
         "page": entry.page,
     }
     return json.dumps(document, indent=2)

@@ -1,13 +1,16 @@
 """The full states of ``tests/cases/states``: a pod with its node, its GPUs and its namespace, as a cluster has them."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+import jsonpatch
 import msgspec
 import yaml
+from msgspec.structs import replace as replace_state
 
 from tests.control_plane.hami.nodes import node_manifest
 from tests.hardware.topology import machines
@@ -22,14 +25,27 @@ from webhook.decisions.admit.admission import admit
 from webhook.decisions.bind.binding import begin, finish
 from webhook.decisions.bind.pod_to_bind import PodToBind
 from webhook.hardware.topology.model import NodeTopology
+from webhook.hardware.topology.selection.choice import Choice, select
+from webhook.hardware.topology.selection.request import Constraints, Request
+from webhook.insight.explain.explain import explain
+from webhook.insight.explain.findings import Change, Judgement, Report
+from webhook.insight.explain.pods import PodReports, ToldNode
 from webhook.objects.binding import Binding, Target
 from webhook.objects.manifest.pods import to_json
 from webhook.objects.pod import Metadata, Namespace, Pod
+from webhook.words.catalogue.remedies import Remedy
 from webhook.words.outcome import Outcome
 
 STATES = Path(__file__).parents[2] / "cases" / "states" / "states.yaml"
 TEAM, NODE = "team-a", "node-1"
 _VERIFIED = {"terminated": {"exitCode": 0}}
+
+
+class Word(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the commands say of a pod."""
+
+    word: str
+    code: str = ""
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,6 +66,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     word: str = ""
     code: str = ""
     limit: str = ""
+    ends: Word = Word(word="yes")
+    """The word after the remedies."""
 
     @property
     def given(self) -> Sequence[Sequence[int]]:
@@ -155,3 +173,55 @@ def known_pod(found: Snapshot, name: str) -> KnownPod:
     known = found.pod(TEAM, name)
     assert known is not None, name
     return known
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A state, whose pod, namespace and GPUs remedies change."""
+
+    state: State
+    manifest: Manifest
+    """The pod as its author writes it."""
+    namespace: Namespace
+    others: tuple[Manifest, ...]
+
+    @classmethod
+    def of(cls, state: State) -> Self:
+        return cls(state, state.manifest(), team(state.namespace), tuple(each.manifest() for each in state.others))
+
+    def admission(self) -> Outcome:
+        return admission(self.manifest, self.namespace)
+
+    def report(self, *, shows_webhook: bool = True) -> Report:
+        pods = [live(self.state, self.manifest, self.namespace)]
+        for each, manifest in zip(self.state.others, self.others, strict=True):
+            other = replace_state(each, admitted=self.state.admitted, start=self.state.start)
+            pods.append(live(other, manifest, self.namespace))
+        found = snapshot(self.state, pods, self.namespace)
+        reports = PodReports(found)
+        evidence = reports.evidence(known_pod(found, self.manifest["metadata"]["name"]), ToldNode(""))
+        return explain(replace_state(evidence, shows_webhook=shows_webhook))
+
+    def judgement(self, *, shows_webhook: bool = True) -> Judgement:
+        return self.report(shows_webhook=shows_webhook).judgement
+
+    def changed(self, change: Change) -> Self:
+        """After the change: the pod is created anew. The planner chooses where the pod requires links."""
+        patch = json.loads(msgspec.json.encode(change.patch))
+        if change.target is Remedy.NAMESPACE:
+            keys = {"labels": dict(self.namespace.labels), "annotations": dict(self.namespace.annotations)}
+            metadata = jsonpatch.apply_patch({"metadata": keys}, patch)["metadata"]
+            return self._anew(replace(self, namespace=Namespace(TEAM, metadata["labels"], metadata["annotations"])))
+        every = [jsonpatch.apply_patch(each, patch) for each in (self.manifest, *self.others)]
+        return self._anew(replace(self, manifest=every[0], others=tuple(every[1:])))
+
+    def _anew(self, scene: Self) -> Self:
+        is_admitted = bool(scene.admission().operations)
+        gpus = scene.state.gpus
+        if "gpu.topology/require-nvlink" in scene.manifest["metadata"]["annotations"]:
+            request = Request(count=len(gpus), constraints=Constraints(require_nvlink=True))
+            choice = select(_named(scene.state.machine), request)
+            assert isinstance(choice, Choice), choice
+            gpus = list(choice.gpus)
+        start = "verified" if is_admitted else scene.state.start
+        return replace(scene, state=replace_state(scene.state, admitted=is_admitted, gpus=gpus, start=start))

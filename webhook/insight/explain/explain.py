@@ -11,7 +11,7 @@ from webhook.insight.explain.claims import claims
 from webhook.insight.explain.evidence import Evidence
 from webhook.insight.explain.examination import ExaminedPod, Peering, examine
 from webhook.insight.explain.faults import faults
-from webhook.insight.explain.findings import Finding, Group, Reach, Report, Verdict
+from webhook.insight.explain.findings import Finding, Group, Judgement, Reach, Report, Verdict
 from webhook.insight.explain.links import ALLOCATION, LINKS, links
 from webhook.insight.explain.measurements import measured
 from webhook.insight.explain.nccl_paths import NCCL_LOG, nccl_log
@@ -19,6 +19,7 @@ from webhook.insight.explain.nvlink import judge
 from webhook.insight.explain.opt_in import PREPARED, opting, refusal_of_new_pod
 from webhook.insight.explain.peers import PEERS, peers
 from webhook.insight.explain.placement import placement
+from webhook.insight.explain.remedies import first_change
 from webhook.insight.explain.reviews import REVIEWED
 from webhook.insight.explain.start import start
 from webhook.insight.explain.traffic import traffic
@@ -62,9 +63,15 @@ def explain(evidence: Evidence) -> Report:
         node=evidence.node,
         reach=reach,
         conclusion=_conclusion(examined, reach, findings),
-        judgement=judge(examined, reach, findings),
+        judgement=_with_change(examined, judge(examined, reach, findings), findings),
         groups=groups,
     )
+
+
+def _with_change(examined: ExaminedPod, judgement: Judgement, findings: list[Finding]) -> Judgement:
+    """Return the judgement with its remedy as data."""
+    deciding = (each for each in findings if (each.condition, each.code) == (judgement.condition, judgement.code))
+    return msgspec.structs.replace(judgement, change=first_change(examined, next(deciding, None)))
 
 
 def _groups(examined: ExaminedPod) -> Iterator[Group]:

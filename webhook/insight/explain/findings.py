@@ -5,6 +5,8 @@ import enum
 import msgspec
 
 from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.remedies import Remedy
+from webhook.words.patch import Operation
 
 
 class Verdict(enum.StrEnum):
@@ -73,6 +75,15 @@ class Nvlink(enum.StrEnum):
     """The pod has no two GPUs that work together."""
 
 
+class Change(msgspec.Struct, frozen=True):
+    """A remedy as data."""
+
+    target: Remedy
+    """What is changed: ``POD``, with the template that makes it, or ``NAMESPACE``."""
+    patch: tuple[Operation, ...]
+    """A JSON Patch (RFC 6902) of the pod or of the Namespace."""
+
+
 class Judgement(msgspec.Struct, frozen=True):
     """Whether a pod really has NVLink, and why."""
 
@@ -87,6 +98,8 @@ class Judgement(msgspec.Struct, frozen=True):
     """The condition that decides; empty where none does alone."""
     sureness: str = ""
     """How sure the cause is that decides: :class:`webhook.insight.explain.causes.Sureness`; empty if none does."""
+    change: Change | None = None
+    """The remedy as data; ``None`` where no change of the pod or of its namespace is one."""
 
 
 class Report(msgspec.Struct, frozen=True):

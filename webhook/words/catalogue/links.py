@@ -7,6 +7,7 @@ _EXPLAIN = "explain.md#the-conditions"
 _RUN_AGENT = "Run the agent on the node; gpu-topology explain also takes the topology from a file: --topology"
 _BIND_AGAIN = "Look whether the webhook is registered for pods/binding and was running, and create the pod again"
 _PLACE = "Have the planner choose (placement.mode: on)"
+_LINKED = 'Set gpu.topology/require-nvlink: "true" on the pod, with which the planner chooses'
 _ADD_UUIDS = "Add the output of nvidia-smi -L to the topology"
 
 RESOLVED = Entry(
@@ -148,7 +149,7 @@ LINKS_NOT_KNOWN = Entry("GT329", "{doubt}", _RUN_AGENT, _NODE)
 NO_NVLINK_HERE = Entry(
     "GT330",
     "{gpus} have no NVLink: {shown}",
-    f"{_PLACE} GPUs that are joined. Other GPUs of node {{node}} are: {{show}}",
+    f"{_LINKED} GPUs that are joined. Other GPUs of node {{node}} are: {{show}}",
     _EXPLAIN,
 )
 NO_NVLINK_ON_NODE = Entry(
@@ -160,7 +161,7 @@ NO_NVLINK_ON_NODE = Entry(
 SOME_PAIRS_UNLINKED = Entry(
     "GT332",
     "{unlinked} of {pairs} pairs of {gpus} have no NVLink: {shown}",
-    f"{_PLACE} GPUs that are all joined. Or let HAMi look at links: gpuSchedulerPolicy: topology-aware in the values "
+    f"{_LINKED} GPUs that are all joined. Or let HAMi look at links: gpuSchedulerPolicy: topology-aware in the values "
     "of its chart, which publishes pair scores too",
     _EXPLAIN,
 )
