@@ -220,3 +220,15 @@ def test_what_cannot_be_applied_is_refused_before_the_cluster_is_asked(arguments
     done = gpu_topology("namespace", "a", "--apply", *arguments, "--kubeconfig", "nowhere")
     assert (done.code, done.out) == (2, "")
     assert said in " ".join(done.err.replace("│", " ").split())
+
+
+def test_pods_with_one_gpu_need_inject_and_the_command_says_so(tmp_path: Path) -> None:
+    template = {"spec": {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}}
+    roles = {"Worker": {"replicas": 7, "template": template}}
+    job = {"kind": "PyTorchJob", "metadata": {"name": "ddp"}, "spec": {"pytorchReplicaSpecs": roles}}
+    (tmp_path / "ddp.yaml").write_text(yaml.safe_dump(job))
+    asked = ("namespace", "team-a", "-f", tmp_path / "ddp.yaml", "--profile", "node-peers", "--group", "ddp", *VERSIONS)
+    assert "# Add --inject: without it, pods with one GPU for each container" in gpu_topology(*asked).out
+    more = gpu_topology(*asked, "--inject").out
+    assert "Add --inject" not in more
+    assert "then: injected with profile node-peers" in more
