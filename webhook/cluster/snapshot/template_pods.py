@@ -77,6 +77,6 @@ def _document(found: FoundTemplate, name: str) -> dict[str, Any]:
     if not isinstance(metadata, Mapping):
         raise ManifestError(f"{where}: metadata: expected a mapping")
     named = {**metadata, "name": name, "namespace": found.namespace}
-    document: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": template.value["spec"]}
+    document: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": template.pod["spec"]}
     decode_pod(to_json(document, where), where)
     return document

@@ -375,6 +375,13 @@ CLUSTER_WITHOUT_HAMI = Entry(
     "Install HAMi; what works without it stands in the documents. If it is there, set cluster.hamiVersion",
     "compatibility.md#without-hami",
 )
+SCHEDULED_BY_VOLCANO = Entry(
+    "GT184",
+    "Volcano schedules the pod, so HAMi's scheduler gives it no GPUs; with gpucores it would stay pending",
+    "Request volcano.sh/vgpu-number, which Volcano's vGPU device plugin serves; or set schedulerName to HAMi's scheduler "
+    "(in a Volcano Job at spec.schedulerName, whose default is volcano)",
+    "injection.md#pods-that-hami-leaves-alone",
+)
 MISPLACED_OPTION = Entry(
     "GT183",
     "{kind} {key} has no effect at {found}: the webhook reads the pod's",
