@@ -154,7 +154,7 @@ def _skip(
     """
     warnings = [fit(skip.warning)] if skip.warning else []
     warnings += fit_all(list(map(str, unkept_by(pod, namespace, policy, skip.reason))))
-    if skip.reason is Reason.NOT_REQUESTED:
+    if skip.reason in _AS_THEY_ARE:
         warnings += fit_all([str(message) for message in (*stray_keys(pod), *found)])
     if not namespace.injection_enabled or not ((outputs := brought_outputs(pod)) or is_touched(pod) or is_held):
         return Outcome(kind=Kind.SKIP, reason=skip.reason, warnings=warnings)

@@ -100,6 +100,12 @@ PERHAPS_MEANT = Entry(
 MORE_UNKNOWN_ANNOTATIONS = Entry(
     "GT119", "{count} more unknown annotations", "Correct their names, or remove them", _ANNOTATIONS
 )
+VALUE_UNKNOWN_TO_HAMI = Entry(
+    "GT171",
+    "{key}: HAMi does not know {value}; {guess}",
+    "Correct the value of the annotation: {values}",
+    "annotations.md#in-the-wrong-place-or-spelling",
+)
 UNKNOWN_OUTPUT = Entry(
     "GT120",
     "a variable takes its value from an annotation that the webhook will not write",
