@@ -1,7 +1,7 @@
 """Keys of annotations and labels that look like ours and have no effect, and values that HAMi does not know.
 
-Each comes with what was probably meant. The keys of other projects look like ours seldom, but they may: what is found is a warning or a hint, and decides
-nothing.
+Each comes with what was probably meant. The keys of other projects look like ours seldom, but they may: what is found
+is a warning or a hint, and decides nothing.
 """
 
 import difflib

@@ -151,9 +151,30 @@ PID_NAMESPACES_DIFFER = Entry(
 VISIBILITY_NOT_JUDGED = Entry(
     "GT523", "the webhook would refuse the pod: {refusal}", "Correct what the message names", _PAGE
 )
-VISIBILITY_REFUSED = Entry("GT524", "{refusal}", "Correct what the message names", _PAGE)
-BLIND_IN_POD = Entry("GT525", "{containers}", _POD_PEERS, _PAGE)
-BLIND_ON_NODE = Entry("GT526", "{containers}", _NODE_PEERS, _PAGE)
+VISIBILITY_REFUSED = Entry(
+    "GT524",
+    "{refusal}",
+    "Correct what the message names",
+    _PAGE,
+    example=(
+        "GT509: init container warm-up asks for GPUs, which others get once it finishes, but profile "
+        "node-peers would go on showing them to its peers"
+    ),
+)
+BLIND_IN_POD = Entry(
+    "GT525",
+    "{containers}",
+    _POD_PEERS,
+    _PAGE,
+    example="container main sees no GPUs but its own",
+)
+BLIND_ON_NODE = Entry(
+    "GT526",
+    "{containers}",
+    _NODE_PEERS,
+    _PAGE,
+    example="container main sees no GPUs but its own",
+)
 NO_GROUP = Entry(
     "GT530",
     "the pod has no group (gpu.topology/group), so its peers are not known",
