@@ -17,6 +17,9 @@ from webhook.hardware.traffic.model import Traffic
 SETS_KEPT = 256
 NVLS_SINCE = 90
 """Compute capability 9.0: NCCL src/transport/nvls.cc."""
+WITHOUT_NVLINK = frozenset({89, 120})
+"""Compute capabilities whose products have no NVLink, by their data sheets: Ada (L4, L40S, RTX 6000 Ada), and the cards
+of Blackwell (RTX PRO 6000)."""
 
 
 class Origin(StrEnum):
@@ -97,6 +100,14 @@ class KnownNode:
     def switched(self) -> frozenset[int]:
         """Indices of the GPUs with links to NVSwitches."""
         return frozenset(gpu.index for gpu in self.topology.gpus if gpu.switch_links)
+
+    @cached_property
+    def lacks_nvlink(self) -> bool:
+        """Whether it is known that no GPU of the node has an NVLink, up or down."""
+        gpus, unread = self.topology.gpus, self.unread
+        return bool(gpus) and all(
+            not gpu.nvlinks and (gpu.index not in unread or gpu.sm in WITHOUT_NVLINK) for gpu in gpus
+        )
 
     @property
     def is_fabric_ready(self) -> bool:

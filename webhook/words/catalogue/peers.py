@@ -265,6 +265,12 @@ EXCHANGE_WITHOUT_PEERS = Entry(
     "gpu.topology/peers: none. What an administrator does first: {first}",
     "annotations.md#peers",
 )
+EXCHANGE_WITHOUT_NVLINK = Entry(
+    "GT574",
+    "{containers} to exchange GPU memory with peers, and node {node} has no NVLink",
+    "Run the pods on a node with NVLink; no profile and no permission brings NVLink to this one",
+    "annotations.md#peers",
+)
 WAY_OF_NODE_PEERS = Entry(
     "GT571",
     "set gpu.topology/profile: node-peers and one gpu.topology/group on all peers, or gpu.topology/peers: none",
