@@ -111,8 +111,12 @@ class KnownNode:
 
     @property
     def is_fabric_ready(self) -> bool:
-        """Whether NVML reports no fault of the NVLink fabric."""
-        return self.topology.fabric is None or not self.topology.fabric.is_faulty
+        """Whether nothing says that the NVLink fabric is not configured: the state that NVLS needs is ``completed``.
+
+        It needs no IMEX channel on one node: https://github.com/NVIDIA/TensorRT-LLM/pull/16595.
+        """
+        fabric = self.topology.fabric
+        return fabric is None or (fabric.is_supported and not fabric.is_faulty)
 
     @cached_property
     def with_nvls(self) -> frozenset[int]:
