@@ -9,6 +9,7 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, OfflineOption, UsedCluster, cluster_if_any
+from webhook.cli.output import NOT_KNOWN
 from webhook.cli.topology.job_options import Gpus, MinBandwidth, RequireNvlink, SameNuma, check_bandwidth
 from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
 
@@ -63,7 +64,8 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     """Print a ResourceClaimTemplate for GPUs that are linked as required, and for no others.
 
     Each alternative in it is a set of GPUs of the given topologies in which any so many are linked; the best come
-    first. A comment says what they are; with -o json it goes to stderr. Ends with exit code 1 if there is no such set.
+    first. A comment says what they are; with -o json it goes to stderr. Ends with exit code 1 if there is no such set,
+    with 3 if there is none and the links of a node are not known.
     """
     from webhook.cli.topology.notes import print_notes
     from webhook.decisions.claim_templates.alternatives import find_alternatives
@@ -101,6 +103,9 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     print_notes(chosen)
     found = find_alternatives(list(topologies.values()), request, wanted)
     if not found.alternatives:
+        if any(topology.unread for topology in chosen):
+            complain(f"gpu-topology: {refusal(request, chosen)}")
+            raise typer.Exit(NOT_KNOWN)
         raise GpuTopologyError(refusal(request, chosen))
     listed = ((each, pools.whole_gpus(NVIDIA_CLAIMS.name, each)) for each in topologies)
     published = {each: devices for each, devices in listed if devices is not None}

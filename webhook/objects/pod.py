@@ -385,6 +385,7 @@ class PodSpec(Fields, gc=True, dict=True):
     host_ipc: bool | None = msgspec.field(name="hostIPC", default=None)
     host_pid: bool | None = msgspec.field(name="hostPID", default=None)
     host_network: bool | None = None
+    hostname: str | None = None
     share_process_namespace: bool | None = None
     dns_policy: str | None = None
     node_name: str | None = None
@@ -622,6 +623,13 @@ class Pod(Fields):
     def has_ended(self) -> bool:
         """Whether the pod has run to its end, so that it holds no resources any more."""
         return self.status is not None and self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def exists(self) -> bool:
+        """Whether the pod shows that the API server has stored it: it has a uid, a node or a phase."""
+        has_phase = self.status is not None and bool(self.status.phase)
+        has_node = self.spec is not None and bool(self.spec.node_name)
+        return bool(self.metadata and self.metadata.uid) or has_node or has_phase
 
     @property
     def has_claims(self) -> bool:

@@ -115,7 +115,7 @@ POD = {
         "volumes": VOLUMES,
         "imagePullSecrets": [{"name": PLANTED}],
         "serviceAccountName": PLANTED,
-        "hostname": PLANTED,
+        "hostname": "train-0",
         "subdomain": PLANTED,
         "hostAliases": [{"ip": PLANTED, "hostnames": [PLANTED]}],
         "dnsConfig": {"searches": [PLANTED]},

@@ -90,7 +90,7 @@ def test_a_pod_that_volcano_schedules_is_left_alone_whoever_asks(cluster: Cluste
     for annotations in ({}, {"gpu.topology/profile": "exclusive"}):
         outcome, _ = judge(pod(annotations=annotations, schedulerName="volcano"), cluster=cluster)
         assert (outcome.kind, outcome.reason) == (Kind.SKIP, Reason.OTHER_SCHEDULER)
-        assert outcome.warnings[0].startswith("GT184: Volcano schedules the pod")
+        assert outcome.warnings[0].startswith("GT185: Volcano schedules the pod")
 
 
 def test_a_requirement_of_a_pod_that_volcano_schedules_is_refused_with_deny() -> None:

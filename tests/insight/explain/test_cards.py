@@ -171,7 +171,7 @@ def test_with_one_gpu_hamis_library_harms_no_link() -> None:
     verdict, evidence = said(report, "control")
     assert verdict == "not-needed"
     assert evidence.endswith("that harms no link, because no container has two GPUs")
-    assert report.conclusion == "NVLink has nothing to join: there are no two GPUs here that work together."
+    assert report.conclusion == "NVLink has nothing to join: nothing shows two GPUs here that work together."
 
 
 @pytest.mark.parametrize(
@@ -294,3 +294,36 @@ def test_a_privileged_container_has_more_than_its_own_gpus(cluster: ClusterFacts
     helper = container("helper", None, **PRIVILEGED)
     report = told(injected(pod(container(), helper), cluster=cluster), cluster=cluster)
     assert finding(report, "own-gpus").verdict == "holds"
+
+
+def vgpu(resource: str = "nvidia.com/vgpu", amount: int = 2) -> Manifest:
+    return pod(container(gpus=None, resources={"limits": {resource: amount}}))
+
+
+@pytest.mark.parametrize(
+    "resource", ["nvidia.com/vgpu", "nvidia.com/a100", "koordinator.sh/gpu", "tencent.com/vcuda-core"]
+)
+def test_a_resource_that_the_configuration_does_not_name_is_unknown(resource: str) -> None:
+    found = told(vgpu(resource)).judgement
+    assert (found.nvlink, found.code) == ("unknown", "GT209")
+    assert found.reason.startswith(f"container train requests {resource}, which `resources` of the configuration does")
+    assert not found.reason.endswith("shows GPUs")
+
+
+def test_an_allocation_proves_that_such_a_resource_is_for_gpus() -> None:
+    assert told(on(vgpu(), "h20-node-1", list(H20[:2]))).judgement.reason.endswith(
+        "the allocation on the pod shows GPUs"
+    )
+
+
+@pytest.mark.parametrize(
+    "resource", ["amd.com/gpu", "rdma/hca", "example.com/fpga", "deviceclass.resource.kubernetes.io/x"]
+)
+def test_resources_that_are_no_gpus_of_nvidia_are_none(resource: str) -> None:
+    assert told(vgpu(resource)).judgement.code != "GT209"
+    assert told(vgpu(amount=0)).judgement.nvlink == "-"
+
+
+def test_an_unknown_resource_beside_gpus_decides_nothing() -> None:
+    both = pod(container(resources={"limits": {"nvidia.com/gpu": 2, "nvidia.com/hostdev": 1}}))
+    assert told(both).judgement.code != "GT209"

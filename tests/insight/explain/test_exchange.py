@@ -77,7 +77,7 @@ def test_a_pod_with_one_card_that_was_left_alone_is_told_too() -> None:
     assert without.reach is Reach.NOTHING_TO_JOIN
 
 
-NO_NVLINK = ("no", "GT574", "certain")
+NO_NVLINK = ("no", "GT580", "certain")
 
 
 @pytest.mark.parametrize("annotations", [None, {"gpu.topology/profile": "node-peers", "gpu.topology/group": "a"}])
@@ -95,10 +95,10 @@ def test_on_a_node_without_nvlink_neither_a_profile_nor_a_permission_is_asked_fo
     said = " ".join(one.remedy for one in report.findings)
     assert not any(word in said for word in ("kubectl label", "hostIPC", "hostPID", "node-peers"))
     waiting = told(pod(side(gpus=1), annotations=annotations), sources=known(node))
-    assert waiting.judgement.code == "GT574"
+    assert waiting.judgement.code == "GT580"
     bridged = machines.a100_pcie_bridged()
     elsewhere = on(pod(side(gpus=1), annotations=annotations), bridged.node, [bridged.gpus[0].uuid])
-    assert "GT574" not in {one.code for one in told(elsewhere, sources=known(bridged)).findings}
+    assert "GT580" not in {one.code for one in told(elsewhere, sources=known(bridged)).findings}
 
 
 def test_a_node_whose_links_are_not_known_does_not_count_as_one_without_nvlink() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from webhook.decisions.request.ranks import WORLD_SIZES
 from webhook.decisions.request.transfer_flags import SWITCHES
 from webhook.words import names
 
@@ -11,7 +12,7 @@ REDACTED = "redacted"
 _VARIABLES = (names.NCCL_VARIABLE_PREFIX, "CUDA_", names.REMAP_ENV_PREFIX, "UCX_")
 """The prefixes of variables whose values decide about links."""
 _OTHER_VARIABLES = frozenset(
-    {names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_NVIDIA_DRIVER_CAPABILITIES, names.ENV_IMEX_CHANNELS}
+    {names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_NVIDIA_DRIVER_CAPABILITIES, names.ENV_IMEX_CHANNELS, *WORLD_SIZES}
 )
 """Further variables by their whole names, because ``NVIDIA_API_KEY`` is a secret."""
 _ANNOTATIONS = (names.PREFIX, "hami.io/", "nvidia.com/", "volcano.sh/", "scheduling.koordinator.sh/")

@@ -30,7 +30,8 @@ _OTHER_LABELS = names.MULTINODE_LABELS | {
 }
 _METADATA = ("name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _SPEC = (
-    *("hostIPC", "hostPID", "hostNetwork", "shareProcessNamespace", "dnsPolicy", "nodeName", "schedulerName"),
+    *("hostIPC", "hostPID", "hostNetwork", "hostname", "shareProcessNamespace", "dnsPolicy", "nodeName"),
+    "schedulerName",
     *("runtimeClassName", "priority", "nodeSelector", "affinity", "tolerations", "overhead", "schedulingGates"),
 )
 _MESSAGES = frozenset({"PodScheduled", names.PLACED_CONDITION})

@@ -153,6 +153,8 @@ def _lack(request: Request, topology: NodeTopology) -> str:
     choice = select(topology, request)
     if isinstance(choice, NoChoice):
         return printable(choice.reason)
+    if choice.doubt:
+        return printable(choice.doubt)
     lacks = [printable(unmet.evidence) for unmet in choice.unmet]
     return "; ".join(lacks) or "neither UUIDs of their own nor products and PCI bus ids of its GPUs are known"
 

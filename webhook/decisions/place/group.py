@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from webhook.decisions.request.ranks import JOBSET_NAME, TRAINING_JOB
 from webhook.objects.pod import Pod, PodSpec
 from webhook.objects.workload import WorkloadKind, WorkloadRef
 from webhook.words import names
@@ -14,12 +15,7 @@ _LABELS_WITH_SIZE = (
     "kueue.x-k8s.io/pod-group-name",
 )
 """The labels of groups whose size the user or the pods say."""
-_LABELS_OF_JOBS = (
-    # sigs.k8s.io/jobset api/jobset/v1alpha2.
-    "jobset.sigs.k8s.io/jobset-name",
-    # PyTorchJob, MPIJob and others: kubeflow/training-operator pkg/apis/kubeflow.org/v1/common_types.go.
-    "training.kubeflow.org/job-name",
-)
+_LABELS_OF_JOBS = (JOBSET_NAME, TRAINING_JOB)
 _SIZE_ANNOTATIONS = (names.LWS_SIZE, "kueue.x-k8s.io/pod-group-total-count")
 MOST_PODS = 9999
 """The most pods that get their cards together."""

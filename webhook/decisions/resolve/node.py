@@ -11,7 +11,7 @@ from typing import NamedTuple
 from webhook.hardware.topology.connections import Connections
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import HAMI, NO_INDICES, Gpu, MigMode, NodeTopology
-from webhook.hardware.topology.sets import GpuSet, assess
+from webhook.hardware.topology.sets import GpuSet, assess, links_doubt
 from webhook.hardware.traffic.model import Traffic
 
 SETS_KEPT = 256
@@ -134,20 +134,12 @@ class KnownNode:
 
     @cached_property
     def unread(self) -> frozenset[int]:
-        """Indices of the GPUs whose NVLinks are not known: they may have NVLinks although none are listed."""
-        gpus = self.topology.gpus
-        if self.from_hami and self.topology.problem and not any(gpu.nvlinks for gpu in gpus):
-            return frozenset(gpu.index for gpu in gpus)
-        return frozenset(gpu.index for gpu in gpus if gpu.links_problem)
+        """Indices of the GPUs whose NVLinks are not known."""
+        return self.topology.unread
 
     def doubt(self, gpu_set: GpuSet) -> str:
         """Returns why it is not known how these GPUs are linked, in a sentence; empty if it is known."""
-        if not self.unread or self.unread.isdisjoint(gpu_set.gpus) or gpu_set.every_pair_has_nvlink:
-            return ""
-        read = [gpu.links_problem for gpu in self.topology.gpus if gpu.index in gpu_set.gpus]
-        problem = next(filter(None, read), "")
-        labels = " ".join(f"GPU{index}" for index in gpu_set.gpus)
-        return f"how {labels} of node {self.name} are linked is not known: {problem or self.topology.problem}"
+        return links_doubt(self.topology, gpu_set) if self.unread else ""
 
     @cached_property
     def without_numa(self) -> frozenset[int]:

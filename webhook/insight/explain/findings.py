@@ -85,8 +85,6 @@ class Judgement(msgspec.Struct, frozen=True):
     """The code of the message that decides; empty where there is none."""
     condition: str = ""
     """The condition that decides; empty where none does alone."""
-    waits_for_start: bool = False
-    """Whether all conditions hold, and only the start of the pod was not verified."""
     sureness: str = ""
     """How sure the cause is that decides: :class:`webhook.insight.explain.causes.Sureness`; empty if none does."""
 

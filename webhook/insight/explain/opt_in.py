@@ -86,8 +86,7 @@ def refusal_of_new_pod(examined: ExaminedPod) -> Message | None:
 
     While it is refused there is no such pod, so its other conditions have nothing to judge.
     """
-    metadata = examined.evidence.pod.metadata
-    if (metadata and metadata.uid) or examined.injected:
+    if examined.evidence.pod.exists or examined.injected:
         return None
     _, refused = _unkept(examined)
     if refused:
@@ -153,7 +152,7 @@ def _left_alone(examined: ExaminedPod) -> Iterator[Finding]:
     if examined.gets_claims_alone:
         reason = Reason.RESOURCE_CLAIMS
     sentence = ENTRIES[reason].text
-    yield not_needed(OPTED_IN, sentence)
+    yield unknown(OPTED_IN, examined.unrecognized) if examined.unrecognized else not_needed(OPTED_IN, sentence)
     yield not_needed(INJECTED, f"the webhook prepares no such pod{_marked(examined)}")
     refusal = _refused_promise(examined)
     if refusal:
@@ -266,6 +265,8 @@ def _not_injected(examined: ExaminedPod, taken: Finding) -> Finding:
     mark = _marked(examined)
     if examined.requests_problem:
         return fails(INJECTED, UNREADABLE_NEVER_PREPARED.say(mark=mark))
+    if not examined.evidence.shows_webhook:
+        return not_needed(INJECTED, "no sign of the webhook in this input")
     if examined.alone and taken.verdict is not Verdict.HOLDS:
         return not_needed(INJECTED, NOT_PREPARED.say(mark=mark).text)
     if taken.fails or (taken.verdict is Verdict.UNKNOWN and _own_reason(examined) is not None):

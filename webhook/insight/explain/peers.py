@@ -16,11 +16,12 @@ from webhook.decisions.claims.evidence import claim_title
 from webhook.decisions.claims.pod import claim_names, shared_entries
 from webhook.decisions.request.assigned_node import node_of
 from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, WITHOUT_PROFILE, exchange_found
+from webhook.decisions.request.ranks import RankedJob
 from webhook.decisions.resolve.fabric import fabric_problem, reaches_other_nodes
 from webhook.insight.explain.claims import other_consumers
 from webhook.insight.explain.commands import commanded_lists
 from webhook.insight.explain.evidence import group_of
-from webhook.insight.explain.examination import ExaminedPod
+from webhook.insight.explain.examination import ExaminedPod, Peering
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.insight.explain.opt_in import missing
 from webhook.insight.explain.users import peer_users
@@ -56,6 +57,8 @@ from webhook.words.catalogue.peers import (
     PEERS_WITHOUT_HOST_IPC,
     PEERS_WITHOUT_HOST_PID,
     PID_NAMESPACES_DIFFER,
+    RANKS_NOT_KNOWN,
+    RANKS_ON_ONE_NODE,
     SHM_COVERED,
     SHM_DIFFERS,
     VISIBILITY_NOT_JUDGED,
@@ -141,6 +144,8 @@ def _none(examined: ExaminedPod) -> Finding:
     if exchanges:
         where = IN_EXCLUSIVE if examined.injected else WITHOUT_PROFILE
         return fails(PEERS, exchange_found(exchanges, examined.evidence.namespace, containers=len(apps), where=where))
+    if examined.job and examined.ranks is not Peering.NONE:
+        return _ranks(examined, examined.job)
     if len(apps) < 2:
         return not_needed(
             PEERS, f"profile {examined.profile}: no other container or pod works with these GPUs{_own_shm(examined)}"
@@ -149,6 +154,15 @@ def _none(examined: ExaminedPod) -> Finding:
     without = "" if shared else "; without shareProcessNamespace CUDA IPC between them fails"
     said = f"profile {examined.profile}: {containers(apps)} work on their own GPUs each{without}"
     return not_needed(PEERS, f"{said}. If they are to reach each other's, set {names.PROFILE}: pod-peers")
+
+
+def _ranks(examined: ExaminedPod, job: RankedJob) -> Finding:
+    """Returns the finding about other ranks of the pod's job, which have no way to its GPU memory."""
+    if examined.ranks is Peering.UNKNOWN:
+        return unknown(PEERS, RANKS_NOT_KNOWN.say(job=job.name))
+    others = listed((other.display_name for other in examined.evidence.ranks), _SHOWN)
+    message = RANKS_ON_ONE_NODE.say(job=job.name, others=others, node=examined.evidence.node)
+    return fails(PEERS, message, stops=examined.has_single_gpus)
 
 
 def _own_shm(examined: ExaminedPod) -> str:

@@ -394,8 +394,14 @@ CLUSTER_WITHOUT_HAMI = Entry(
     "Install HAMi; what works without it stands in the documents. If it is there, set cluster.hamiVersion",
     "compatibility.md#without-hami",
 )
-SCHEDULED_BY_VOLCANO = Entry(
+PODS_NOT_KNOWN = Entry(
     "GT184",
+    "the controller of this kind makes the pods ({places}): what they will be is not known here",
+    "Analyze the pods once they exist: kubectl get pods -o yaml | gpu-topology analyze -f -",
+    "analyze.md",
+)
+SCHEDULED_BY_VOLCANO = Entry(
+    "GT185",
     "Volcano schedules the pod, so HAMi's scheduler gives it no GPUs; with gpucores it would stay pending",
     "Request volcano.sh/vgpu-number, which Volcano's vGPU device plugin serves; or set schedulerName to HAMi's "
     "scheduler (in a Volcano Job at spec.schedulerName, whose default is volcano)",

@@ -265,8 +265,25 @@ EXCHANGE_WITHOUT_PEERS = Entry(
     "gpu.topology/peers: none. What an administrator does first: {first}",
     "annotations.md#peers",
 )
-EXCHANGE_WITHOUT_NVLINK = Entry(
+_ONE_POD = (
+    "Request all GPUs that the job needs on a node in one pod, or set gpu.topology/profile: node-peers and one "
+    "gpu.topology/group on all pods of the job"
+)
+RANKS_ON_ONE_NODE = Entry(
     "GT574",
+    "the pod is a rank of {job}, and so is {others} on node {node}: NCCL takes the network between pods that share no "
+    "namespaces",
+    _ONE_POD,
+    _PROFILES,
+)
+RANKS_NOT_KNOWN = Entry(
+    "GT575",
+    "the pod seems to be a rank of {job}: whether another rank is on its node is not known",
+    f"If ranks share a node: {_ONE_POD}",
+    _PROFILES,
+)
+EXCHANGE_WITHOUT_NVLINK = Entry(
+    "GT580",
     "{containers} to exchange GPU memory with peers, and node {node} has no NVLink",
     "Run the pods on a node with NVLink; no profile and no permission brings NVLink to this one",
     "annotations.md#peers",

@@ -16,8 +16,9 @@ NOT_VERIFIED_YET = Entry(
 NEVER_VERIFIED = Entry(
     "GT363",
     "the webhook did not prepare the pod, so no program in it verified its GPUs",
-    "Measure the GPUs in the pod with gpu-topology verify --publish, or let the webhook prepare the pod",
-    "topology.md#publish-a-measurement",
+    "Run the pod with NCCL_DEBUG=INFO and give what NCCL says: kubectl logs {pod} | gpu-topology explain -f pod.yaml "
+    "--nccl-log -. Or let the webhook prepare the pod",
+    "explain.md#what-nccl-says",
 )
 IMAGE_NOT_PULLED = Entry(
     "GT365",

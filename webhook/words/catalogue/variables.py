@@ -166,7 +166,7 @@ NVLS_ON_BETWEEN_PODS = Entry(
 )
 NCCL_NEWER_THAN_FACTS = Entry(
     "GT470",
-    "gpu-topology verify found NCCL {release} in the pod, and what is told of NCCL here is known up to {newest}",
+    "the pod has NCCL {release}, and what is told of NCCL here is known up to {newest}",
     "Measure with gpu-topology verify in the pod what the links carry, or use a version of gpu-topology that knows "
     "this release",
     "nccl.md#releases-that-were-read",
