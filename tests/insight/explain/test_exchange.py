@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.hardware.topology import machines
-from tests.insight.explain.situations import H20, failing, finding, injected, known, on, said, told
+from tests.insight.explain.situations import H20, decoded, failing, finding, injected, known, on, said, told
 from tests.insight.explain.test_nvlink import verified
 from tests.judge import TEAM_A
 from tests.pods import Manifest, container, pod
@@ -99,6 +99,14 @@ def test_on_a_node_without_nvlink_neither_a_profile_nor_a_permission_is_asked_fo
     bridged = machines.a100_pcie_bridged()
     elsewhere = on(pod(side(gpus=1), annotations=annotations), bridged.node, [bridged.gpus[0].uuid])
     assert "GT580" not in {one.code for one in told(elsewhere, sources=known(bridged)).findings}
+
+
+def test_a_rank_of_a_job_has_no_nvlink_there_either() -> None:
+    node = machines.l40s()
+    labels = {"training.kubeflow.org/job-name": "train"}
+    one, other = (on(pod(container(gpus=1), labels=labels), node.node, [gpu.uuid]) for gpu in node.gpus[:2])
+    report = told(one, sources=known(node), ranks=(decoded(other),))
+    assert (report.judgement.nvlink, report.judgement.code, report.judgement.sureness) == NO_NVLINK
 
 
 def test_a_node_whose_links_are_not_known_does_not_count_as_one_without_nvlink() -> None:

@@ -90,7 +90,8 @@ def peers(examined: ExaminedPod) -> Iterator[Finding]:
     """
     sources = examined.evidence.sources
     node = examined.resolution.node if examined.resolution else sources.published or sources.annotated
-    if node and node.lacks_nvlink and (examined.exchanges or examined.profile is Profile.NODE_PEERS):
+    has_peers = examined.exchanges or examined.ranks is Peering.KNOWN or examined.profile is Profile.NODE_PEERS
+    if node and node.lacks_nvlink and has_peers:
         found = says(examined.apps, "seems", "seem")
         yield fails(PEERS, EXCHANGE_WITHOUT_NVLINK.say(containers=found, node=node.name), stops=True)
     elif not examined.profile.shares_gpus:
