@@ -232,3 +232,22 @@ def test_pods_with_one_gpu_need_inject_and_the_command_says_so(tmp_path: Path) -
     more = gpu_topology(*asked, "--inject").out
     assert "Add --inject" not in more
     assert "then: injected with profile node-peers" in more
+
+
+VOLCANO_JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: finetune, namespace: video}
+spec:
+  tasks:
+  - template: {spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 4}}}]}}
+"""
+
+
+@pytest.mark.parametrize("command", [("namespace", "video"), ("inject",), ("explain",)])
+def test_the_scheduler_of_a_volcano_job_counts_in_every_preview(command: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    for spec, is_left in (("", True), ("  schedulerName: hami-scheduler\n", False)):
+        path.write_text(VOLCANO_JOB + spec)
+        done = gpu_topology(*command, "--state", STATE, "-f", path, *VERSIONS)
+        assert ("Volcano schedules the pod" in done.out + done.err) is is_left

@@ -10,7 +10,7 @@ import typer
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, OfflineOption, UsedCluster, cluster_if_any
 from webhook.cli.output import NOT_KNOWN
-from webhook.cli.topology.job_options import Gpus, MinBandwidth, RequireNvlink, check_bandwidth
+from webhook.cli.topology.job_options import Gpus, MinBandwidth, RequireNvlink, SameNuma, check_bandwidth
 from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     gpus: Gpus,
     require_nvlink: RequireNvlink = False,
     min_bandwidth: MinBandwidth = 0.0,
+    same_numa: SameNuma = False,
     file: File = None,
     state: State = None,
     kubeconfig: KubeconfigOption = None,
@@ -71,6 +72,7 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     from webhook.decisions.claim_templates.partitions import by_partitions, lost_nodes, no_partition, unknown_nodes
     from webhook.decisions.claim_templates.template import (
         MAX_GPUS,
+        SAME_NUMA_COMMENT,
         TemplateNames,
         check_version,
         comment,
@@ -113,9 +115,11 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         raise GpuTopologyError(no_partition(gpus, partitioned.without, published))
     lost = lost_nodes(partitioned, gpus, published)
     lines = [*comment(request, found, topologies, wanted), *lost, *unknown_nodes(partitioned)]
+    if same_numa:
+        lines.append(SAME_NUMA_COMMENT)
     if node_pool is not None:
         lines.append(f"For pods with the nodeSelector {node_pool.replace('=', ': ', 1)}: a template cannot hold one.")
-    document = template(names, gpus, found.alternatives)
+    document = template(names, gpus, found.alternatives, same_numa=same_numa)
     if output is Output.JSON:
         complain("\n".join(lines))
     else:

@@ -494,6 +494,7 @@ class Terminated(Fields):
     """The end of a container."""
 
     exit_code: int | None = None
+    reason: str = ""
     message: str = ""
 
 
@@ -519,7 +520,7 @@ class ContainerState(Fields):
 
 
 class ContainerStatus(Fields):
-    """An entry of ``status.initContainerStatuses``."""
+    """An entry of ``status.initContainerStatuses`` or ``status.containerStatuses``."""
 
     name: str = ""
     started: bool | None = None
@@ -537,6 +538,7 @@ class PodStatus(Fields):
     """The node on which kube-scheduler makes room for the pod."""
     conditions_json: msgspec.Raw = msgspec.field(name="conditions", default=msgspec.Raw())
     init_containers_json: msgspec.Raw = msgspec.field(name="initContainerStatuses", default=msgspec.Raw())
+    containers_json: msgspec.Raw = msgspec.field(name="containerStatuses", default=msgspec.Raw())
     resource_claims_json: msgspec.Raw = msgspec.field(name="resourceClaimStatuses", default=msgspec.Raw())
     extended_resource_claim_json: msgspec.Raw = msgspec.field(name="extendedResourceClaimStatus", default=msgspec.Raw())
 
@@ -550,6 +552,11 @@ class PodStatus(Fields):
     def init_containers(self) -> list[ContainerStatus]:
         """The decoded ``initContainerStatuses``."""
         return _decode(self.init_containers_json, _CONTAINER_STATUSES, "initContainerStatuses") or []
+
+    @property
+    def containers(self) -> list[ContainerStatus]:
+        """The decoded ``containerStatuses``."""
+        return _decode(self.containers_json, _CONTAINER_STATUSES, "containerStatuses") or []
 
     @property
     def resource_claims(self) -> list[PodClaimStatus]:

@@ -241,6 +241,11 @@ def test_the_direct_links_of_a_board_with_four_gpus_are_seen_by_all_versions() -
     assert found.problem == ""
 
 
+def test_two_visible_gpus_of_a_board_with_switches_are_switched() -> None:
+    found = read(registered({}, {}), scores({(0, 1): 1800}))
+    assert [gpu.nvlinks for gpu in found.gpus] == [(to("nvswitch", 18),)] * 2
+
+
 def test_a_pair_that_hami_could_not_rate_is_unknown() -> None:
     rows = {(0, 1): 0, (0, 2): 1820, (1, 2): 1820, (0, 3): 1820, (1, 3): 1820, (2, 3): 1820}
     found = read(registered({}, {}, {}, {}), scores(rows))
@@ -256,7 +261,8 @@ def test_many_such_pairs_are_counted() -> None:
 
 
 def test_links_whose_path_hami_does_not_know_are_links() -> None:
-    found = read(registered({}, {}), scores({(0, 1): 1200}))
+    card = {"type": "NVIDIA H100 NVL"}
+    found = read(registered(card, card), scores({(0, 1): 1200}))
     assert [(gpu.nvlinks, gpu.distance) for gpu in found.gpus] == [((to("GPU1", 12),), ()), ((to("GPU0", 12),), ())]
 
 

@@ -157,10 +157,11 @@ def test_volcano_takes_the_name_for_it_whatever_it_says() -> None:
     assert finding(told(pod(volcano("train", said_false))), "control").verdict == "holds"
     shifted = pod(container("logger", gpus=None), volcano("train", said_false))
     assert said(told(shifted), "control") == (
-        "fails",
+        "unknown",
         (
-            "HAMi's library is preloaded into container train: Volcano's device plugin looks at container logger, and "
-            "it does not set CUDA_DISABLE_CONTROL"
+            "unless Volcano's device plugin itself has CUDA_DISABLE_CONTROL_DP, HAMi's library is preloaded into "
+            "container train: Volcano's device plugin looks at container logger, and it does not set "
+            "CUDA_DISABLE_CONTROL"
         ),
     )
 

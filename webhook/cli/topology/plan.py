@@ -9,7 +9,7 @@ import typer
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, OfflineOption, cluster_if_any
 from webhook.cli.output import NOT_KNOWN, UNMET, Output
-from webhook.cli.topology.job_options import Gpus, MinBandwidth, MinLevel, RequireNvlink, check_bandwidth
+from webhook.cli.topology.job_options import Gpus, MinBandwidth, MinLevel, RequireNvlink, SameNuma, check_bandwidth
 from webhook.cli.topology.notes import print_notes
 from webhook.cli.topology.score_weights import WeightsOption, parse_weights
 from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
@@ -56,7 +56,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     policy: Annotated[GpuPolicy | None, typer.Option(help="How to choose the GPUs of one node: best-fit.")] = None,
     require_nvlink: RequireNvlink = False,
     min_level: MinLevel = None,
-    same_numa: Annotated[bool, typer.Option("--same-numa", help="The GPUs of a node on one NUMA node.")] = False,
+    same_numa: SameNuma = False,
     min_bandwidth: MinBandwidth = 0.0,
     weights: WeightsOption = None,
     node_policy: Annotated[

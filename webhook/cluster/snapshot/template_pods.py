@@ -113,6 +113,6 @@ def _document(found: FoundTemplate, name: str) -> dict[str, Any]:
         labels, annotations = _added_by_controller(template.owner, size)
         named["labels"] = {**part(metadata, "labels"), **labels}
         named["annotations"] = {**part(metadata, "annotations"), **annotations}
-    document: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": template.value["spec"]}
+    document: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": template.pod["spec"]}
     decode_pod(to_json(document, where), where)
     return document

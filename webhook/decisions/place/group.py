@@ -21,8 +21,11 @@ MOST_PODS = 9999
 """The most pods that get their cards together."""
 NETWORK_LABELS = (
     "nvidia.com/gpu.clique",
-    # Topograph: NVIDIA/topograph docs, "node labels".
+    # Topograph since 1.0, and before: NVIDIA/topograph docs, "node labels". Tier 0 is the closest of any number.
+    "accelerator.topograph.run/sub-domain",
+    "accelerator.topograph.run/domain",
     "network.topology.nvidia.com/accelerator",
+    *(f"fabric.topograph.run/tier-{tier}" for tier in range(8)),
     "network.topology.nvidia.com/leaf",
     "network.topology.nvidia.com/spine",
     "network.topology.nvidia.com/core",

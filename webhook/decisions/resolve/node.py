@@ -17,6 +17,9 @@ from webhook.hardware.traffic.model import Traffic
 SETS_KEPT = 256
 NVLS_SINCE = 90
 """Compute capability 9.0: NCCL src/transport/nvls.cc."""
+WITHOUT_NVLINK = frozenset({89, 120})
+"""Compute capabilities whose products have no NVLink, by their data sheets: Ada (L4, L40S, RTX 6000 Ada), and the cards
+of Blackwell (RTX PRO 6000)."""
 
 
 class Origin(StrEnum):
@@ -98,10 +101,22 @@ class KnownNode:
         """Indices of the GPUs with links to NVSwitches."""
         return frozenset(gpu.index for gpu in self.topology.gpus if gpu.switch_links)
 
+    @cached_property
+    def lacks_nvlink(self) -> bool:
+        """Whether it is known that no GPU of the node has an NVLink, up or down."""
+        gpus, unread = self.topology.gpus, self.unread
+        return bool(gpus) and all(
+            not gpu.nvlinks and (gpu.index not in unread or gpu.sm in WITHOUT_NVLINK) for gpu in gpus
+        )
+
     @property
     def is_fabric_ready(self) -> bool:
-        """Whether NVML reports no fault of the NVLink fabric."""
-        return self.topology.fabric is None or not self.topology.fabric.is_faulty
+        """Whether nothing says that the NVLink fabric is not configured: the state that NVLS needs is ``completed``.
+
+        It needs no IMEX channel on one node: https://github.com/NVIDIA/TensorRT-LLM/pull/16595.
+        """
+        fabric = self.topology.fabric
+        return fabric is None or (fabric.is_supported and not fabric.is_faulty)
 
     @cached_property
     def with_nvls(self) -> frozenset[int]:

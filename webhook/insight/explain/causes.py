@@ -28,7 +28,7 @@ _REPORTED: Set[str] = {
 """Messages about HAMi's library in a container.
 
 The library passes the calls for peer access on, so it takes no path from the cards of one container. Users report that
-NCCL crashes, hangs or is slow with it: HAMi issues 1764 and 2641, HAMi-core issue 169.
+NCCL crashes, hangs or is slow with it: HAMi issues 1764 and 2641, HAMi-core issues 169 and 261.
 """
 
 

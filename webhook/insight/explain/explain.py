@@ -21,7 +21,7 @@ from webhook.insight.explain.peers import PEERS, peers
 from webhook.insight.explain.placement import placement
 from webhook.insight.explain.remedies import first_change
 from webhook.insight.explain.reviews import REVIEWED
-from webhook.insight.explain.start import start
+from webhook.insight.explain.start import START, start
 from webhook.insight.explain.traffic import traffic
 from webhook.insight.explain.variables import variables
 from webhook.words.catalogue.peers import RANKS_NOT_KNOWN
@@ -55,7 +55,8 @@ def explain(evidence: Evidence) -> Report:
         MalformedPod: a field has another type than in a pod.
     """
     examined = examine(evidence)
-    groups = tuple(_groups(examined))
+    # Of a pod that cannot start nothing else matters.
+    groups = tuple(sorted(_groups(examined), key=lambda group: not any(map(_keeps_from_start, group.findings))))
     findings = [finding for group in groups for finding in group.findings]
     reach = _reach(examined, findings)
     return Report(
@@ -87,6 +88,10 @@ def _groups(examined: ExaminedPod) -> Iterator[Group]:
             found = tuple(map(_harmless, found))
         if found:
             yield Group(title, found)
+
+
+def _keeps_from_start(finding: Finding) -> bool:
+    return finding.condition == START and finding.stops
 
 
 def _harmless(finding: Finding) -> Finding:

@@ -10,7 +10,7 @@ from webhook.decisions.admit.claims import refuse_promise_of_claims
 from webhook.decisions.admit.permissions import check_permissions
 from webhook.decisions.admit.trial import StepTrial
 from webhook.decisions.options import is_output
-from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, plain_reason, skip_reason
+from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, skip_reason, unserved_reason
 from webhook.decisions.request.unkept_options import unkept_by
 from webhook.decisions.stray_keys import stray_keys, stray_keys_of_namespace, unknown_annotations
 from webhook.insight.explain.examination import ExaminedPod
@@ -58,7 +58,7 @@ _VERSION_LIMIT = 64
 
 _WATCHED = "in profile observe the webhook only watches; profile"
 
-_OWN_REASONS = (Reason.OPTED_OUT, Reason.VGPU_SLICE)
+_OWN_REASONS = (Reason.OPTED_OUT, Reason.VGPU_SLICE, Reason.OTHER_SCHEDULER)
 """Reasons for which admission leaves a pod alone in every namespace."""
 
 
@@ -179,7 +179,7 @@ def _skip(examined: ExaminedPod, namespace: Namespace) -> tuple[Skip | None, str
     pod, policy = examined.evidence.pod, examined.evidence.policy
     try:
         skip = early_skip_reason(pod, namespace) or skip_reason(pod, namespace, examined.requests, policy)
-        return skip or plain_reason(examined.requests, examined.evidence.cluster), ""
+        return skip or unserved_reason(pod, examined.requests, policy, examined.cluster), ""
     except FormatError as error:
         return None, str(error)
 

@@ -36,6 +36,7 @@ from webhook.words.catalogue.peers import (
     ABSTRACT_SOCKET_OFF,
     BLIND_IN_POD,
     BLIND_ON_NODE,
+    EXCHANGE_WITHOUT_NVLINK,
     GROUP_ALONE,
     GROUP_NOT_KNOWN,
     GROUP_NOT_READ,
@@ -83,8 +84,17 @@ ABSTRACT_SOCKET = "NCCL_IPC_USE_ABSTRACT_SOCKET"
 
 
 def peers(examined: ExaminedPod) -> Iterator[Finding]:
-    """Yields the conditions on peers that the profile needs; one finding in a profile without peers."""
-    if not examined.profile.shares_gpus:
+    """Yields the conditions on peers that the profile needs; one finding in a profile without peers.
+
+    On a node without NVLink the namespaces of the host bring none to pods, so they are not asked for.
+    """
+    sources = examined.evidence.sources
+    node = examined.resolution.node if examined.resolution else sources.published or sources.annotated
+    has_peers = examined.exchanges or examined.ranks is Peering.KNOWN or examined.profile is Profile.NODE_PEERS
+    if node and node.lacks_nvlink and has_peers:
+        found = says(examined.apps, "seems", "seem")
+        yield fails(PEERS, EXCHANGE_WITHOUT_NVLINK.say(containers=found, node=node.name), stops=True)
+    elif not examined.profile.shares_gpus:
         yield _none(examined)
     elif examined.profile is Profile.POD_PEERS:
         yield _hash_of_pod(examined)

@@ -85,6 +85,12 @@ LIBRARY_PRELOADED = Entry(
 LIBRARY_PERHAPS_PRELOADED = Entry(
     "GT211", "it depends on HAMi's version, which is not known here: {versions}", _DISABLE, _ALONE
 )
+LIBRARY_UNLESS_PLUGIN_SAYS = Entry(
+    "GT215",
+    "unless Volcano's device plugin itself has CUDA_DISABLE_CONTROL_DP, {preloaded}",
+    _DISABLE,
+    _CONTROL,
+)
 SLICE_KEEPS_LIBRARY = Entry(
     "GT212", LIBRARY_PRELOADED.text, "Ask for whole GPUs first: without HAMi's library a slice has no limits", _CONTROL
 )

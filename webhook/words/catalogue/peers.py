@@ -151,9 +151,30 @@ PID_NAMESPACES_DIFFER = Entry(
 VISIBILITY_NOT_JUDGED = Entry(
     "GT523", "the webhook would refuse the pod: {refusal}", "Correct what the message names", _PAGE
 )
-VISIBILITY_REFUSED = Entry("GT524", "{refusal}", "Correct what the message names", _PAGE)
-BLIND_IN_POD = Entry("GT525", "{containers}", _POD_PEERS, _PAGE)
-BLIND_ON_NODE = Entry("GT526", "{containers}", _NODE_PEERS, _PAGE)
+VISIBILITY_REFUSED = Entry(
+    "GT524",
+    "{refusal}",
+    "Correct what the message names",
+    _PAGE,
+    example=(
+        "GT509: init container warm-up asks for GPUs, which others get once it finishes, but profile "
+        "node-peers would go on showing them to its peers"
+    ),
+)
+BLIND_IN_POD = Entry(
+    "GT525",
+    "{containers}",
+    _POD_PEERS,
+    _PAGE,
+    example="container main sees no GPUs but its own",
+)
+BLIND_ON_NODE = Entry(
+    "GT526",
+    "{containers}",
+    _NODE_PEERS,
+    _PAGE,
+    example="container main sees no GPUs but its own",
+)
 NO_GROUP = Entry(
     "GT530",
     "the pod has no group (gpu.topology/group), so its peers are not known",
@@ -260,6 +281,12 @@ RANKS_NOT_KNOWN = Entry(
     "the pod seems to be a rank of {job}: whether another rank is on its node is not known",
     f"If ranks share a node: {_ONE_POD}",
     _PROFILES,
+)
+EXCHANGE_WITHOUT_NVLINK = Entry(
+    "GT580",
+    "{containers} to exchange GPU memory with peers, and node {node} has no NVLink",
+    "Run the pods on a node with NVLink; no profile and no permission brings NVLink to this one",
+    "annotations.md#peers",
 )
 WAY_OF_NODE_PEERS = Entry(
     "GT571",

@@ -46,6 +46,14 @@ STILL_VERIFYING = Entry(
     "node",
     _PAGE,
 )
+UNKNOWN_DEVICE = Entry(
+    "GT370",
+    "the pod cannot start: container {container} is given a GPU that its node does not have ({said})",
+    "Look on the node whether nvidia-smi -L lists that GPU. If not, restart HAMi's device plugin there, so that HAMi "
+    "gives it no more; if it does, look who sets NVIDIA_VISIBLE_DEVICES. Then delete the pod; its controller makes a "
+    "new one",
+    "troubleshooting.md#unknown-device",
+)
 NO_REMAP_IN_POD = Entry(
     "GT369",
     "the pod has no container gpu-topology-remap, although the webhook adds one: no program in the pod verifies its "

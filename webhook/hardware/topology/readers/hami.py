@@ -55,7 +55,8 @@ def read_hami(register: str, score: str | None, *, node: str, source: str) -> No
     paths = _paths(healthy, scores)
     gpus = [_gpu(index, gpu, paths[index]) for index, gpu in healthy.items()]
     counts = {} if _is_blind(healthy, scores) else {pair: score.links for pair, score in scores.items() if score.rated}
-    links = links_by_gpu(counts, {gpu.index: gpu.sm for gpu in gpus}, source=rated)
+    on_boards = [gpu.index for gpu in gpus if product(gpu.name).nvlink_board]
+    links = links_by_gpu(counts, {gpu.index: gpu.sm for gpu in gpus}, source=rated, on_boards=on_boards)
     lost = (
         LostGpu(index=index, problem=_UNHEALTHY, uuid=gpu.uuid)
         for index, gpu in sorted(registered.items())
