@@ -331,14 +331,14 @@ def test_where_links_are_not_known_a_plan_ends_with_3(tmp_path: Path) -> None:
     node.write_text(
         json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "h20", "annotations": annotations}})
     )
-    done = gpu_topology("topology", "plan", "--gpus", 2, "--require-nvlink", "-f", node)
+    done = gpu_topology("topology", "plan", "--gpus", "2", "--require-nvlink", "-f", node)
     assert done.code == 3
     assert "How GPU0 GPU1 of node h20 are linked is not known: HAMi published no pair scores" in done.out
     assert "none of them has it" not in done.err
-    found = json.loads(gpu_topology("topology", "plan", "--gpus", 2, "-f", node, "-o", "json").out)
+    found = json.loads(gpu_topology("topology", "plan", "--gpus", "2", "-f", node, "-o", "json").out)
     assert (found["link"], found["bandwidth"], found["linksProblem"][:20]) == ("unknown", None, "how GPU0 GPU1 of nod")
-    assert gpu_topology("topology", "plan", "--gpus", 1, "-f", node).code == 0
-    claim = gpu_topology("claim", "--gpus", 2, "--require-nvlink", "-f", node)
+    assert gpu_topology("topology", "plan", "--gpus", "1", "-f", node).code == 0
+    claim = gpu_topology("claim", "--gpus", "2", "--require-nvlink", "-f", node)
     assert (claim.code, claim.out) == (3, "")
     assert "how GPU0 GPU1 of node h20 are linked is not known" in claim.err
 

@@ -166,7 +166,8 @@ def _node(machine: str) -> list[Object]:
 
 def _named(machine: str) -> NodeTopology:
     machine = "h20" if machine in ("none", "without_scores") else machine
-    return replace(getattr(machines, machine)(), node=NODE)
+    found: NodeTopology = getattr(machines, machine)()
+    return replace(found, node=NODE)
 
 
 def known_pod(found: Snapshot, name: str) -> KnownPod:
