@@ -11,6 +11,7 @@ from tests.cli.command import ROOT, gpu_topology
 from tests.hardware.topology.machines import h20
 from tests.insight.analyze.clusters import MANIFESTS, Cluster, scheduler
 from tests.insight.analyze.faults import many_of_a_deployment, mixture
+from tests.pods import container
 from webhook import __version__
 from webhook.hardware.topology.document import format_topology
 
@@ -235,3 +236,16 @@ def test_options_of_the_workloads_of_another_namespace_are_not_told(tmp_path: Pa
     assert found(gpu_topology("analyze", "-f", file, "-n", "team-a", "-o", "json").out) == {
         ("GT183", "RayJob team-a/train")
     }
+
+
+def test_the_template_of_a_workload_is_judged_and_a_kind_without_one_is_a_warning(tmp_path: Path) -> None:
+    off = container(env=[{"name": "NCCL_P2P_DISABLE", "value": "1"}])
+    job = {"kind": "Job", "metadata": {"name": "train"}, "spec": {"template": {"spec": {"containers": [off]}}}}
+    model = {"resources": {"limits": {"nvidia.com/gpu": 2}}}
+    service = {"kind": "InferenceService", "metadata": {"name": "chat"}, "spec": {"predictor": {"model": model}}}
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all([job, service]))
+    done = gpu_topology("analyze", "-f", tmp_path / "all.yaml", "-o", "json")
+    assert done.code == 1
+    assert {("GT412", "Pod default/train"), ("GT184", "InferenceService chat")} <= found(done.out)
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump(job).replace("NCCL_P2P_DISABLE", "OTHER"))
+    assert "GT412" not in gpu_topology("analyze", "-f", tmp_path / "all.yaml").out

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.command import ROOT, Done, gpu_topology
 from tests.decisions.claims.cases import partition_attributes
-from tests.hardware.topology.machines import MACHINES, a100_pcie_bridged, bent, dgx1_v100
+from tests.hardware.topology.machines import MACHINES, a100_pcie_bridged, bent, dgx1_v100, h20
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.manifest.documents import read_yaml
@@ -92,6 +92,18 @@ def test_a_file_is_one_node(tmp_path: Path) -> None:
     done = gpu_topology("claim", "--gpus", "2", "--require-nvlink", "-f", path)
     assert (done.code, done.err) == (0, "")
     assert "# - island-2: NVLink, 240 GB/s: GPU2, GPU3 of a100-pcie\n" in done.out
+
+
+@pytest.mark.parametrize("options", [(), ("--same-numa",)])
+def test_gpus_of_one_numa_node_are_asked_for_by_the_attribute_of_kubernetes(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    state = write(tmp_path, h20())
+    done = gpu_topology("claim", "--gpus", "2", "--require-nvlink", "--state", state, "-o", "json", *options)
+    devices = json.loads(done.out)["spec"]["spec"]["devices"]
+    numa = [{"requests": ["gpus"], "matchAttribute": "resource.kubernetes.io/numaNode"}]
+    assert devices.get("constraints") == (numa if options else None)
+    assert ("never satisfy it" in done.err) is bool(options)
 
 
 def test_what_is_left_out_is_told_on_stderr_and_in_the_comment() -> None:

@@ -50,18 +50,16 @@ HAMi 2.9.0 looks there, and it does not set CUDA_DISABLE_CONTROL (GT210, reporte
 write CUDA_DISABLE_CONTROL: "true" as a literal into every container, init containers too; setting it inside a running \
 container changes nothing
 
-3 of 18 conditions fail
+2 of 18 conditions fail
   1. FAIL opted-in: the namespace has not opted in (GT103)
           -> An administrator sets the label gpu.topology/injection: enabled on the namespace
-  2. FAIL injected: no container of whole GPUs has CUDA_DISABLE_CONTROL as a true literal, NCCL_P2P_LEVEL and \
-NCCL_NVLS_ENABLE: the webhook did not prepare the pod (GT155)
-          -> See to opted-in, and create the pod again: the containers of a pod cannot be changed
   5. FAIL control: HAMi's library is preloaded into container train: HAMi 2.9.0 looks there, and it does not set \
 CUDA_DISABLE_CONTROL (GT210, reported)
           -> Let the webhook do it, or write CUDA_DISABLE_CONTROL: "true" as a literal into every container, init \
 containers too; setting it inside a running container changes nothing
 
 Injection
+  2. -    injected: no sign of the webhook in this input
   3. -    prepared: the webhook would give it whole cards; switch HAMi's CUDA interception off; \
 give it enough shared memory; set NCCL up for the links between its GPUs; verify the GPUs and \
 write the NCCL topology file when it starts
@@ -394,7 +392,7 @@ def test_pods_are_read_from_several_files_and_directories_as_inject_reads_them(t
 
 
 def test_the_version_of_kubernetes_can_be_given(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.yaml", pod())
+    file = write(tmp_path / "a.yaml", pod(nodeName="n"))
     assert gpu_topology("explain", "-v", "-f", file, "--kubernetes-version", "1.33").err == ""
     assert gpu_topology("explain", "-v", "-f", file, "--kubernetes-version", "new").code == 2
 
@@ -403,3 +401,50 @@ def test_a_pod_of_a_state_directory_may_be_named_with_an_option_for_its_namespac
     done = gpu_topology("explain", "-v", "train", "-n", "team-a", "--state", state)
     assert done.out == gpu_topology("explain", "-v", "team-a/train", "--state", state).out
     assert "there is no pod of namespace default" in gpu_topology("explain", "-v", "train", "--state", state).err
+
+
+LOG = Path(__file__).parents[1] / "cases" / "nccl-logs"
+
+
+def test_what_nccl_printed_decides(state: Path) -> None:
+    train = ("team-a/train", "--state", state)
+    said = gpu_topology("explain", *train, "--nccl-log", LOG / "2.30.7.log", "-o", "json")
+    assert (said.code, json.loads(said.out)["nvlink"]) == (0, "yes")
+    lost = gpu_topology("explain", *train, "--nccl-log", LOG / "shm.log")
+    assert (lost.code, lost.out.partition(",")[0]) == (1, "NVLink: no")
+    assert "(GT910, seen)" in lost.out
+
+
+def test_the_log_may_come_from_standard_input_and_from_several_files(tmp_path: Path) -> None:
+    level = "train:41:41 [0] NCCL INFO NCCL_P2P_LEVEL set by environment to NVL\n"
+    env = [{"name": "CUDA_DISABLE_CONTROL", "value": "true"}]
+    file = write(tmp_path / "pod.yaml", pod(container(gpus=2, env=env)))
+    text = level + (LOG / "2.30.7.log").read_text(encoding="utf-8")
+    done = gpu_topology("explain", "-f", file, "--nccl-log", "-", stdin=text)
+    assert (done.code, done.out.partition(",")[0]) == (0, "NVLink: yes")
+    without = gpu_topology("explain", "-f", file, "--nccl-log", "-", stdin="step 1\n")
+    assert (without.code, "GT916" in without.out) == (3, True)
+    first, second = tmp_path / "0.log", tmp_path / "1.log"
+    first.write_text(
+        "".join(line for line in text.splitlines(keepends=True) if line[:8] != "train:42"), encoding="utf-8"
+    )
+    second.write_text(
+        "".join(line for line in text.splitlines(keepends=True) if line[:8] == "train:42"), encoding="utf-8"
+    )
+    both = gpu_topology("explain", "-f", file, "--nccl-log", first, "--nccl-log", second)
+    assert both.code == 0
+    assert gpu_topology("explain", "-f", file, "--nccl-log", first).code == 3
+
+
+def test_standard_input_is_read_once(tmp_path: Path) -> None:
+    file = write(tmp_path / "pod.yaml", pod())
+    for arguments in (("-f", "-", "--nccl-log", "-"), ("-f", file, "--nccl-log", "-", "--nccl-log", "-")):
+        done = gpu_topology("explain", *arguments, stdin="")
+        assert (done.code, "standard input can be read once" in done.err) == (2, True)
+
+
+def test_a_log_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    file = write(tmp_path / "pod.yaml", pod())
+    done = gpu_topology("explain", "-f", file, "--nccl-log", tmp_path / "none.log")
+    assert done.code == 1
+    assert "none.log: cannot be read: No such file or directory" in done.err

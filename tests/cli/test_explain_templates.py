@@ -167,8 +167,18 @@ def test_a_workload_that_is_not_there_is_told_with_those_that_are(tmp_path: Path
 def test_a_pod_comes_before_the_template_that_made_it(tmp_path: Path) -> None:
     made = pod(container(gpus=4))
     done = gpu_topology("explain", "-v", "-f", write(tmp_path / "all.yaml", workload("Job", SHAPES["Job"]), made))
-    assert done.err == ""
+    note = "what follows is about the pod, as the webhook would prepare it, if the namespace has opted in\n"
+    assert done.err.endswith(f"Pod team-a/train: {note}")
     assert "container train asks for 4 whole GPUs" in done.out
+
+
+def test_a_pod_that_has_a_node_exists_and_is_explained_as_it_is(tmp_path: Path) -> None:
+    pasted = pod(nodeName="n")
+    done = gpu_topology("explain", "-v", "-f", write(tmp_path / "pod.yaml", pasted))
+    assert done.err == ""
+    assert "-    injected: no sign of the webhook in this input" in done.out
+    bare = gpu_topology("explain", "-v", "-f", write(tmp_path / "pod.yaml", pod()))
+    assert "ok   injected: the containers are prepared for profile exclusive" in bare.out
 
 
 def test_a_template_with_a_field_of_another_type_is_refused_with_its_place(tmp_path: Path) -> None:

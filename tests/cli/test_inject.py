@@ -60,7 +60,10 @@ WORKLOADS = [
     (
         "Job",
         "batch.volcano.sh/v1alpha1",
-        f"spec: {{tasks: [{{name: cpu, template: {{spec: {CPU}}}}}, {{name: gpu, template: {{spec: {POD}}}}}]}}",
+        (
+            "spec: {schedulerName: hami-scheduler, "
+            f"tasks: [{{name: cpu, template: {{spec: {CPU}}}}}, {{name: gpu, template: {{spec: {POD}}}}}]}}"
+        ),
         [("spec", "tasks", 1, "template")],
     ),
     (

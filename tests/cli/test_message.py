@@ -18,7 +18,7 @@ def section(code: str) -> str:
     return re.sub(r"\\([*_<>\[\]])", r"\1", linked.replace("`", "", 2))
 
 
-@pytest.mark.parametrize("code", ["GT212", "GT302", "GT639"])
+@pytest.mark.parametrize("code", ["GT212", "GT302", "GT639", "GT526"])
 def test_a_code_is_explained_in_the_words_of_the_page(code: str) -> None:
     done = gpu_topology("message", code)
     assert (done.code, done.err) == (0, "")
@@ -37,9 +37,17 @@ def test_programs_get_an_object() -> None:
         "code": "GT212",
         "area": AREAS["2"],
         "text": entry.pattern.text,
+        "example": "",
         "fix": entry.fix,
+        "remedy": "pod",
         "page": entry.page,
     }
+
+
+def test_a_code_whose_text_is_nothing_but_values_has_an_example_and_no_other() -> None:
+    bare = {code for code, entry in entries().items() if not re.search(r"\w", re.sub(r"\{\w+\}", "", entry.text))}
+    assert bare == {code for code, entry in entries().items() if entry.example}
+    assert "For example: container main sees no GPUs but its own\n" in gpu_topology("message", "GT526").out
 
 
 def test_an_unknown_code_is_wrong_usage_and_near_ones_are_named() -> None:

@@ -220,3 +220,34 @@ def test_what_cannot_be_applied_is_refused_before_the_cluster_is_asked(arguments
     done = gpu_topology("namespace", "a", "--apply", *arguments, "--kubeconfig", "nowhere")
     assert (done.code, done.out) == (2, "")
     assert said in " ".join(done.err.replace("│", " ").split())
+
+
+def test_pods_with_one_gpu_need_inject_and_the_command_says_so(tmp_path: Path) -> None:
+    template = {"spec": {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}}
+    roles = {"Worker": {"replicas": 7, "template": template}}
+    job = {"kind": "PyTorchJob", "metadata": {"name": "ddp"}, "spec": {"pytorchReplicaSpecs": roles}}
+    (tmp_path / "ddp.yaml").write_text(yaml.safe_dump(job))
+    asked = ("namespace", "team-a", "-f", tmp_path / "ddp.yaml", "--profile", "node-peers", "--group", "ddp", *VERSIONS)
+    assert "# Add --inject: without it, pods with one GPU for each container" in gpu_topology(*asked).out
+    more = gpu_topology(*asked, "--inject").out
+    assert "Add --inject" not in more
+    assert "then: injected with profile node-peers" in more
+
+
+VOLCANO_JOB = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: finetune, namespace: video}
+spec:
+  tasks:
+  - template: {spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 4}}}]}}
+"""
+
+
+@pytest.mark.parametrize("command", [("namespace", "video"), ("inject",), ("explain",)])
+def test_the_scheduler_of_a_volcano_job_counts_in_every_preview(command: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    for spec, is_left in (("", True), ("  schedulerName: hami-scheduler\n", False)):
+        path.write_text(VOLCANO_JOB + spec)
+        done = gpu_topology(*command, "--state", STATE, "-f", path, *VERSIONS)
+        assert ("Volcano schedules the pod" in done.out + done.err) is is_left

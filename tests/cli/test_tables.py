@@ -13,7 +13,8 @@ from tests.cli.terminal import on_terminal
 
 STATE = ("--state", "examples/state")
 UNBROKEN = (
-    "-> Have the planner choose (placement.mode: on) GPUs that are joined. Other GPUs of node dgx1-v100 are: "
+    '-> Set gpu.topology/require-nvlink: "true" on the pod, with which the planner chooses GPUs that are joined. '
+    "Other GPUs of node dgx1-v100 are: "
     "gpu-topology topology show --state examples/state --node dgx1-v100"
 )
 WITHOUT_COLOURS = {"NO_COLOR": "1"}

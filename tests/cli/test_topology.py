@@ -323,6 +323,26 @@ def test_a_constraint_that_cannot_be_met_ends_with_1_and_the_nearest_choice_is_p
     assert done.err.startswith("gpu-topology: node a100-pcie: same-numa is not met: no 3 free GPUs on one NUMA node")
 
 
+def test_where_links_are_not_known_a_plan_ends_with_3(tmp_path: Path) -> None:
+    node = tmp_path / "node.json"
+    gpus = [{"id": f"GPU-{index}", "index": index, "count": 10, "devmem": 1, "devcore": 100} for index in range(2)]
+    register = [each | {"type": "NVIDIA-NVIDIA H20-3e", "numa": 0, "health": True} for each in gpus]
+    annotations = {"hami.io/node-nvidia-register": json.dumps(register)}
+    node.write_text(
+        json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "h20", "annotations": annotations}})
+    )
+    done = gpu_topology("topology", "plan", "--gpus", "2", "--require-nvlink", "-f", node)
+    assert done.code == 3
+    assert "How GPU0 GPU1 of node h20 are linked is not known: HAMi published no pair scores" in done.out
+    assert "none of them has it" not in done.err
+    found = json.loads(gpu_topology("topology", "plan", "--gpus", "2", "-f", node, "-o", "json").out)
+    assert (found["link"], found["bandwidth"], found["linksProblem"][:20]) == ("unknown", None, "how GPU0 GPU1 of nod")
+    assert gpu_topology("topology", "plan", "--gpus", "1", "-f", node).code == 0
+    claim = gpu_topology("claim", "--gpus", "2", "--require-nvlink", "-f", node)
+    assert (claim.code, claim.out) == (3, "")
+    assert "how GPU0 GPU1 of node h20 are linked is not known" in claim.err
+
+
 def test_too_few_free_gpus_end_with_1_and_the_reason() -> None:
     done = gpu_topology("topology", "plan", "--gpus", "5", *DGX1, "--busy", "0,1", "--busy", "2,3")
     assert (done.code, done.out) == (1, "")

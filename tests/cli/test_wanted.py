@@ -20,6 +20,9 @@ from webhook.words.errors import FormatError
         ("deploy/train", "", ("train", "", "deployment")),
         ("deployments/train", "team-a", ("train", "team-a", "deployment")),
         ("job/train", "", ("train", "", "job")),
+        ("Deployment/train", "", ("train", "", "deployment")),
+        ("JOB/train", "team-a", ("train", "team-a", "job")),
+        ("RayJob/train", "", ("train", "rayjob", "pod")),  # of files: a workload of any kind
         ("sts/train", "", ("train", "", "statefulset")),
         ("ds/train", "", ("train", "", "daemonset")),
         ("rs/train", "", ("train", "", "replicaset")),

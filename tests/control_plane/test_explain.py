@@ -123,7 +123,7 @@ def test_a_pod_that_is_injected_and_bound_has_everything(site: Site, tmp_path: P
             site.create(name, {"gpu.topology/profile": "node-peers", **GROUP})
             site.bind(name, (), cards)
     done = site.explain("decode")
-    assert (done.code, done.err) == (0, ""), done.out
+    assert (done.code, done.err) == (3, ""), done.out
     assert done.out.startswith(f"NVLink: unknown, pod {site.namespace}/decode on node {site.node}: ")
     assert f"opted-in: namespace {site.namespace} has opted in" in done.out
     assert f"allocation: node {site.node} gives GPU3 and GPU6 to container worker" in done.out

@@ -103,3 +103,52 @@ def test_admission_says_nothing_of_a_pod_without_such_keys() -> None:
     outcome, _ = judge(pod(container(gpus=1), labels={"app": "gpu"}))
     assert outcome.warnings[0].startswith("GT166: ")
     assert (outcome.kind, outcome.reason, len(outcome.warnings)) == (Kind.SKIP, Reason.NOT_REQUESTED, 1)
+
+
+GPUS, NODES = "hami.io/gpu-scheduler-policy", "hami.io/node-scheduler-policy"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "guess"),
+    [
+        (GPUS, "topology", "probably topology-aware was meant"),
+        (GPUS, "Topology_Aware", "probably topology-aware was meant"),
+        (GPUS, "pack", "probably binpack was meant"),
+        (GPUS, "affinity", "it has no value like that"),
+        (NODES, "bin-pack", "probably binpack was meant"),
+        (NODES, "topology-aware", "it has no value like that"),
+        ("nvidia.com/numa-bind", "ture", "probably true was meant"),
+        ("nvidia.com/vgpu-mode", "hamicore", "probably hami-core was meant"),
+    ],
+)
+def test_a_value_that_hami_does_not_know_is_named_with_the_one_that_was_meant(key: str, value: str, guess: str) -> None:
+    assert of_pod(annotations={key: value}) == [f"GT171: {key}: HAMi does not know {value}; {guess}"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((GPUS, value) for value in ("topology-aware", "mutex", "numa", "binpack, numa", "")),
+        (NODES, "spread"),
+        *(("nvidia.com/numa-bind", value) for value in ("true", "True", "1", "false")),
+        *(("nvidia.com/vgpu-mode", value) for value in ("hami-core", "mig", "hami-core,mig")),
+        ("hami.io/numa-alignment", "always"),  # HAMi refuses this itself
+    ],
+)
+def test_a_value_that_hami_knows_is_not_named(key: str, value: str) -> None:
+    assert of_pod(annotations={key: value}) == []
+
+
+def test_in_a_list_the_word_is_named_and_a_long_value_is_cut() -> None:
+    assert of_pod(annotations={GPUS: "binpack,numa-aware"}) == [
+        f"GT171: {GPUS}: HAMi does not know numa-aware; probably numa was meant"
+    ]
+    (found,) = of_pod(annotations={GPUS: "x" * 1_000_000})
+    assert len(found) < 200
+
+
+@pytest.mark.parametrize("resources", [{"nvidia.com/gpu": 4}, {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}])
+def test_admission_warns_of_values_of_whole_cards_and_of_slices(resources: dict[str, int]) -> None:
+    asking = container(gpus=None, resources={"limits": resources})
+    outcome, _ = judge(pod(asking, annotations={GPUS: "topology"}))
+    assert any("probably topology-aware was meant" in text for text in outcome.warnings)

@@ -9,7 +9,8 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, OfflineOption, UsedCluster, cluster_if_any
-from webhook.cli.topology.job_options import Gpus, MinBandwidth, RequireNvlink, check_bandwidth
+from webhook.cli.output import NOT_KNOWN
+from webhook.cli.topology.job_options import Gpus, MinBandwidth, RequireNvlink, SameNuma, check_bandwidth
 from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     gpus: Gpus,
     require_nvlink: RequireNvlink = False,
     min_bandwidth: MinBandwidth = 0.0,
+    same_numa: SameNuma = False,
     file: File = None,
     state: State = None,
     kubeconfig: KubeconfigOption = None,
@@ -62,13 +64,15 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     """Print a ResourceClaimTemplate for GPUs that are linked as required, and for no others.
 
     Each alternative in it is a set of GPUs of the given topologies in which any so many are linked; the best come
-    first. A comment says what they are; with -o json it goes to stderr. Ends with exit code 1 if there is no such set.
+    first. A comment says what they are; with -o json it goes to stderr. Ends with exit code 1 if there is no such set,
+    with 3 if there is none and the links of a node are not known.
     """
     from webhook.cli.topology.notes import print_notes
     from webhook.decisions.claim_templates.alternatives import find_alternatives
     from webhook.decisions.claim_templates.partitions import by_partitions, lost_nodes, no_partition, unknown_nodes
     from webhook.decisions.claim_templates.template import (
         MAX_GPUS,
+        SAME_NUMA_COMMENT,
         TemplateNames,
         check_version,
         comment,
@@ -99,6 +103,9 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
     print_notes(chosen)
     found = find_alternatives(list(topologies.values()), request, wanted)
     if not found.alternatives:
+        if any(topology.unread for topology in chosen):
+            complain(f"gpu-topology: {refusal(request, chosen)}")
+            raise typer.Exit(NOT_KNOWN)
         raise GpuTopologyError(refusal(request, chosen))
     listed = ((each, pools.whole_gpus(NVIDIA_CLAIMS.name, each)) for each in topologies)
     published = {each: devices for each, devices in listed if devices is not None}
@@ -108,9 +115,11 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         raise GpuTopologyError(no_partition(gpus, partitioned.without, published))
     lost = lost_nodes(partitioned, gpus, published)
     lines = [*comment(request, found, topologies, wanted), *lost, *unknown_nodes(partitioned)]
+    if same_numa:
+        lines.append(SAME_NUMA_COMMENT)
     if node_pool is not None:
         lines.append(f"For pods with the nodeSelector {node_pool.replace('=', ': ', 1)}: a template cannot hold one.")
-    document = template(names, gpus, found.alternatives)
+    document = template(names, gpus, found.alternatives, same_numa=same_numa)
     if output is Output.JSON:
         complain("\n".join(lines))
     else:

@@ -53,17 +53,21 @@ def _near(code: str, known: Iterable[str]) -> list[str]:
 
 def _as_text(entry: "Entry") -> str:
     more = f"\nSee docs/{entry.page}." if entry.page else ""
-    return f"{entry.pattern}\n\n{entry.advice}{more}"
+    example = f"For example: {entry.example}\n\n" if entry.example else ""
+    return f"{entry.pattern}\n\n{example}{entry.advice}{more}"
 
 
 def _as_json(entry: "Entry") -> str:
     from webhook.words.catalogue.index import AREAS
+    from webhook.words.catalogue.remedies import remedy_of
 
     document = {
         "code": entry.code,
         "area": AREAS[entry.code[2]],
         "text": entry.pattern.text,
+        "example": entry.example,
         "fix": entry.pattern.fix,
+        "remedy": remedy_of(entry).name.lower(),
         "page": entry.page,
     }
     return json.dumps(document, indent=2)

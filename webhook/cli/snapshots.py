@@ -12,6 +12,7 @@ from webhook.cluster.snapshot.documents import ReadSnapshot
 from webhook.cluster.snapshot.model import Setting, read_snapshot
 from webhook.decisions.configuration import AdmitPolicy, CertificateSettings
 from webhook.words.errors import NoNamespace
+from webhook.words.names import DEFAULT_NAMESPACE
 
 
 def setting_of(config: Path | None, policy: AdmitPolicy | None = None) -> Setting:
@@ -72,10 +73,11 @@ def from_cluster(
     from webhook.cluster.snapshot.lists import read_cluster
 
     setting, certificates = cluster_setting(config, policy)
-    given = read_manifests(files, None)
+    given = read_manifests(files, None, default_namespace=DEFAULT_NAMESPACE)
     setting = msgspec.structs.replace(setting, workloads=tuple(given.workloads))
     documents = read_cluster(kubeconfig, namespace, certificates).under(given.documents)
-    return ReadSnapshot(read_snapshot(documents.others, documents.pods, setting), documents, given.sources)
+    snapshot = read_snapshot(documents.others, documents.pods, setting)
+    return ReadSnapshot(snapshot, documents, given.sources, templates=tuple(given.templates))
 
 
 def from_files(  # noqa: PLR0913 - the inputs, and how they are read

@@ -1,7 +1,7 @@
-"""Keys of annotations and labels that look like ours and have no effect, each with what was probably meant.
+"""Keys of annotations and labels that look like ours and have no effect, and values that HAMi does not know.
 
-The keys of other projects look like ours seldom, but they may: what is found is a warning or a hint, and decides
-nothing.
+Each comes with what was probably meant. The keys of other projects look like ours seldom, but they may: what is found
+is a warning or a hint, and decides nothing.
 """
 
 import difflib
@@ -19,6 +19,7 @@ from webhook.words.catalogue.opting import (
     PERHAPS_MEANT,
     PERHAPS_MEANT_KEY,
     UNKNOWN_ANNOTATION,
+    VALUE_UNKNOWN_TO_HAMI,
 )
 from webhook.words.printable import fitted
 
@@ -33,6 +34,18 @@ _LABELS = (names.INJECTION, names.GROUP, *_PERMISSIONS)
 _LABELS_OF_OURS = frozenset({*_LABELS, names.PLACEMENT, names.NODE, names.NVLINK})
 _KINDS = dict.fromkeys(_ANNOTATIONS, "annotation") | dict.fromkeys(_LABELS, "label")
 _OF_KIND = {"annotation": frozenset(_ANNOTATIONS), "label": frozenset(_LABELS)}
+_LIKENESS_OF_VALUES = 0.5
+_LONGEST_VALUE = 64
+_VALUES_OF_HAMI = {
+    names.HAMI_SCHEDULER_POLICY: ("binpack", "spread", "topology-aware", "mutex", "numa"),
+    names.HAMI_NODE_POLICY: ("binpack", "spread"),
+    names.NUMA_BIND: ("true", "false"),
+    names.VGPU_MODE: ("hami-core", "mig", "mps"),
+}
+"""The values of HAMi's annotations. HAMi takes others without an error: pkg/util/types.go, pkg/device/nvidia/device.go,
+and https://github.com/Project-HAMi/HAMi/issues/2767. It says itself what is wrong with ``hami.io/numa-alignment``."""
+_BOOLEANS = ("1", "0", "t", "f", "T", "F", "TRUE", "FALSE", "True", "False")
+"""What Go's ParseBool reads beside true and false."""
 _LONGEST = 2 * max(map(len, _KINDS))
 """A longer key is like none of ours, and the search takes longer with the length."""
 
@@ -48,9 +61,30 @@ def unknown_annotations(unknown: Sequence[str]) -> Iterator[Message]:
 
 
 def stray_keys(pod: Pod) -> Iterator[Message]:
-    """Yields a message for each label of a pod, and each annotation of another prefix, that looks like ours."""
+    """Yields a message for each label of a pod, and each annotation of another prefix, that looks like ours.
+
+    Values of HAMi's annotations that HAMi does not know are named too.
+    """
     yield from _labels(pod.labels)
     yield from _near_misses("annotation", (key for key in pod.annotations if not key.startswith(names.PREFIX)))
+    for key, known in _VALUES_OF_HAMI.items():
+        yield from _unknown_words(key, pod.annotations.get(key, ""), known)
+
+
+def _unknown_words(key: str, text: str, known: Sequence[str]) -> Iterator[Message]:
+    """Yields a message for the first word of a value that HAMi does not know; the policy of cards may be a list."""
+    if key == names.VGPU_MODE and any(mode in text for mode in known):
+        return
+    words = text[: _LONGEST_VALUE + 1].split(",") if key == names.HAMI_SCHEDULER_POLICY else [text]
+    word = next((word.strip() for word in words if word.strip() not in ("", *known, *_BOOLEANS)), "")
+    if not word:
+        return
+    spelled = word[:_LONGEST_VALUE].lower().replace("_", "-")
+    close = difflib.get_close_matches(spelled, known, n=1, cutoff=_LIKENESS_OF_VALUES)
+    begun = [value for value in known if value.startswith(spelled)]
+    meant = next(iter(begun or close), "")
+    guess = f"probably {meant} was meant" if meant else "it has no value like that"
+    yield VALUE_UNKNOWN_TO_HAMI.say(key=key, value=fitted(word), guess=guess, values=", ".join(known))
 
 
 def stray_keys_of_namespace(namespace: Namespace) -> Iterator[Message]:

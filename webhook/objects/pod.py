@@ -385,6 +385,7 @@ class PodSpec(Fields, gc=True, dict=True):
     host_ipc: bool | None = msgspec.field(name="hostIPC", default=None)
     host_pid: bool | None = msgspec.field(name="hostPID", default=None)
     host_network: bool | None = None
+    hostname: str | None = None
     share_process_namespace: bool | None = None
     dns_policy: str | None = None
     node_name: str | None = None
@@ -493,6 +494,7 @@ class Terminated(Fields):
     """The end of a container."""
 
     exit_code: int | None = None
+    reason: str = ""
     message: str = ""
 
 
@@ -518,7 +520,7 @@ class ContainerState(Fields):
 
 
 class ContainerStatus(Fields):
-    """An entry of ``status.initContainerStatuses``."""
+    """An entry of ``status.initContainerStatuses`` or ``status.containerStatuses``."""
 
     name: str = ""
     started: bool | None = None
@@ -536,6 +538,7 @@ class PodStatus(Fields):
     """The node on which kube-scheduler makes room for the pod."""
     conditions_json: msgspec.Raw = msgspec.field(name="conditions", default=msgspec.Raw())
     init_containers_json: msgspec.Raw = msgspec.field(name="initContainerStatuses", default=msgspec.Raw())
+    containers_json: msgspec.Raw = msgspec.field(name="containerStatuses", default=msgspec.Raw())
     resource_claims_json: msgspec.Raw = msgspec.field(name="resourceClaimStatuses", default=msgspec.Raw())
     extended_resource_claim_json: msgspec.Raw = msgspec.field(name="extendedResourceClaimStatus", default=msgspec.Raw())
 
@@ -549,6 +552,11 @@ class PodStatus(Fields):
     def init_containers(self) -> list[ContainerStatus]:
         """The decoded ``initContainerStatuses``."""
         return _decode(self.init_containers_json, _CONTAINER_STATUSES, "initContainerStatuses") or []
+
+    @property
+    def containers(self) -> list[ContainerStatus]:
+        """The decoded ``containerStatuses``."""
+        return _decode(self.containers_json, _CONTAINER_STATUSES, "containerStatuses") or []
 
     @property
     def resource_claims(self) -> list[PodClaimStatus]:
@@ -615,6 +623,13 @@ class Pod(Fields):
     def has_ended(self) -> bool:
         """Whether the pod has run to its end, so that it holds no resources any more."""
         return self.status is not None and self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def exists(self) -> bool:
+        """Whether the pod shows that the API server has stored it: it has a uid, a node or a phase."""
+        has_phase = self.status is not None and bool(self.status.phase)
+        has_node = self.spec is not None and bool(self.spec.node_name)
+        return bool(self.metadata and self.metadata.uid) or has_node or has_phase
 
     @property
     def has_claims(self) -> bool:

@@ -130,9 +130,13 @@ HAMI_DEVICE_CLASS = "hami-core-gpu.project-hami.io"
 # A DeviceClass without a name of its own for an extended resource has this one: k8s.io/api resource/v1 types.go.
 CLASS_RESOURCE_PREFIX = "deviceclass.resource.kubernetes.io/"
 DEFAULT_SCHEDULER = "default-scheduler"
+VOLCANO_SCHEDULER = "volcano"
+VOLCANO_API = "volcano.sh"
+"""The API groups of Volcano's workloads end in this: ``batch.volcano.sh``, ``flow.volcano.sh``."""
 DEFAULT_NAMESPACE = "default"
 HAMI_DEVICE_CORDON = "hami.io/device-cordon"
 HAMI_SCHEDULER_POLICY = "hami.io/gpu-scheduler-policy"
+HAMI_NODE_POLICY = "hami.io/node-scheduler-policy"
 HAMI_NUMA_ALIGNMENT = "hami.io/numa-alignment"
 HAMI_DEVICES_ALLOCATED = "hami.io/vgpu-devices-allocated"
 HAMI_NODE_REGISTER = "hami.io/node-nvidia-register"
@@ -202,10 +206,10 @@ VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 # How a container shows that its job spans nodes: the rendezvous variables of torchrun and LeaderWorkerSet.
 MULTINODE_VARIABLES = ("MASTER_ADDR", "PET_RDZV_ENDPOINT", "LWS_LEADER_ADDRESS")
 # Labels that the operators of such jobs put on their pods.
-JOB_NAME, JOB_ROLE = "training.kubeflow.org/job-name", "training.kubeflow.org/job-role"
+JOB_ROLE = "training.kubeflow.org/job-role"
 MULTINODE_LABELS = frozenset(
     (
-        JOB_NAME,
+        "training.kubeflow.org/job-name",
         "leaderworkerset.sigs.k8s.io/name",
         "jobset.sigs.k8s.io/jobset-name",
         "ray.io/cluster",

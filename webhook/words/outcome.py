@@ -45,6 +45,7 @@ class Reason(enum.StrEnum):
     PARTS_OF_CLAIM = "parts-of-claim"
     NO_CONTAINER_SELECTED = "no-container-selected"
     PLAIN_DEVICE_PLUGIN = "plain-device-plugin"
+    OTHER_SCHEDULER = "other-scheduler"
 
     INJECTED = "injected"
     ALREADY_INJECTED = "already-injected"
@@ -85,6 +86,7 @@ ENTRIES: Mapping[Reason, Entry] = MappingProxyType(
         Reason.PARTS_OF_CLAIM: claims.PARTS_OF_CLAIM,
         Reason.NO_CONTAINER_SELECTED: opting.NO_CONTAINER_SELECTED,
         Reason.PLAIN_DEVICE_PLUGIN: opting.PLAIN_DEVICE_PLUGIN,
+        Reason.OTHER_SCHEDULER: opting.SCHEDULED_BY_VOLCANO,
         Reason.INJECTED: opting.INJECTED,
         Reason.ALREADY_INJECTED: opting.ALREADY_INJECTED,
         Reason.OBSERVED: opting.OBSERVED,

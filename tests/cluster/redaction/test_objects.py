@@ -115,7 +115,7 @@ POD = {
         "volumes": VOLUMES,
         "imagePullSecrets": [{"name": PLANTED}],
         "serviceAccountName": PLANTED,
-        "hostname": PLANTED,
+        "hostname": "train-0",
         "subdomain": PLANTED,
         "hostAliases": [{"ip": PLANTED, "hostnames": [PLANTED]}],
         "dnsConfig": {"searches": [PLANTED]},
@@ -144,6 +144,16 @@ def written(*documents: dict[str, Any]) -> str:
 
 def test_a_secret_in_any_field_of_a_pod_is_not_kept() -> None:
     assert PLANTED not in written(POD)
+
+
+def test_of_a_container_that_does_not_start_the_gpu_is_kept_that_its_node_does_not_have() -> None:
+    said = f"{PLANTED}: device error: GPU-1-2: unknown device: {PLANTED}"
+    ended = {"name": "main", "lastState": {"terminated": {"exitCode": 128, "message": said}}}
+    other = {"name": "other", "state": {"terminated": {"message": PLANTED}}}
+    (found,) = reduced([POD | {"status": {"containerStatuses": [ended, other]}}])
+    assert found["status"] == {
+        "containerStatuses": [{"name": "main", "lastState": {"terminated": {"message": "GPU-1-2: unknown device"}}}]
+    }
 
 
 def test_the_rest_of_that_pod_is_kept() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.judge import judge
-from tests.pods import SHARED_MEMORY, Manifest, container, find_container, pod
+from tests.pods import ALL_ALLOWED, SHARED_MEMORY, Manifest, container, find_container, pod
 from webhook.words.outcome import Kind, Reason
 
 FILES = "/run/gpu-topology"
@@ -161,3 +161,20 @@ def test_a_device_at_our_path_is_no_mount_and_stays() -> None:
     devices = [{"name": "disk", "devicePath": FILES}]
     _, after = judge(pod(container(volumeDevices=devices)))
     assert find_container(after, "train")["volumeDevices"] == devices
+
+
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers", "node-peers"])
+def test_the_mount_of_lmcaches_operator_is_enough_in_every_profile(profile: str) -> None:
+    volume = {"name": "lmcache-dev-shm", "hostPath": {"path": SHARED_MEMORY, "type": "Directory"}}
+    mounts = [{"name": "lmcache-dev-shm", "mountPath": SHARED_MEMORY}]
+    manifest = pod(
+        container("main", volumeMounts=mounts), annotations={"gpu.topology/profile": profile}, volumes=[volume]
+    )
+    outcome, after = judge(manifest, ALL_ALLOWED)
+    assert outcome.reason is Reason.INJECTED
+    found = find_container(after, "main")["volumeMounts"]
+    assert [mount["name"] for mount in found if mount["mountPath"] == SHARED_MEMORY] == ["lmcache-dev-shm"]
+    bare, after = judge(pod(container("main"), annotations={"gpu.topology/profile": profile}), ALL_ALLOWED)
+    has_ours = any(mount["mountPath"] == SHARED_MEMORY for mount in find_container(after, "main")["volumeMounts"])
+    assert bare.reason is Reason.INJECTED
+    assert has_ours is (profile != "node-peers")  # where pods share the host's, the operator adds its mount

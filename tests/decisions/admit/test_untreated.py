@@ -5,13 +5,15 @@ from typing import Any
 import pytest
 
 from tests.judge import HAMI_2_9, TEAM_A, judge, policy
-from tests.pods import container, pod, team_a
+from tests.pods import Manifest, container, pod, team_a
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.objects.pod import Namespace
+from webhook.words.outcome import Kind, Reason
 from webhook.words.version import Version
 
 HAMI_2_6 = ClusterFacts(hami=Version(2, 6, 1), kubernetes=Version(1, 33))
+COUNT = frozenset({"nvidia.com/gpu"})
 IGNORED = {"hami.io/webhook": "ignore"}
 OUTSIDE = ("GT250", "GT251", "GT252", "GT253")
 
@@ -80,3 +82,35 @@ def test_a_pod_that_hami_has_given_gpus_already_is_not_warned_of() -> None:
 def test_gpus_of_another_family_are_no_matter_of_hami() -> None:
     asking = container(gpus=None, resources={"limits": {"volcano.sh/vgpu-number": 2}})
     assert codes(pod(asking, schedulerName="volcano")) == []
+    assert judge(pod(asking, schedulerName="volcano"))[0].reason is Reason.INJECTED
+
+
+@pytest.mark.parametrize("cluster", [HAMI_2_9, ClusterFacts()])
+def test_a_pod_that_volcano_schedules_is_left_alone_whoever_asks(cluster: ClusterFacts) -> None:
+    for annotations in ({}, {"gpu.topology/profile": "exclusive"}):
+        outcome, _ = judge(pod(annotations=annotations, schedulerName="volcano"), cluster=cluster)
+        assert (outcome.kind, outcome.reason) == (Kind.SKIP, Reason.OTHER_SCHEDULER)
+        assert outcome.warnings[0].startswith("GT185: Volcano schedules the pod")
+
+
+def test_a_requirement_of_a_pod_that_volcano_schedules_is_refused_with_deny() -> None:
+    asked = {"gpu.topology/require-nvlink": "true", "gpu.topology/on-violation": "deny"}
+    assert judge(pod(annotations=asked, schedulerName="volcano"))[0].reason is Reason.REQUIREMENT_NOT_KEPT
+
+
+@pytest.mark.parametrize(
+    ("manifest", "cluster", "settings", "reason"),
+    [
+        (pod(schedulerName="my-scheduler"), HAMI_2_9, {}, Reason.INJECTED),
+        (pod(schedulerName="volcano"), HAMI_2_6, {}, Reason.INJECTED),
+        (pod(schedulerName="volcano"), HAMI_2_9, {"hamiSchedulerName": "volcano"}, Reason.INJECTED),
+        (pod(schedulerName="volcano"), ClusterFacts(claimed=COUNT), {}, Reason.SERVED_BY_CLAIMS),
+        (pod(schedulerName="volcano"), ClusterFacts(lacks_hami=True), {}, Reason.PLAIN_DEVICE_PLUGIN),
+        (pod(annotations={"hami.io/vgpu-node": "n1"}, schedulerName="volcano"), HAMI_2_9, {}, Reason.INJECTED),
+        (pod(container(gpus=1), schedulerName="volcano"), HAMI_2_9, {}, Reason.NOT_REQUESTED),
+    ],
+)
+def test_others_are_not_left_to_volcano(
+    manifest: Manifest, cluster: ClusterFacts, settings: dict[str, str], reason: Reason
+) -> None:
+    assert judge(manifest, cluster=cluster, rules=policy(cluster=settings))[0].reason is reason

@@ -7,7 +7,7 @@ from tests.decisions.claims.cases import CASES, SETTINGS, case
 from webhook.decisions.claims.allocations import NOTHING_GIVEN, given_gpus
 from webhook.decisions.claims.slices import Pools
 from webhook.decisions.resolve.resolve import Unresolved
-from webhook.objects.claims import Consumer, Owner
+from webhook.objects.claims import ClaimAllocation, Consumer, Owner
 
 UUID = "GPU-00000000-0000-0000-0000-00000000000{}"
 PART_OF_HAMI = (
@@ -96,6 +96,20 @@ def test_mig_instances_are_parts_of_their_gpu() -> None:
     part = given.containers["main"].part
     assert part
     assert part.code == "GT260"
+
+
+@pytest.mark.parametrize(("share_id", "is_shared"), [("6de5d941", True), (None, False)])
+def test_a_gpu_of_nvidias_driver_with_a_share_is_shared(share_id: str | None, *, is_shared: bool) -> None:
+    found = case("template-one")
+    [(name, claim)] = found.claims.items()
+    status, devices = claim.status, claim.allocation
+    assert status
+    assert devices
+    results = [msgspec.structs.replace(each, share_id=share_id) for each in devices.results or ()]
+    allocation = ClaimAllocation(devices=msgspec.structs.replace(devices, results=results))
+    shared = msgspec.structs.replace(claim, status=msgspec.structs.replace(status, allocation=allocation))
+    given = given_gpus(found.pod, {name: shared}, found.pools, SETTINGS)
+    assert (given.problem is not None) is is_shared
 
 
 def test_other_pods_that_use_the_claim_are_counted() -> None:

@@ -358,6 +358,32 @@ def test_of_equal_racks_the_one_with_the_first_name_is_taken(names: str) -> None
     assert {card[0] for name in ("one", "two") for card in cluster.cards(name)} == {"a", "b"}
 
 
+@pytest.mark.parametrize(
+    ("near", "far", "nodes"),
+    [
+        ("fabric.topograph.run/tier-0", "fabric.topograph.run/tier-1", {"a", "c"}),
+        ("fabric.topograph.run/tier-1", "fabric.topograph.run/tier-0", {"a", "b"}),
+        ("accelerator.topograph.run/domain", "fabric.topograph.run/tier-0", {"a", "c"}),
+        ("accelerator.topograph.run/sub-domain", "accelerator.topograph.run/domain", {"a", "c"}),
+        ("network.topology.nvidia.com/leaf", "network.topology.nvidia.com/spine", {"a", "c"}),
+        ("fabric.example.com/tier-0", "example.com/rack", {"a", "b"}),
+    ],
+)
+def test_of_topographs_labels_the_closest_decides_whichever_release_wrote_them(
+    near: str, far: str, nodes: set[str]
+) -> None:
+    cluster = PlacedCluster()
+    for name in "abcd":
+        cluster.add_node(named(a100_pcie_bridged(), name))
+        labels = {near: "x" if name in "ac" else "y", far: "x" if name in "ab" else "y"}
+        cluster.nodes[name]["metadata"]["labels"].update(labels)
+        cluster.tell_node(name)
+    for name in ("one", "two"):
+        cluster.create(name, 4, options={"group-size": "2"}, labels=LABEL)
+    cluster.round()
+    assert {card[0] for name in ("one", "two") for card in cluster.cards(name)} == nodes
+
+
 def test_the_rest_of_a_group_that_has_begun_and_warns_goes_on_at_once_because_others_hold_cards_idle() -> None:
     cluster = PlacedCluster(named(h20(), "a"))
     takes(cluster, "a", *range(4))

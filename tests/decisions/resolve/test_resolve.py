@@ -260,7 +260,7 @@ def test_nvls_is_off_where_pods_of_a_node_have_network_namespaces_of_their_own(
     ("fabric", "expected"),
     [
         (Fabric(state="completed", status="success"), "2"),
-        (Fabric(state="unsupported"), "2"),
+        (Fabric(state="unsupported"), "0"),
         (Fabric(state="in-progress"), "0"),
         (Fabric(state="completed", status="unknown error"), "0"),
     ],

@@ -30,9 +30,11 @@ NEW = json.dumps(
 )
 
 NO_SCORES = (
-    "HAMi published no pair scores, so links are unknown: set gpuSchedulerPolicy to topology-aware in the values of its"
-    " chart (2.7 or later)."
+    "HAMi published no pair scores, so links are unknown: run the agent, or set gpuSchedulerPolicy to topology-aware in"
+    " the values of HAMi's chart ({})."
 )
+CARDS = NO_SCORES.format("2.7 or later")
+BOARDS = NO_SCORES.format("2.10 or later: earlier ones see no NVSwitches, which NVIDIA H100 80GB HBM3 may have")
 OTHER_SCORES = "HAMi's pair scores are not those of the GPUs that it registered, so links are unknown."
 NO_SWITCHES = "HAMi before 2.10 does not see NVSwitches, so links are unknown: update HAMi."
 
@@ -113,7 +115,7 @@ def test_the_short_form_numbers_gpus_as_they_stand_and_says_so() -> None:
     assert [(gpu.index, gpu.uuid, gpu.numa_node) for gpu in found.gpus] == [(0, B, 0), (1, A, None)]
     assert {(gpu.name, gpu.pcie) for gpu in found.gpus} == {("NVIDIA L40S", GEN4)}
     assert found.problem == (
-        "HAMi registered GPUs without indices; they are numbered in the order of its annotation. " + NO_SCORES
+        "HAMi registered GPUs without indices; they are numbered in the order of its annotation. " + CARDS
     )
 
 
@@ -171,7 +173,7 @@ def test_a_register_that_is_not_in_order_is_refused(register: str, message: str)
 def test_without_scores_links_and_paths_are_unknown() -> None:
     found = read(OLD)
     assert [(gpu.nvlinks, gpu.distance) for gpu in found.gpus] == [((), ()), ((), ())]
-    assert found.problem == NO_SCORES
+    assert found.problem == BOARDS
 
 
 def test_hami_2_10_sees_switches() -> None:
@@ -239,6 +241,11 @@ def test_the_direct_links_of_a_board_with_four_gpus_are_seen_by_all_versions() -
     assert found.problem == ""
 
 
+def test_two_visible_gpus_of_a_board_with_switches_are_switched() -> None:
+    found = read(registered({}, {}), scores({(0, 1): 1800}))
+    assert [gpu.nvlinks for gpu in found.gpus] == [(to("nvswitch", 18),)] * 2
+
+
 def test_a_pair_that_hami_could_not_rate_is_unknown() -> None:
     rows = {(0, 1): 0, (0, 2): 1820, (1, 2): 1820, (0, 3): 1820, (1, 3): 1820, (2, 3): 1820}
     found = read(registered({}, {}, {}, {}), scores(rows))
@@ -254,7 +261,8 @@ def test_many_such_pairs_are_counted() -> None:
 
 
 def test_links_whose_path_hami_does_not_know_are_links() -> None:
-    found = read(registered({}, {}), scores({(0, 1): 1200}))
+    card = {"type": "NVIDIA H100 NVL"}
+    found = read(registered(card, card), scores({(0, 1): 1200}))
     assert [(gpu.nvlinks, gpu.distance) for gpu in found.gpus] == [((to("GPU1", 12),), ()), ((to("GPU0", 12),), ())]
 
 

@@ -57,6 +57,23 @@ def test_four_v100_with_six_links_by_pair_have_a_switch_if_their_name_is_known()
     assert found(every_pair(4, 6), V100, gpus=4)[0] == (to("nvswitch", 6),)
 
 
+@pytest.mark.parametrize(
+    ("links", "sm", "switched"),
+    [(18, H100, True), (8, H100, True), (12, A100, True), (6, V100, True), (6, H100, False), (4, A100, False)],
+)
+def test_on_a_board_more_than_a_third_of_the_links_to_one_peer_lead_to_switches(
+    *, links: int, sm: int, switched: bool
+) -> None:
+    every = links_by_gpu(every_pair(2, links), {0: sm, 1: sm}, source="file a.txt", on_boards=(0, 1))
+    assert every[0] == ((to("nvswitch", links),) if switched else (to("GPU1", links),))
+
+
+def test_partitions_of_a_board_stay_pairs() -> None:
+    counts = every_pair(4, 0) | {(0, 1): 18, (2, 3): 18}
+    every = links_by_gpu(counts, dict.fromkeys(range(4), H100), source="file a.txt", on_boards=range(4))
+    assert every[3] == (to("GPU2", 18),)
+
+
 def test_a_gpu_without_links_stays_without() -> None:
     counts = every_pair(4, 18) | {(0, 3): 0, (1, 3): 0, (2, 3): 0}
     assert found(counts, H100, gpus=4) == dict.fromkeys(range(3), (to("nvswitch", 18),)) | {3: ()}

@@ -170,12 +170,19 @@ def test_the_lines_of_other_options_are_left_alone() -> None:
 
 
 def test_a_chip_with_fewer_links_than_all_pairs_need_reaches_switches() -> None:
-    """An H800 has 8 links, and the compute capability of an H100, which has 18."""
-    plain = matrix("NV8 NV8", "NV8") + listing(3, H800)
+    """An H800 has 8 links, and the compute capability of an H100, which has 18. As a card it tells no board."""
+    card = f"{H800} PCIe"
+    plain = matrix("NV8 NV8", "NV8") + listing(3, card)
     assert links(read(plain))[0] == (to("GPU1", 8), to("GPU2", 8))
-    for told in (status(H800, *[[26.562] * 8] * 3), status(H800, [26.562] * 8)):
+    for told in (status(card, *[[26.562] * 8] * 3), status(card, [26.562] * 8)):
         assert links(read(plain + told)) == [(to("nvswitch", 8),)] * 3
-    assert links(read(plain + status(H800, *[[26.562] * 18] * 3)))[0] == (to("GPU1", 8), to("GPU2", 8))
+    assert links(read(plain + status(card, *[[26.562] * 18] * 3)))[0] == (to("GPU1", 8), to("GPU2", 8))
+
+
+def test_two_visible_gpus_of_a_board_with_switches_are_switched() -> None:
+    for matrix_word, name in (("NV18", "NVIDIA H100 80GB HBM3"), ("NV8", H800), ("NV12", A100)):
+        assert links(read(matrix(matrix_word) + listing(2, name)))[0][0].target == "nvswitch"
+    assert links(read(matrix("NV12") + listing(2, "NVIDIA H100 NVL")))[0] == (to("GPU1", 12),)
 
 
 def test_a_link_that_is_down_since_the_matrix_is_down() -> None:
@@ -216,13 +223,13 @@ def test_a_link_without_p2p_does_not_count_and_is_told() -> None:
     every = dict.fromkeys(range(8), True)
     for printed in ("", status(H800, [26.562] * 8, [26.562] * 8)):
         found = read(plain + printed + capabilities(H800, every, no_p2p))
-        assert links(found) == [(to("GPU1", 8),), (to("GPU0", 8, 6),)]
+        assert links(found) == [(to("nvswitch", 8),), (to("nvswitch", 8, 6),)]
         assert found.problem == (
             "Fewer NVLinks carry data by nvidia-smi nvlink than by the matrix, and these count: 6 of 8 of GPU1. "
             "nvidia-smi nvlink -c has no P2P for 2 links of GPU1 (2, 5); such a link carries nothing between GPUs."
         )
     of_one = status(H800, [26.562] * 8, [26.562] * 2 + [0] + [26.562] * 5) + capabilities(H800, every, no_p2p)
-    assert links(read(plain + of_one)) == [(to("GPU1", 8),), (to("GPU0", 8, 6),)]
+    assert links(read(plain + of_one)) == [(to("nvswitch", 8),), (to("nvswitch", 8, 6),)]
 
 
 def test_more_links_than_the_matrix_has_are_told_and_do_not_count() -> None:

@@ -159,10 +159,11 @@ def test_volcano_takes_the_name_for_it_whatever_it_says() -> None:
     assert finding(told(existing(pod(volcano("train", said_false)))), "control").verdict == "holds"
     shifted = pod(container("logger", gpus=None), volcano("train", said_false))
     assert said(told(existing(shifted)), "control") == (
-        "fails",
+        "unknown",
         (
-            "HAMi's library is preloaded into container train: Volcano's device plugin looks at container logger, and "
-            "it does not set CUDA_DISABLE_CONTROL"
+            "unless Volcano's device plugin itself has CUDA_DISABLE_CONTROL_DP, HAMi's library is preloaded into "
+            "container train: Volcano's device plugin looks at container logger, and it does not set "
+            "CUDA_DISABLE_CONTROL"
         ),
     )
 
@@ -172,7 +173,7 @@ def test_with_one_gpu_hamis_library_harms_no_link() -> None:
     verdict, evidence = said(report, "control")
     assert verdict == "not-needed"
     assert evidence.endswith("that harms no link, because no container has two GPUs")
-    assert report.conclusion == "NVLink has nothing to join: there are no two GPUs here that work together."
+    assert report.conclusion == "NVLink has nothing to join: nothing shows two GPUs here that work together."
 
 
 @pytest.mark.parametrize(
@@ -342,3 +343,36 @@ def test_with_mounts_and_cdi_the_device_plugin_wins(strategy: str) -> None:
 def test_with_an_unknown_strategy_it_is_not_known() -> None:
     assert listing("0,1", reading=Reading(is_configured=False)).code == "GT221"
     assert listing("none", reading=Reading(is_configured=False)).verdict == "unknown"
+
+
+def vgpu(resource: str = "nvidia.com/vgpu", amount: int = 2) -> Manifest:
+    return pod(container(gpus=None, resources={"limits": {resource: amount}}))
+
+
+@pytest.mark.parametrize(
+    "resource", ["nvidia.com/vgpu", "nvidia.com/a100", "koordinator.sh/gpu", "tencent.com/vcuda-core"]
+)
+def test_a_resource_that_the_configuration_does_not_name_is_unknown(resource: str) -> None:
+    found = told(vgpu(resource)).judgement
+    assert (found.nvlink, found.code) == ("unknown", "GT209")
+    assert found.reason.startswith(f"container train requests {resource}, which `resources` of the configuration does")
+    assert not found.reason.endswith("shows GPUs")
+
+
+def test_an_allocation_proves_that_such_a_resource_is_for_gpus() -> None:
+    assert told(on(vgpu(), "h20-node-1", list(H20[:2]))).judgement.reason.endswith(
+        "the allocation on the pod shows GPUs"
+    )
+
+
+@pytest.mark.parametrize(
+    "resource", ["amd.com/gpu", "rdma/hca", "example.com/fpga", "deviceclass.resource.kubernetes.io/x"]
+)
+def test_resources_that_are_no_gpus_of_nvidia_are_none(resource: str) -> None:
+    assert told(vgpu(resource)).judgement.code != "GT209"
+    assert told(vgpu(amount=0)).judgement.nvlink == "-"
+
+
+def test_an_unknown_resource_beside_gpus_decides_nothing() -> None:
+    both = pod(container(resources={"limits": {"nvidia.com/gpu": 2, "nvidia.com/hostdev": 1}}))
+    assert told(both).judgement.code != "GT209"

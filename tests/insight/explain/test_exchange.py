@@ -1,13 +1,16 @@
 """A pod that exchanges GPU memory with peers, to which its profile gives no way, is not told that all is well."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.insight.explain.situations import H20, failing, finding, injected, on, said, told
+from tests.hardware.topology import machines
+from tests.insight.explain.situations import H20, decoded, failing, finding, injected, known, on, said, told
 from tests.insight.explain.test_nvlink import verified
 from tests.judge import TEAM_A
 from tests.pods import Manifest, container, pod
+from webhook.decisions.resolve.node import KnownNode, Origin
 from webhook.insight.explain.findings import Reach, Verdict
 
 SGLANG = "exec sglang serve --disaggregation-mode decode --disaggregation-transfer-backend nixl --tp-size 2"
@@ -72,6 +75,47 @@ def test_a_pod_with_one_card_that_was_left_alone_is_told_too() -> None:
     assert report.judgement.code == "GT570"
     without = told(on(pod(container("decode", 1)), "h20-node-1", [H20[0]]))
     assert without.reach is Reach.NOTHING_TO_JOIN
+
+
+NO_NVLINK = ("no", "GT580", "certain")
+
+
+@pytest.mark.parametrize("annotations", [None, {"gpu.topology/profile": "node-peers", "gpu.topology/group": "a"}])
+def test_on_a_node_without_nvlink_neither_a_profile_nor_a_permission_is_asked_for(
+    annotations: dict[str, str] | None,
+) -> None:
+    node = machines.l40s()
+    manifest = on(pod(side(gpus=1), annotations=annotations), node.node, [node.gpus[0].uuid])
+    report = told(manifest, sources=known(node))
+    assert (report.judgement.nvlink, report.judgement.code, report.judgement.sureness) == NO_NVLINK
+    assert (
+        report.judgement.reason
+        == f"container decode seems to exchange GPU memory with peers, and node {node.node} has no NVLink"
+    )
+    said = " ".join(one.remedy for one in report.findings)
+    assert not any(word in said for word in ("kubectl label", "hostIPC", "hostPID", "node-peers"))
+    waiting = told(pod(side(gpus=1), annotations=annotations), sources=known(node))
+    assert waiting.judgement.code == "GT580"
+    bridged = machines.a100_pcie_bridged()
+    elsewhere = on(pod(side(gpus=1), annotations=annotations), bridged.node, [bridged.gpus[0].uuid])
+    assert "GT580" not in {one.code for one in told(elsewhere, sources=known(bridged)).findings}
+
+
+def test_a_rank_of_a_job_has_no_nvlink_there_either() -> None:
+    node = machines.l40s()
+    labels = {"training.kubeflow.org/job-name": "train"}
+    one, other = (on(pod(container(gpus=1), labels=labels), node.node, [gpu.uuid]) for gpu in node.gpus[:2])
+    report = told(one, sources=known(node), ranks=(decoded(other),))
+    assert (report.judgement.nvlink, report.judgement.code, report.judgement.sureness) == NO_NVLINK
+
+
+def test_a_node_whose_links_are_not_known_does_not_count_as_one_without_nvlink() -> None:
+    node = machines.l40s()
+    unread = [replace(gpu, links_problem="the driver did not answer") for gpu in node.gpus]
+    cards = replace(node, gpus=tuple(unread))
+    assert KnownNode(cards, origin=Origin.AGENT).lacks_nvlink  # no L40S has NVLink
+    boards = replace(node, gpus=tuple(replace(gpu, name="NVIDIA H100", compute_capability="9.0") for gpu in unread))
+    assert not KnownNode(boards, origin=Origin.AGENT).lacks_nvlink
 
 
 def test_a_pod_with_all_cards_of_its_node_has_no_peers_there() -> None:

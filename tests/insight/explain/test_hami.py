@@ -60,6 +60,8 @@ def test_a_pod_that_hami_has_given_gpus_was_treated() -> None:
 def test_of_another_family_or_served_by_claims_it_is_not_asked() -> None:
     volcano = container(gpus=None, resources={"limits": {"volcano.sh/vgpu-number": 2}})
     assert found(told(pod(volcano, schedulerName="volcano"))) == []
+    explained = told(pod(container(gpus=4), schedulerName="volcano"), cluster=HAMI_2_9)
+    assert [(one.condition, one.code) for one in explained.findings if one.fails][:1] == [("opted-in", "GT185")]
     claimed = ClusterFacts(claimed=frozenset({"nvidia.com/gpu"}))
     assert found(told(pod(schedulerName="default-scheduler"), cluster=claimed)) == []
 

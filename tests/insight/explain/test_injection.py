@@ -159,7 +159,7 @@ def test_a_resource_that_cannot_be_read_is_all_that_is_said() -> None:
         "a request cannot be read: resource nvidia.com/gpu of container train: "
         'expected a whole number such as "4", found "two"'
     )
-    assert report.conclusion == "What the pod asks for cannot be read."
+    assert report.conclusion == "What the pod requests cannot be read."
     assert report.reach == "unknown"
 
 

@@ -123,7 +123,7 @@ def test_pairs_without_nvlink_are_named() -> None:
         "2 of 6 pairs of GPU0, GPU1, GPU4 and GPU5 have no NVLink: GPU0-GPU5 (SYS) and GPU1-GPU4 (SYS)"
     )
     assert not found.stops
-    assert found.remedy.startswith("Have the planner choose (placement.mode: on) GPUs that are all joined. Or let HAMi")
+    assert found.remedy.startswith('Set gpu.topology/require-nvlink: "true" on the pod, with which the planner')
 
 
 def test_two_gpus_without_a_link_use_no_nvlink_where_others_would() -> None:
@@ -132,7 +132,8 @@ def test_two_gpus_without_a_link_use_no_nvlink_where_others_would() -> None:
     assert (found.verdict, found.stops) == ("fails", True)
     assert found.evidence == "GPU0 and GPU5 have no NVLink: GPU0-GPU5 (SYS)"
     assert found.remedy == (
-        "Have the planner choose (placement.mode: on) GPUs that are joined. Other GPUs of node dgx1-v100 are: "
+        'Set gpu.topology/require-nvlink: "true" on the pod, with which the planner chooses GPUs that are joined. '
+        "Other GPUs of node dgx1-v100 are: "
         "gpu-topology topology show on node dgx1-v100"
     )
     assert report.reach == "none"

@@ -79,7 +79,7 @@ def test_a_release_of_nccl_that_is_newer_than_all_facts_is_a_hint(nccl: str, is_
     if is_told:
         found = finding(report, "nccl-release")
         assert (found.verdict, found.code) == ("hint", "GT470")
-        assert f"found NCCL {nccl} in the pod" in found.evidence
+        assert f"the pod has NCCL {nccl}" in found.evidence
 
 
 @pytest.mark.parametrize("changes", [{}, {"nccl": None}, {"nccl": ""}, {"nccl": "master"}, {"nccl": "\u0665.1.1"}])

@@ -41,7 +41,7 @@ def test_a_pod_is_only_green_once_its_start_was_verified() -> None:
         Nvlink.YES, "every condition that decides holds, and the pod verified its GPUs when it started"
     )
     waits = word(bound(0, 1))
-    assert (waits.nvlink, waits.code, waits.waits_for_start) == ("unknown", "GT362", True)
+    assert (waits.nvlink, waits.code) == ("unknown", "GT362")
     assert (
         waits.reason == "every condition that decides holds; the remap container has not verified the GPUs of the pod"
     )
@@ -50,14 +50,14 @@ def test_a_pod_is_only_green_once_its_start_was_verified() -> None:
 def test_a_library_that_is_preloaded_is_reported_to_cost_nvlink_and_not_certain_to() -> None:
     """HAMi-core may keep CUDA's peer access from working: reported, not documented, so the word is unknown."""
     found = word(plain(), sources=None)
-    assert (found.nvlink, found.code, found.waits_for_start) == ("unknown", "GT210", False)
+    assert (found.nvlink, found.code) == ("unknown", "GT210")
     assert found.sureness == "reported"
     assert found.remedy.startswith("Let the webhook do it, or write CUDA_DISABLE_CONTROL")
 
 
 def test_a_pod_prepared_by_hand_was_never_verified() -> None:
     found = word(plain(env={"CUDA_DISABLE_CONTROL": "true"}), sources=None)
-    assert (found.nvlink, found.code, found.waits_for_start) == ("unknown", "GT363", True)
+    assert (found.nvlink, found.code) == ("unknown", "GT363")
 
 
 def test_a_slice_may_lose_nvlink() -> None:
@@ -106,7 +106,7 @@ def test_links_that_are_not_known_are_not_promised() -> None:
 
 def test_a_pod_without_cards_is_unknown() -> None:
     found = word(injected(pod(container(gpus=2))), sources=None)
-    assert (found.nvlink, found.waits_for_start) == ("unknown", False)
+    assert (found.nvlink, found.reason) == ("unknown", "the pod is not scheduled yet: which GPUs it gets is open")
 
 
 @pytest.mark.parametrize(("moved", "expected"), [(100_000 * MB, "yes"), (0, "unknown")], ids=["used", "unused"])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.hardware.topology import machines
-from tests.insight.explain.situations import H20, existing, failing, finding, injected, known, on, said, told
+from tests.insight.explain.situations import H20, decoded, existing, failing, finding, injected, known, on, said, told
 from tests.judge import policy
 from tests.pods import SHARED_MEMORY, Manifest, container, pod
 from webhook.insight.explain.findings import Finding
@@ -321,3 +321,41 @@ def test_a_privileged_container_sees_more_than_the_gpus_of_its_pod() -> None:
 
     assert (own("pod-peers").verdict, own("pod-peers").code) == ("fails", "GT227")
     assert own("node-peers").verdict == "not-needed"
+
+
+OF_TRAINING = {"training.kubeflow.org/job-name": "train"}
+
+
+def rank(name: str = "train", gpus: int = 1, **labels: str) -> Manifest:
+    made = on(pod(container(gpus=gpus), labels=OF_TRAINING | labels), "h20-node-1", list(H20[:gpus]))
+    made["metadata"]["name"] = name
+    return made
+
+
+def test_two_ranks_of_a_job_on_one_node_have_no_nvlink_between_them() -> None:
+    report = told(rank(), ranks=(decoded(rank("train-1")),))
+    found = finding(report, "peers")
+    assert (report.judgement.nvlink, report.judgement.code, found.stops) == ("no", "GT574", True)
+    assert "the pod is a rank of training job train, and so is train-1 on node h20-node-1" in found.evidence
+    several = told(rank(gpus=2), ranks=(decoded(rank("train-1", gpus=2)),))
+    assert (several.reach, finding(several, "peers").stops) == ("some", False)
+
+
+def test_a_rank_whose_others_are_not_known_is_unknown_and_one_without_others_here_has_nothing_to_join() -> None:
+    open_one = told(rank())
+    assert (open_one.judgement.nvlink, open_one.judgement.code) == ("unknown", "GT575")
+    alone = told(rank(), knows_ranks=True)
+    assert (alone.judgement.nvlink, alone.judgement.code) == ("-", "")
+    assert alone.judgement.reason == (
+        "each container has one GPU, and no other rank of training job train is on its node"
+    )
+
+
+def test_a_rank_that_fills_its_node_says_nothing_of_its_others() -> None:
+    assert said(told(rank(gpus=8)), "peers")[0] == "not-needed"
+
+
+def test_a_pod_that_says_that_it_has_no_peers_is_believed() -> None:
+    silent = rank()
+    silent["metadata"]["annotations"]["gpu.topology/peers"] = "none"
+    assert told(silent).judgement.nvlink == "-"

@@ -109,6 +109,52 @@ def test_a_pod_without_the_container_that_admission_gave_it_is_told() -> None:
     assert "start" not in conditions(told(manifest | {"status": {"phase": "Running"}}))
 
 
+UNKNOWN = "runc create failed: nvidia-container-cli: device error: GPU-2409b7b6: unknown device: unknown"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"containerStatuses": [{"name": "main", "state": {"waiting": {"message": UNKNOWN}}}]},
+        {
+            "containerStatuses": [
+                {
+                    "name": "main",
+                    "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                    "lastState": {"terminated": {"exitCode": 128, "reason": "StartError", "message": UNKNOWN}},
+                }
+            ]
+        },
+        {"initContainerStatuses": [{"name": "main", "state": {"terminated": {"exitCode": 128, "message": UNKNOWN}}}]},
+    ],
+)
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_a_gpu_that_the_node_does_not_have_comes_first_whoever_prepared_the_pod(
+    status: dict[str, Any], gpus: int
+) -> None:
+    plain = on(pod(container(gpus=gpus)), "h20-node-1", list(H20[:gpus]))
+    report = told(plain | {"status": status})
+    assert (report.findings[0].condition, report.findings[0].code) == ("start", "GT370")
+    assert (report.judgement.nvlink, report.judgement.code) == ("no", "GT370")
+    assert "container main is given a GPU that its node does not have" in report.judgement.reason
+    if gpus == 2:
+        assert told(injected(plain) | {"status": status}).findings[0].code == "GT370"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"state": {"running": {}}, "lastState": {"terminated": {"exitCode": 128, "message": UNKNOWN}}},
+        {"state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}},
+        {"state": {"terminated": {"exitCode": 1, "message": "the device is unknown to me"}}},
+    ],
+)
+def test_a_container_that_runs_again_or_ends_for_another_reason_lacks_no_gpu(status: dict[str, Any]) -> None:
+    plain = on(pod(container(gpus=2)), "h20-node-1", list(H20[:2]))
+    report = told(plain | {"status": {"containerStatuses": [{"name": "main", **status}]}})
+    assert "start" not in conditions(report)
+
+
 def test_a_pod_that_was_not_prepared_has_no_start_to_verify() -> None:
     plain = on(pod(container(gpus=2)), "h20-node-1", list(H20[:2]))
     ended = [{"name": REMAP, "state": {"terminated": {"exitCode": 11}}}]
@@ -129,7 +175,7 @@ def test_every_exit_code_of_the_program_has_a_remedy_of_its_own() -> None:
 
 
 def test_the_codes_of_the_start_are_those_of_its_findings() -> None:
-    assert {"GT365", "GT366", "GT367", "GT368", "GT369", "GT816"} == STARTS
+    assert {"GT365", "GT366", "GT367", "GT368", "GT369", "GT370", "GT816"} == STARTS
 
 
 @pytest.mark.parametrize("is_prepared", [True, False])

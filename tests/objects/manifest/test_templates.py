@@ -99,3 +99,19 @@ def test_a_pod_has_no_role_and_is_the_pod_itself() -> None:
 def test_a_template_asks_for_gpus_by_a_resource_or_a_claim(spec: Any, asks: bool) -> None:
     (found,) = find_templates({"kind": "Pod", "spec": spec})
     assert found.asks_for_gpus is asks
+
+
+@pytest.mark.parametrize(
+    ("of_job", "of_pod", "scheduler"),
+    [({}, {}, "volcano"), ({"schedulerName": "a"}, {}, "a"), ({"schedulerName": "a"}, {"schedulerName": "b"}, "b")],
+)
+def test_volcano_copies_the_scheduler_of_a_job_into_pods_that_name_none(
+    of_job: dict[str, str], of_pod: dict[str, str], scheduler: str
+) -> None:
+    job = {"tasks": [{"template": {"spec": POD | of_pod}}], **of_job}
+    for kind, spec in (("Job", job), ("CronJob", {"schedule": "@daily", "jobTemplate": {"spec": job}})):
+        (found,) = find_templates({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": kind, "spec": spec})
+        assert found.pod["spec"]["schedulerName"] == scheduler
+        assert found.value["spec"] == POD | of_pod
+        (other,) = find_templates({"apiVersion": "example.com/v1", "kind": kind, "spec": spec})
+        assert other.pod == other.value

@@ -20,6 +20,7 @@ look for the code. Words in CAPITALS stand for values.
 the closed vocabulary of reasons, [explain.md](explain.md) the conditions of `explain`. This page is made from
 `webhook/words/catalogue` by `make messages`.
 """
+_ESCAPED = r"\\\1"
 _MARKUP = re.compile(r"([*_<>\[\]])")
 
 
@@ -37,6 +38,7 @@ def _areas() -> Iterator[str]:
 
 
 def _section(code: str, entry: Entry) -> str:
-    advice = _MARKUP.sub(r"\\\1", entry.advice)
+    advice = _MARKUP.sub(_ESCAPED, entry.advice)
     more = f"See [{entry.page.partition('#')[0]}]({entry.page}).\n" if entry.page else ""
-    return f"\n### {code}\n\n`{entry.pattern.text}`\n\n{advice}\n{more}"
+    example = f"For example: {_MARKUP.sub(_ESCAPED, entry.example)}\n\n" if entry.example else ""
+    return f"\n### {code}\n\n`{entry.pattern.text}`\n\n{example}{advice}\n{more}"

@@ -73,6 +73,7 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     """
     from webhook.cli.analyze.output import as_json, print_table
     from webhook.cli.analyze.sarif import as_sarif
+    from webhook.cli.explain.preparation import with_templates
     from webhook.cli.versions import given_versions
     from webhook.insight.analyze.analyzers import analyze as judge
 
@@ -87,12 +88,13 @@ def analyze(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
         else:
             cluster = wanted_cluster(kubeconfig, context)
             wanted, read = _read_cluster(files, cluster, rules, namespace, everywhere=all_namespaces)
-        judged = judge(read.snapshot, namespace=wanted)
+        snapshot = with_templates(read)
+        judged = judge(snapshot, namespace=wanted)
     except GpuTopologyError as error:
         complain(f"gpu-topology: {error}")
         raise typer.Exit(UNREADABLE) from None
     if output is Format.TEXT:
-        print_table(judged, read.snapshot, namespace=wanted, wide=wide)
+        print_table(judged, snapshot, namespace=wanted, wide=wide)
     else:
         typer.echo(as_json(judged) if output is Format.JSON else as_sarif(judged.findings, read.sources), nl=False)
     if any(each.severity.rank <= fail_on.rank for each in judged.findings if each.severity is not Severity.HINT):
@@ -129,8 +131,16 @@ def _rules(config: Path | None, given: "ClusterFacts") -> _Rules:
 
 def _read_files(files: _Files, namespace: str | None, rules: _Rules) -> "ReadSnapshot":
     from webhook.cli.snapshots import from_files
+    from webhook.words.names import DEFAULT_NAMESPACE
 
-    return from_files(files.read(), files.state, namespace, rules.config, policy=rules.policy)
+    return from_files(
+        files.read(),
+        files.state,
+        namespace,
+        rules.config,
+        policy=rules.policy,
+        default_namespace=DEFAULT_NAMESPACE if files.named else "",
+    )
 
 
 def _read_cluster(

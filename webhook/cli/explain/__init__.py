@@ -7,7 +7,7 @@ import typer
 
 from webhook.cli.candidates import namespaces, nodes, pods
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, refuse_cluster, wanted_cluster
-from webhook.cli.output import UNMET, Output
+from webhook.cli.output import NOT_KNOWN, UNMET, Output
 from webhook.cli.scope_options import FILE_OPTION, RECURSIVE_OPTION
 from webhook.cli.versions import HAMI_OPTION, KUBERNETES_OPTION
 from webhook.cluster.files.manifests import STANDARD_INPUT
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from webhook.cluster.snapshot.pod_reference import Wanted
     from webhook.decisions.configuration import AdmitPolicy
     from webhook.insight.explain.findings import Judgement
-
-
-NOT_KNOWN = 3
 
 
 class _Files(NamedTuple):
@@ -79,6 +76,12 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     topology: Annotated[
         str | None, typer.Option(metavar="FILE", help="Topology of the node, in any form that 'topology show' reads.")
     ] = None,
+    nccl_log: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE", help="What NCCL printed with NCCL_DEBUG=INFO; - is standard input. May be repeated."
+        ),
+    ] = None,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
@@ -86,44 +89,42 @@ def explain(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     kubernetes_version: Annotated[str, KUBERNETES_OPTION] = "",
     output: Annotated[Output, typer.Option("--output", "-o", help="text or json.")] = Output.TEXT,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also the conditions that hold.")] = False,
-    require_verified: Annotated[
-        bool, typer.Option("--require-verified", help="End with exit code 3 if only the start is not verified.")
-    ] = False,
 ) -> None:
     """Tell whether a pod has NVLink between its GPUs, which conditions fail, and what to do.
 
-    Works for pods that are not injected too. Ends with exit code 0 if no condition stops NVLink, with 1 if one does or
-    the pod cannot be read, with 3 if a condition that decides is not known or may cost NVLink.
+    Works for pods that are not injected too. Ends with exit code 0 if the pod has NVLink or nothing to join, with 1 if
+    it has none or cannot be read, with 3 if that is not known.
     """
     from webhook.cli.explain.output import as_json, report_lines
-    from webhook.cli.explain.read import told_node
+    from webhook.cli.explain.read import read_logs, told_node
     from webhook.cli.inputs import read_settings
     from webhook.cli.topology.colours import print_lines
     from webhook.cli.versions import given_versions, overruled
     from webhook.insight.explain.pods import PodReports
 
     wanted = _parse_name(pod, namespace)
-    if topology == STANDARD_INPUT and file and STANDARD_INPUT in file:
-        raise typer.BadParameter("standard input can be read once: give one of them as a file", param_hint="--topology")
+    if [topology, *(file or ()), *(nccl_log or ())].count(STANDARD_INPUT) > 1:
+        hint = "--nccl-log" if nccl_log and STANDARD_INPUT in nccl_log else "--topology"
+        raise typer.BadParameter("standard input can be read once: give one of them as a file", param_hint=hint)
     given = given_versions(hami_version, kubernetes_version)
     policy = overruled(read_settings(config)[1], given)
     asked = _Asked(policy, config, node)
     found = _look(wanted, _Files(file, recursive, namespace), state, _Where(kubeconfig, context), asked)
-    report = PodReports(found.snapshot).of(found.pod, told_node(topology, node))
+    log = read_logs(nccl_log) if nccl_log else None
+    report = PodReports(found.snapshot).of(found.pod, told_node(topology, node), log)
     if output is Output.JSON:
         typer.echo(as_json(report), nl=False)
     else:
         print_lines(report_lines(report, is_verbose=verbose))
-    raise typer.Exit(_exit_code(report.judgement, require_verified=require_verified))
+    raise typer.Exit(_exit_code(report.judgement))
 
 
-def _exit_code(judgement: "Judgement", *, require_verified: bool) -> int:
+def _exit_code(judgement: "Judgement") -> int:
     from webhook.insight.explain.findings import Nvlink
 
     if judgement.nvlink is Nvlink.NO:
         return UNMET
-    is_open = judgement.nvlink is Nvlink.UNKNOWN and (require_verified or not judgement.waits_for_start)
-    return NOT_KNOWN if is_open else 0
+    return NOT_KNOWN if judgement.nvlink is Nvlink.UNKNOWN else 0
 
 
 def _parse_name(text: str | None, namespace: str) -> "Wanted | None":

@@ -61,11 +61,11 @@ def choose(read: ReadSnapshot, wanted: Wanted | None, source: str) -> KnownPod:
         FormatError: there are several.
     """
     if wanted is None and read.given:
-        return choose_pod(read.given, None, source)
+        return _told_of_pod(choose_pod(read.given, None, source), read.snapshot, source)
     if not read.given and not read.templates:
         raise ManifestError(f"{source}: {_EXPECTED}, found {_found(read)}")
     if wanted and wanted.kind is POD and any(_is_meant(pod, wanted) for pod in read.given):
-        return choose_pod(read.given, wanted, source)
+        return _told_of_pod(choose_pod(read.given, wanted, source), read.snapshot, source)
     made = list(template_pods(read.templates))
     meant = [each for each in made if wanted is None or _makes(each, wanted)]
     chosen = _one_of(meant)
@@ -107,17 +107,30 @@ def choose_pod(pods: Iterable[KnownPod], wanted: Wanted | None, source: str) -> 
 
 def _told(chosen: TemplatePod, siblings: Sequence[TemplatePod], snapshot: Snapshot) -> KnownPod:
     """Return the pod as the webhook would prepare it, with a note on standard error."""
-    prepared = prepared_pod(chosen, snapshot)
-    how = _PREPARED if prepared else ""
-    if prepared and not snapshot.namespace(chosen.known.namespace).known:
-        how = f"{_PREPARED}, if the namespace has opted in"
-    complain(f"gpu-topology: {_note(chosen, siblings, how)}")
+    prepared = prepared_pod(chosen.known, snapshot, chosen.document)
+    complain(f"gpu-topology: {_note(chosen, siblings, _how(prepared, snapshot))}")
     launchers = tuple(
         each.known.pod
         for each in siblings
         if each is not chosen and (each.template.owner.kind, each.template.part) == ("MPIJob", "launcher")
     )
     return msgspec.structs.replace(prepared or chosen.known, launchers=launchers)
+
+
+def _told_of_pod(known: KnownPod, snapshot: Snapshot, source: str) -> KnownPod:
+    """Return a pod that exists, or one that is not created yet, as the webhook would prepare it, with a note."""
+    prepared = prepared_pod(known, snapshot)
+    if prepared:
+        how = _how(prepared, snapshot)
+        complain(f"gpu-topology: {source}: Pod {known.namespace}/{known.name}: what follows is about the pod{how}")
+    return prepared or known
+
+
+def _how(prepared: KnownPod | None, snapshot: Snapshot) -> str:
+    if prepared is None:
+        return ""
+    is_known = snapshot.namespace(prepared.namespace).known
+    return _PREPARED if is_known else f"{_PREPARED}, if the namespace has opted in"
 
 
 def _found(read: ReadSnapshot) -> str:

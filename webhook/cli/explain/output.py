@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import count
 
+import msgspec
 from rich.text import Text
 
 from webhook.insight.drawings.lines import EMPTY, Line, line, plain
 from webhook.insight.explain.causes import sureness
-from webhook.insight.explain.findings import Finding, Nvlink, Report, Verdict
+from webhook.insight.explain.findings import Change, Finding, Nvlink, Report, Verdict
 from webhook.words.listing import counted
 from webhook.words.printable import printable
 
@@ -53,11 +54,19 @@ def as_json(report: Report) -> str:
         "nvlink": report.judgement.nvlink.value,
         "decided_by": report.judgement.code,
         "sureness": report.judgement.sureness,
+        "change": _change(report.judgement.change),
         "reach": report.reach.value,
         "conclusion": report.conclusion,
         "findings": [_document(group.title, finding) for group in report.groups for finding in group.findings],
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+def _change(change: Change | None) -> dict[str, object] | None:
+    """Return the remedy as data: what is patched, and a JSON Patch; None if there is none."""
+    if change is None:
+        return None
+    return {"target": change.target.name.lower(), "patch": msgspec.to_builtins(change.patch)}
 
 
 def _document(group: str, finding: Finding) -> dict[str, str | bool]:

@@ -1,6 +1,9 @@
 """The explained pod with the snapshot around it: from a cluster, or from files."""
 
 import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,16 +13,23 @@ from webhook.cli.snapshots import from_files, setting_of
 from webhook.cluster.api.contexts import Where
 from webhook.cluster.files.claims import load_claims
 from webhook.cluster.files.manifests import STANDARD_INPUT
+from webhook.cluster.files.standard_input import standard_input
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
 from webhook.cluster.snapshot.pod_reference import Wanted
 from webhook.cluster.snapshot.pod_surroundings import around
 from webhook.cluster.snapshot.workloads import find_pod
 from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.request.ranks import JOB_LABELS
 from webhook.insight.explain.evidence import Reading, group_of, policy_for
+from webhook.insight.explain.nccl_log import NcclLog, read_nccl_logs
 from webhook.insight.explain.pods import ToldNode
 from webhook.words import names
+from webhook.words.errors import ManifestError
 from webhook.words.names import DEFAULT_NAMESPACE
 from webhook.words.printable import printable
+
+_LINE_LIMIT = 64 * 1024
+_LOG_LIMIT = 512 * 1024 * 1024
 
 
 class Found(NamedTuple):
@@ -50,9 +60,9 @@ def from_cluster(wanted: Wanted, where: Where, policy: AdmitPolicy, config: Path
         own = policy_for(known.pod, policy, is_configured=config is not None)
         cluster.look(known, node=node, with_claims=own.claims.enabled)
         if group := group_of(known.pod, cluster.snapshot().namespace(known.namespace), own):
-            cluster.look_at_group(known.namespace, group)
-        if job := known.pod.labels.get(names.JOB_NAME):
-            cluster.look_at_launcher(known.namespace, job)
+            cluster.look_at_pods(known.namespace, names.GROUP, group)
+        for label in (label for label in JOB_LABELS if known.pod.labels.get(label)):
+            cluster.look_at_pods(known.namespace, label, known.pod.labels[label])
         return Found(known, cluster.snapshot())
 
 
@@ -98,3 +108,28 @@ def told_node(topology: str | None, node: str) -> ToldNode:
     teller = "standard input" if topology == STANDARD_INPUT else f"file {printable(topology)}"
     reading = Reading(node_teller=teller, show=f"-f {shlex.quote(printable(topology))}")
     return ToldNode(node, sources_in(topology, node or None), reading)
+
+
+def read_logs(files: Sequence[str]) -> NcclLog:
+    """Return what NCCL printed in these logs; ``-`` is standard input.
+
+    Raises:
+        ManifestError: a log cannot be read, or is too large.
+    """
+    return read_nccl_logs(map(_lines, files))
+
+
+def _lines(file: str) -> Iterator[str]:
+    left = _LOG_LIMIT
+    try:
+        with nullcontext(standard_input()) if file == STANDARD_INPUT else Path(file).open("rb") as log:
+            for line in iter(partial(log.readline, _LINE_LIMIT), b""):
+                left -= len(line)
+                if left < 0:
+                    most = _LOG_LIMIT // 1024**2
+                    raise ManifestError(
+                        f"{file}: expected a log of at most {most} MiB, found more. Give its NCCL lines"
+                    )
+                yield line.decode(errors="replace")
+    except OSError as error:
+        raise ManifestError(f"{file}: cannot be read: {error.strerror}") from None

@@ -132,6 +132,8 @@ def _workloads(shown: Shown) -> Iterator[str]:
         yield from _outcomes(trial, is_tried=is_tried)
         for message in trial.workload.misplaced:
             yield _comment(f"    warning: {message.advice}")
+    if shown.is_change and any(trial.then.reason is Reason.NOT_REQUESTED for trial in shown.trials):
+        yield _comment("Add --inject: without it, pods with one GPU for each container are left as they are.")
     if is_tried:
         yield _comment("Pods that exist keep what they have: restart their workloads.")
     elif not shown.is_change and not shown.namespace.injection_enabled:

@@ -17,6 +17,7 @@ def _count(text: str) -> int:
 
 Gpus = Annotated[int, typer.Option(parser=_count, metavar="COUNT", help="How many GPUs the job needs.")]
 RequireNvlink = Annotated[bool, typer.Option("--require-nvlink", help="NVLink between every pair.")]
+SameNuma = Annotated[bool, typer.Option("--same-numa", help="The GPUs of a node on one NUMA node.")]
 MinLevel = Annotated[Level | None, typer.Option(case_sensitive=False, help="The farthest that any two may be apart.")]
 MinBandwidth = Annotated[float, typer.Option(metavar="GB/S", help="GB/s per direction of the weakest pair.")]
 

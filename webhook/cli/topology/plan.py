@@ -8,8 +8,8 @@ import typer
 
 from webhook.cli.complaint import complain
 from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, OfflineOption, cluster_if_any
-from webhook.cli.output import UNMET, Output
-from webhook.cli.topology.job_options import Gpus, MinBandwidth, MinLevel, RequireNvlink, check_bandwidth
+from webhook.cli.output import NOT_KNOWN, UNMET, Output
+from webhook.cli.topology.job_options import Gpus, MinBandwidth, MinLevel, RequireNvlink, SameNuma, check_bandwidth
 from webhook.cli.topology.notes import print_notes
 from webhook.cli.topology.score_weights import WeightsOption, parse_weights
 from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
@@ -56,7 +56,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     policy: Annotated[GpuPolicy | None, typer.Option(help="How to choose the GPUs of one node: best-fit.")] = None,
     require_nvlink: RequireNvlink = False,
     min_level: MinLevel = None,
-    same_numa: Annotated[bool, typer.Option("--same-numa", help="The GPUs of a node on one NUMA node.")] = False,
+    same_numa: SameNuma = False,
     min_bandwidth: MinBandwidth = 0.0,
     weights: WeightsOption = None,
     node_policy: Annotated[
@@ -83,6 +83,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
 
     Without files it is the cluster, and this machine with --offline or where kubectl would find no cluster.
     Ends with exit code 1 if too few are free, or if a constraint cannot be met; then the nearest choice is printed.
+    Ends with exit code 3 if it is not known how the GPUs are linked.
     """
     from webhook.hardware.topology.selection.request import Constraints
 
@@ -285,7 +286,12 @@ def _print_score(choice: "Choice", of: str = "") -> None:
 
 
 def _report_unmet(choices: Mapping[str, "Choice"]) -> None:
-    """Print the constraints that were given up, and end with exit code 1 if there are any."""
+    """Print the constraints that were given up, and end with exit code 1 if there are any.
+
+    Where it is not known how the GPUs are linked, it ends with exit code 3: a constraint on links may be met.
+    """
+    if any(choice.doubt for choice in choices.values()):
+        raise typer.Exit(NOT_KNOWN)
     unmet = [(node, given_up) for node, choice in choices.items() for given_up in choice.unmet]
     for node, given_up in unmet:
         complain(f"gpu-topology: node {node}: {given_up.constraint} is not met: {given_up.evidence}")

@@ -13,6 +13,7 @@ def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:
     """Return the choice on one node as a document."""
     chosen = choice.chosen
     gpus = {gpu.index: gpu for gpu in topology.gpus}
+    unknown = {"link": "unknown"} | dict.fromkeys(("bandwidth", "meanBandwidth", "ringBandwidth", "allReduce"))
     return {
         "node": topology.node,
         "gpus": list(chosen.gpus),
@@ -34,7 +35,7 @@ def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:
         "loss": round(choice.loss, 4),
         "exact": choice.exact,
         "unmet": [{"constraint": unmet.constraint.value, "evidence": unmet.evidence} for unmet in choice.unmet],
-    }
+    } | (unknown | {"linksProblem": choice.doubt} if choice.doubt else {})
 
 
 def plan_document(topologies: dict[str, NodeTopology], found: Plan) -> dict[str, Any]:

@@ -239,7 +239,7 @@ def _inject(  # noqa: PLR0913 - the place of a pod, and the inputs of a decision
     tries_versions: bool,
 ) -> Injected:
     label = _label(template)
-    pod_json = to_json(template.value, f"{source}: {label}")
+    pod_json = to_json(template.pod, f"{source}: {label}")
     pod = read_pod(pod_json, template, f"{source}: {label}")
     name = template.owner.namespace or default_namespace
     namespace = state.namespace(name) if state else Namespace(name, {names.INJECTION: "enabled"})

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from webhook.decisions.request.ranks import WORLD_SIZES
 from webhook.decisions.request.settings import TABLE
 from webhook.words import names
 
@@ -10,7 +11,7 @@ REDACTED = "redacted"
 """The replacement of a value that is not kept."""
 _VARIABLES = (names.NCCL_VARIABLE_PREFIX, "CUDA_", names.REMAP_ENV_PREFIX, "UCX_")
 """The prefixes of variables whose values decide about links."""
-_OTHER_VARIABLES = frozenset({*TABLE, names.ENV_NVIDIA_DRIVER_CAPABILITIES, names.ENV_IMEX_CHANNELS})
+_OTHER_VARIABLES = frozenset({*TABLE, names.ENV_NVIDIA_DRIVER_CAPABILITIES, names.ENV_IMEX_CHANNELS, *WORLD_SIZES})
 """Further variables by their whole names, because ``NVIDIA_API_KEY`` is a secret."""
 _ANNOTATIONS = (names.PREFIX, "hami.io/", "nvidia.com/", "volcano.sh/", "scheduling.koordinator.sh/")
 _OTHER_ANNOTATIONS = frozenset({"leaderworkerset.sigs.k8s.io/size", names.CONFIG_MIRROR})

@@ -1,5 +1,6 @@
 """The reduction of a pod: see :mod:`webhook.cluster.redaction.objects`."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,11 +31,15 @@ _OTHER_LABELS = names.MULTINODE_LABELS | {
 }
 _METADATA = ("name", "generateName", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _SPEC = (
-    *("hostIPC", "hostPID", "hostNetwork", "shareProcessNamespace", "dnsPolicy", "nodeName", "schedulerName"),
+    *("hostIPC", "hostPID", "hostNetwork", "hostname", "shareProcessNamespace", "dnsPolicy", "nodeName"),
+    "schedulerName",
     *("runtimeClassName", "priority", "nodeSelector", "affinity", "tolerations", "overhead", "schedulingGates"),
 )
 _MESSAGES = frozenset({"PodScheduled", names.PLACED_CONDITION})
 """Conditions whose messages come from schedulers and the planner."""
+_UNKNOWN_DEVICE = re.compile(r"[\w./-]{1,64}: unknown device")
+"""What is kept of a failed start: the GPU that nvidia-container-cli does not find."""
+_LONGEST_MESSAGE = 4096
 _PLACES = (names.SHARED_MEMORY_PATH, names.FILES_PATH, "/etc/ld.so.preload", "/dev/nvidia", "/var/run/nvidia")
 _COMMAND_FIELDS = ("command", "args", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
 _PROGRAM_ARGUMENTS = ("--mode", "init", "sidecar")
@@ -185,9 +190,10 @@ def _status(status: Mapping[str, Any]) -> Object:
     ]
     if conditions:
         found["conditions"] = conditions
-    programs = [_program_state(each) for each in parts(status, "initContainerStatuses") if _is_of_remap(each)]
-    if programs:
-        found["initContainerStatuses"] = programs
+    for key in ("initContainerStatuses", "containerStatuses"):
+        states = [_program_state(each) if _is_of_remap(each) else _unstarted(each) for each in parts(status, key)]
+        if any(states):
+            found[key] = list(filter(None, states))
     if "resourceClaimStatuses" in status:
         found["resourceClaimStatuses"] = [
             _only(each, "name", "resourceClaimName") for each in parts(status, "resourceClaimStatuses")
@@ -218,6 +224,18 @@ def _program_state(found: Mapping[str, Any]) -> Object:
         elif running:
             kept[key] = {"running": _only(running, "startedAt")}
     return kept
+
+
+def _unstarted(found: Mapping[str, Any]) -> Object:
+    """Keep the state of a container of the user that was given a GPU which its node does not have; else nothing."""
+    states = {key: part(found, key) for key in ("state", "lastState")}
+    kept = {
+        key: {phase: {"message": said[0]}}
+        for key, state in states.items()
+        for phase in ("waiting", "terminated")
+        if (said := _UNKNOWN_DEVICE.search(str(part(state, phase).get("message", ""))[:_LONGEST_MESSAGE]))
+    }
+    return _only(found, "name") | kept if kept and "running" not in states["state"] else {}
 
 
 def _message(state: Mapping[str, Any]) -> Object:

@@ -24,9 +24,13 @@ from webhook.objects.manifest.documents import read_yaml
 from webhook.objects.manifest.manifest import Manifest
 from webhook.objects.manifest.misplaced_options import misplaced_options
 from webhook.objects.manifest.pods import decode_pod, to_json
-from webhook.objects.manifest.templates import find_objects, find_templates
+from webhook.objects.manifest.templates import ManifestObject, find_bare_containers, find_objects, find_templates
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.opting import PODS_NOT_KNOWN
 from webhook.words.errors import GpuTopologyError, ManifestError, shorten
+from webhook.words.listing import listed
 from webhook.words.nesting import decode
+from webhook.words.patch import pointer
 from webhook.words.printable import fitted
 
 CLAIMS = "claims"
@@ -36,6 +40,8 @@ OBJECTS = "objects"
 
 _OF_PODS = ("Pod", CLAIM, TEMPLATE)
 """The kinds that are in the namespace of a pod."""
+_PLACES = 4
+"""Places without a pod template that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ class FromFiles:
     templates: list[FoundTemplate] = field(default_factory=list)
     """The templates of pods in manifests."""
     workloads: list[ToldOfWorkload] = field(default_factory=list)
-    """The options on workloads in manifests that their pods do not get."""
+    """What manifests show of workloads that their pods do not."""
 
 
 def read_manifests(
@@ -127,7 +133,7 @@ def _templates(documents: Sequence[Any], source: str, namespace: str) -> Iterato
 
 
 def _look_at_workloads(found: FromFiles, documents: Sequence[Any], source: str) -> None:
-    """Note the options on workloads that their pods do not get, of one place once."""
+    """Note the options that pods of workloads do not get, of one place once, and workloads whose pods are not known."""
     for document in documents:
         for owner, templates in groupby(find_templates(document), key=lambda template: template.owner):
             told = {
@@ -135,10 +141,17 @@ def _look_at_workloads(found: FromFiles, documents: Sequence[Any], source: str) 
                 for template in templates
                 for message in misplaced_options(template, in_object=True)
             }
-            kind, name, namespace = (fitted(text) for text in (owner.kind, owner.name, owner.namespace))
             for message in told.values():
-                found.workloads.append(ToldOfWorkload(kind, namespace, name, message))
-                found.sources.setdefault((kind, namespace, name), source)
+                _note_workload(found, owner, message, source)
+        for owner in find_objects(document):
+            if places := [pointer(*keys) for keys in find_bare_containers(owner)]:
+                _note_workload(found, owner, PODS_NOT_KNOWN.say(places=listed(places, _PLACES)), source)
+
+
+def _note_workload(found: FromFiles, owner: ManifestObject, message: Message, source: str) -> None:
+    kind, name, namespace = (fitted(text) for text in (owner.kind, owner.name, owner.namespace))
+    found.workloads.append(ToldOfWorkload(kind, namespace, name, message))
+    found.sources.setdefault((kind, namespace, name), source)
 
 
 def _is_pod(document: Any) -> bool:

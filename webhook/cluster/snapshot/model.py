@@ -76,6 +76,11 @@ class ToldOfWorkload(msgspec.Struct, frozen=True):
     message: Message
 
 
+def pods_of(label: str, value: str) -> str:
+    """Return the name of the pods with a label among the parts of a cluster that were read, or could not be."""
+    return f"pods with label {label}={fitted(value)}"
+
+
 class Scope(StrEnum):
     """The extent of a snapshot."""
 

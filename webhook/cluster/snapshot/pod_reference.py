@@ -56,6 +56,7 @@ def parse_wanted(text: str, namespace: str) -> Wanted:
         NoNameError: the argument is none of them, or the namespace is named twice.
     """
     before, slash, name = text.rpartition("/")
+    before = before.lower()  # kinds may be written Deployment or deployment, and no namespace has capitals
     kind = _WORDS.get(before, POD) if slash else POD
     in_front = before if slash and before not in _WORDS else ""
     if not OBJECT.fullmatch(name) or (in_front and not NAMESPACE.fullmatch(in_front)) or (slash and not before):
@@ -74,6 +75,7 @@ def collection_of(front: str, namespace: str) -> Collection:
         front: A kind, or else the namespace of pods; empty for pods of ``namespace``.
         namespace: The namespace of the command.
     """
+    front = front.lower()
     kind = _WORDS.get(front, POD)
     where = front if front and front not in _WORDS else namespace
     return kinds.Kind(kind.word, kind.resource, kind.group or "v1", has_namespaces=True).having(

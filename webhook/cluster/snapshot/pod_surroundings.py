@@ -19,7 +19,7 @@ from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, VERSION
 from webhook.cluster.redaction.objects import RUNTIME_CLASS, Object, identity
 from webhook.cluster.redaction.parts import part
 from webhook.cluster.snapshot.lists import Found, about_cluster
-from webhook.cluster.snapshot.model import KnownPod, Scope, Setting, Snapshot, read_snapshot
+from webhook.cluster.snapshot.model import KnownPod, Scope, Setting, Snapshot, pods_of, read_snapshot
 from webhook.cluster.state.topology_objects import is_owned_by
 from webhook.decisions.claims.pod import MOST_CLAIMS, claim_names
 from webhook.decisions.configuration import ClaimSettings
@@ -181,18 +181,14 @@ class Around:
         if namespace:
             self._lease(namespace, names.PLANNER_LEASE, what=names.PLANNER_LEASE, otherwise=NO_ANSWER)
 
-    def look_at_group(self, namespace: str, group: str) -> None:
-        """Read the pods of a group."""
-        if not self._is_new("Pod", namespace, group):
+    def look_at_pods(self, namespace: str, label: str, value: str) -> None:
+        """Read the pods with a label."""
+        if not self._is_new("Pod", namespace, label, value):
             return
-        what = f"pods of group {group}"
-        found = self._attempt(what, lambda: self.api.pods(namespace, label=f"{names.GROUP}={group}"))
-        self._add("v1", "Pod", found or ())
-
-    def look_at_launcher(self, namespace: str, job: str) -> None:
-        """Read the launcher of an MPIJob, which sets variables for its workers."""
-        label = f"{names.JOB_NAME}={job},{names.JOB_ROLE}=launcher"
-        found = self._attempt(f"launcher of {job}", lambda: self.api.pods(namespace, label=label))
+        what = pods_of(label, value)
+        found = self._attempt(what, lambda: self.api.pods(namespace, label=f"{label}={value}"))
+        if found is not None:
+            self._found.read.append(what)
         self._add("v1", "Pod", found or ())
 
     def look_at_node(self, name: str, *, must_be_read: bool = False, with_age: bool = True) -> None:

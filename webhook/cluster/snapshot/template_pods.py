@@ -5,11 +5,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from webhook.cluster.redaction.objects import kept
+from webhook.cluster.redaction.parts import part, parts
 from webhook.cluster.snapshot.model import KnownPod, known_pod
+from webhook.decisions.request.ranks import JOBSET_NAME, TRAINING_JOB
 from webhook.objects.manifest.pods import decode_pod, to_json
-from webhook.objects.manifest.templates import Template
+from webhook.objects.manifest.templates import ManifestObject, Template
+from webhook.words import names
 from webhook.words.errors import ManifestError
 from webhook.words.printable import printable
+
+_KUBEFLOW = frozenset({"PyTorchJob", "MPIJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"})
+"""The kinds of the training operator; their pods have its label: kubeflow/training-operator
+pkg/apis/kubeflow.org/v1/common_types.go."""
 
 
 class FoundTemplate(NamedTuple):
@@ -70,6 +77,30 @@ def pod_of(document: Mapping[str, Any]) -> KnownPod:
     return known_pod(reduced)
 
 
+def ranks(workload: Any) -> int:
+    """Return the number of pods that work together in a workload of a kind for training; 1 for other kinds."""
+    kind, spec = workload.get("kind"), part(workload, "spec")
+    if kind in _KUBEFLOW:
+        roles = next((part(spec, key) for key in spec if str(key).endswith("ReplicaSpecs")), {})
+        return sum(_count(part(roles, role), "replicas") for role in roles if role != "Launcher")
+    if kind == "JobSet":
+        jobs = parts(spec, "replicatedJobs")
+        return sum(_count(job, "replicas") * _count(part(part(job, "template"), "spec"), "parallelism") for job in jobs)
+    return _count(part(spec, "leaderWorkerTemplate"), "size") if kind == "LeaderWorkerSet" else 1
+
+
+def _count(holder: Mapping[str, Any], key: str) -> int:
+    number = holder.get(key)
+    return number if isinstance(number, int) else 1
+
+
+def _added_by_controller(owner: ManifestObject, size: int) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the labels and annotations that the controller of a training job puts on all its pods."""
+    if owner.kind == "LeaderWorkerSet":
+        return {names.LWS_GROUP: owner.name}, {names.LWS_SIZE: str(size)}
+    return {JOBSET_NAME if owner.kind == "JobSet" else TRAINING_JOB: owner.name}, {}
+
+
 def _document(found: FoundTemplate, name: str) -> dict[str, Any]:
     template = found.template
     metadata = template.value.get("metadata") or {}
@@ -77,6 +108,11 @@ def _document(found: FoundTemplate, name: str) -> dict[str, Any]:
     if not isinstance(metadata, Mapping):
         raise ManifestError(f"{where}: metadata: expected a mapping")
     named = {**metadata, "name": name, "namespace": found.namespace}
-    document: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": template.value["spec"]}
+    size = ranks(template.owner.value)
+    if size > 1:
+        labels, annotations = _added_by_controller(template.owner, size)
+        named["labels"] = {**part(metadata, "labels"), **labels}
+        named["annotations"] = {**part(metadata, "annotations"), **annotations}
+    document: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": template.pod["spec"]}
     decode_pod(to_json(document, where), where)
     return document

@@ -29,7 +29,7 @@ from webhook.decisions.request.peer_advice import (
 )
 from webhook.decisions.request.placement import PodToPlace, not_waiting, unplaced_as_it_is
 from webhook.decisions.request.resources import PodRequests, read_requests
-from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, plain_reason, skip_reason
+from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, skip_reason, unserved_reason
 from webhook.decisions.request.unkept_options import unkept_by, unkept_options
 from webhook.decisions.stray_keys import stray_keys
 from webhook.objects.claims import ClaimSpec
@@ -93,7 +93,7 @@ def admit(  # noqa: PLR0913 - the pod, and all that is known beside it
         facts = cluster.overruled_by(policy.versions)
         claims = claim_view(pod, claim_specs, policy, facts)
         requests = read_requests(pod, policy.resources, policy.default_count, claims)
-        skip = skip_reason(pod, namespace, requests, policy) or plain_reason(requests, facts)
+        skip = skip_reason(pod, namespace, requests, policy) or unserved_reason(pod, requests, policy, facts)
         if skip:
             if skip.reason is Reason.RESOURCE_CLAIMS:
                 refuse_promise_of_claims(pod, namespace, policy)
@@ -206,7 +206,7 @@ def _skip(
     """
     warnings = [fit(skip.warning)] if skip.warning else []
     warnings += fit_all(list(map(str, unkept_by(pod, namespace, policy, skip.reason))))
-    if skip.reason is Reason.NOT_REQUESTED:
+    if skip.reason in _AS_THEY_ARE:
         warnings += fit_all([str(message) for message in (*stray_keys(pod), *found)])
     if not namespace.injection_enabled or not ((outputs := brought_outputs(pod)) or is_touched(pod) or is_held):
         return Outcome(kind=Kind.SKIP, reason=skip.reason, warnings=warnings)

@@ -23,6 +23,10 @@ REQUEST = "gpus"
 """The name of the only request."""
 PARTITION = "gpu.nvidia.com/partition{}"
 """The attribute with the number of the partition of this size that a GPU is in: dra-driver-nvidia-gpu 0.5.0."""
+NUMA_NODE = "resource.kubernetes.io/numaNode"
+"""The attribute with the NUMA node of a device, from Kubernetes 1.37 on: KEP-6072. NVIDIA's driver publishes it after
+0.5.0: https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/pull/1165."""
+SAME_NUMA_COMMENT = f"Its GPUs are on one NUMA node. GPUs whose driver does not publish {NUMA_NODE} never satisfy it."
 _LISTED = 8
 
 
@@ -46,22 +50,26 @@ def check_version(version: Version) -> None:
         )
 
 
-def template(names: TemplateNames, count: int, alternatives: Sequence[Alternative]) -> dict[str, Any]:
+def template(
+    names: TemplateNames, count: int, alternatives: Sequence[Alternative], *, same_numa: bool = False
+) -> dict[str, Any]:
     """Returns the ResourceClaimTemplate.
 
     Args:
         names: The names of the object.
         count: The number of GPUs of a claim.
         alternatives: The alternatives, best first, from one to ``MAX_ALTERNATIVES``.
+        same_numa: Whether the GPUs have to be on one NUMA node.
     """
     asked = [_asked(names.device_class, count, alternative) for alternative in alternatives]
-    devices: dict[str, Any] = {}
+    # Without a name of an alternative a constraint is for all alternatives of the request.
+    constraints = [{"requests": [REQUEST], "matchAttribute": NUMA_NODE}] if same_numa else []
     limited = [number for number, each in enumerate(alternatives, 1) if each.partition]
     if limited:
-        # Without a name of an alternative the constraint is for all alternatives of the request.
         every = len(limited) == len(alternatives)
         requests = [REQUEST] if every else [f"{REQUEST}/{_name(number)}" for number in limited]
-        devices["constraints"] = [{"requests": requests, "matchAttribute": PARTITION.format(count)}]
+        constraints.append({"requests": requests, "matchAttribute": PARTITION.format(count)})
+    devices: dict[str, Any] = {"constraints": constraints} if constraints else {}
     if len(asked) == 1:
         request: dict[str, Any] = {"name": REQUEST, "exactly": asked[0]}
     else:
@@ -145,6 +153,8 @@ def _lack(request: Request, topology: NodeTopology) -> str:
     choice = select(topology, request)
     if isinstance(choice, NoChoice):
         return printable(choice.reason)
+    if choice.doubt:
+        return printable(choice.doubt)
     lacks = [printable(unmet.evidence) for unmet in choice.unmet]
     return "; ".join(lacks) or "neither UUIDs of their own nor products and PCI bus ids of its GPUs are known"
 

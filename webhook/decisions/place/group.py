@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from webhook.decisions.request.ranks import JOBSET_NAME, TRAINING_JOB
 from webhook.objects.pod import Pod, PodSpec
 from webhook.objects.workload import WorkloadKind, WorkloadRef
 from webhook.words import names
@@ -14,19 +15,17 @@ _LABELS_WITH_SIZE = (
     "kueue.x-k8s.io/pod-group-name",
 )
 """The labels of groups whose size the user or the pods say."""
-_LABELS_OF_JOBS = (
-    # sigs.k8s.io/jobset api/jobset/v1alpha2.
-    "jobset.sigs.k8s.io/jobset-name",
-    # PyTorchJob, MPIJob and others: kubeflow/training-operator pkg/apis/kubeflow.org/v1/common_types.go.
-    "training.kubeflow.org/job-name",
-)
+_LABELS_OF_JOBS = (JOBSET_NAME, TRAINING_JOB)
 _SIZE_ANNOTATIONS = (names.LWS_SIZE, "kueue.x-k8s.io/pod-group-total-count")
 MOST_PODS = 9999
 """The most pods that get their cards together."""
 NETWORK_LABELS = (
     "nvidia.com/gpu.clique",
-    # Topograph: NVIDIA/topograph docs, "node labels".
+    # Topograph since 1.0, and before: NVIDIA/topograph docs, "node labels". Tier 0 is the closest of any number.
+    "accelerator.topograph.run/sub-domain",
+    "accelerator.topograph.run/domain",
     "network.topology.nvidia.com/accelerator",
+    *(f"fabric.topograph.run/tier-{tier}" for tier in range(8)),
     "network.topology.nvidia.com/leaf",
     "network.topology.nvidia.com/spine",
     "network.topology.nvidia.com/core",

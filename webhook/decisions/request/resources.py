@@ -1,6 +1,6 @@
 """The GPU requests of a pod's containers, read from their resources: the number of GPUs, and the part of each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +17,12 @@ from webhook.words.outcome import Reason, Refused
 from webhook.words.quantity import parse_count
 
 WHOLE = 100
+_NVIDIA, _GPU_WORDS = "nvidia.com/", ("gpu", "cuda")
+_OTHER_VENDORS = (
+    *("amd.com/", "gpu.intel.com/", "habana.ai/", "huawei.com/", "cambricon.com/", "hygon.com/", "iluvatar.ai/"),
+    *("metax-tech.com/", "mthreads.com/", "enflame.com/", "kunlunxin.com/", "biren.ai/", "google.com/"),
+)
+"""Domains of resources for devices of other vendors, which have no NVLink."""
 
 
 class GpuRequest(msgspec.Struct, frozen=True, gc=False):
@@ -122,6 +128,24 @@ def read_requests(
             for resource in asked:
                 mig = mig or resource.startswith(names.MIG_RESOURCE_PREFIX)
     return PodRequests(_without_doubtful(found) if claims.containers else found, mig)
+
+
+def unrecognized_resources(requests: PodRequests) -> Iterator[tuple[ContainerRequest, str]]:
+    """Yields the resources that may be NVIDIA's GPUs and that the configuration does not name, with their containers.
+
+    Only containers without a known request are looked at: beside one, an unknown resource is mostly a NIC or a setting.
+    """
+    for container in requests.containers if not requests.mig else ():
+        if container.request is None:
+            for resource, amount in _extended_resources(container.spec).items():
+                if _may_be_gpu(resource) and str(amount) != "0":
+                    yield container, resource
+
+
+def _may_be_gpu(resource: str) -> bool:
+    if resource.startswith((names.CLASS_RESOURCE_PREFIX, *_OTHER_VENDORS)):
+        return False
+    return resource.startswith(_NVIDIA) or any(word in resource.lower() for word in _GPU_WORDS)
 
 
 def family_of(containers: Sequence[ContainerRequest]) -> str:

@@ -8,10 +8,10 @@ from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import parse_option
 from webhook.decisions.request.claims import read_claims
-from webhook.decisions.request.resources import ContainerRequest, PodRequests
-from webhook.objects.pod import Namespace, Pod
+from webhook.decisions.request.resources import ContainerRequest, PodRequests, unrecognized_resources
+from webhook.objects.pod import Namespace, Pod, PodSpec
 from webhook.words import names
-from webhook.words.catalogue.cards import MIG_LEFT_ALONE
+from webhook.words.catalogue.cards import MIG_LEFT_ALONE, UNRECOGNIZED_RESOURCE
 from webhook.words.catalogue.claims import CLAIMS_NOT_READ, PART_OF_CLAIM, PRELOADED_LEFT_ALONE
 from webhook.words.catalogue.opting import (
     ASKS_WITHOUT_GPU,
@@ -19,6 +19,7 @@ from webhook.words.catalogue.opting import (
     HOW_TO_ASK,
     NAMESPACE_NOT_KNOWN_YET,
     PLAIN_DEVICE_PLUGIN,
+    SCHEDULED_BY_VOLCANO,
 )
 from webhook.words.outcome import Reason
 
@@ -41,6 +42,7 @@ _CLAIMS = Skip(Reason.RESOURCE_CLAIMS, str(CLAIMS_LEFT_ALONE.say()))
 _CLAIMS_NOT_READ = Skip(Reason.RESOURCE_CLAIMS, str(CLAIMS_NOT_READ.say()))
 _PRELOADED = Skip(Reason.HAMI_DRA_DRIVER, str(PRELOADED_LEFT_ALONE.say()))
 _PLAIN = Skip(Reason.PLAIN_DEVICE_PLUGIN, str(PLAIN_DEVICE_PLUGIN.say()))
+_VOLCANO = Skip(Reason.OTHER_SCHEDULER, str(SCHEDULED_BY_VOLCANO.say()))
 _HAMI = "hami"
 _NOT_REQUESTED = Skip(Reason.NOT_REQUESTED)
 _NOT_REQUESTED_BY_A_PERSON = Skip(Reason.NOT_REQUESTED, str(HOW_TO_ASK.say()))
@@ -88,6 +90,30 @@ def skip_reason(pod: Pod, namespace: Namespace, requests: PodRequests, policy: A
     return _PRELOADED if any(claimed.preloading_driver for claimed in claims if claimed) else None
 
 
+def unserved_reason(pod: Pod, requests: PodRequests, policy: AdmitPolicy, cluster: ClusterFacts) -> Skip | None:
+    """Returns why HAMi gives no GPUs to a pod that asks for them by HAMi's resources; ``None`` if it may.
+
+    Volcano's scheduler asks no extender of HAMi's, and no node offers the cores and the memory that whole cards ask
+    for. Other schedulers may ask that extender, so their pods are warned of only.
+
+    Args:
+        pod: The pod.
+        requests: The requests of its containers.
+        policy: The configuration.
+        cluster: The facts about the cluster, overruled by the configuration.
+    """
+    is_left_to_volcano = (
+        (pod.spec or PodSpec()).scheduler_name == names.VOLCANO_SCHEDULER != policy.hami_scheduler_name
+        and cluster.keeps_scheduler_names
+        and names.HAMI_ALLOCATED_NODE not in pod.annotations
+    )
+    if (plain := plain_reason(requests, cluster)) or not is_left_to_volcano:
+        return plain
+    found = [container.request for container in requests.containers if container.request]
+    is_of_hami = any(request.family == _HAMI and not cluster.is_claimed(request.resource) for request in found)
+    return _VOLCANO if is_of_hami else None
+
+
 def plain_reason(requests: PodRequests, cluster: ClusterFacts) -> Skip | None:
     """Returns why a pod is skipped that only a plain device plugin can serve: it offers no cores and no memory.
 
@@ -114,6 +140,9 @@ def _without_request(pod: Pod, namespace: Namespace, requests: PodRequests, poli
         if _inject_option(pod.annotations, f"pod {namespace.name}/{pod.display_name}") is False:
             return _OPTED_OUT
         return _CLAIMS_NOT_READ if policy.claims.enabled else _CLAIMS
+    for container, resource in unrecognized_resources(requests):
+        message = UNRECOGNIZED_RESOURCE.say(container=container.name, resource=resource, proof="")
+        return Skip(Reason.NO_GPU_REQUEST, str(message))
     return _NO_GPU_BUT_ASKED if pod.annotations.get(names.INJECT) == "true" else _NO_GPU
 
 

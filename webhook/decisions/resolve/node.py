@@ -11,12 +11,15 @@ from typing import NamedTuple
 from webhook.hardware.topology.connections import Connections
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import HAMI, NO_INDICES, Gpu, MigMode, NodeTopology
-from webhook.hardware.topology.sets import GpuSet, assess
+from webhook.hardware.topology.sets import GpuSet, assess, links_doubt
 from webhook.hardware.traffic.model import Traffic
 
 SETS_KEPT = 256
 NVLS_SINCE = 90
 """Compute capability 9.0: NCCL src/transport/nvls.cc."""
+WITHOUT_NVLINK = frozenset({89, 120})
+"""Compute capabilities whose products have no NVLink, by their data sheets: Ada (L4, L40S, RTX 6000 Ada), and the cards
+of Blackwell (RTX PRO 6000)."""
 
 
 class Origin(StrEnum):
@@ -98,10 +101,22 @@ class KnownNode:
         """Indices of the GPUs with links to NVSwitches."""
         return frozenset(gpu.index for gpu in self.topology.gpus if gpu.switch_links)
 
+    @cached_property
+    def lacks_nvlink(self) -> bool:
+        """Whether it is known that no GPU of the node has an NVLink, up or down."""
+        gpus, unread = self.topology.gpus, self.unread
+        return bool(gpus) and all(
+            not gpu.nvlinks and (gpu.index not in unread or gpu.sm in WITHOUT_NVLINK) for gpu in gpus
+        )
+
     @property
     def is_fabric_ready(self) -> bool:
-        """Whether NVML reports no fault of the NVLink fabric."""
-        return self.topology.fabric is None or not self.topology.fabric.is_faulty
+        """Whether nothing says that the NVLink fabric is not configured: the state that NVLS needs is ``completed``.
+
+        It needs no IMEX channel on one node: https://github.com/NVIDIA/TensorRT-LLM/pull/16595.
+        """
+        fabric = self.topology.fabric
+        return fabric is None or (fabric.is_supported and not fabric.is_faulty)
 
     @cached_property
     def with_nvls(self) -> frozenset[int]:
@@ -119,20 +134,12 @@ class KnownNode:
 
     @cached_property
     def unread(self) -> frozenset[int]:
-        """Indices of the GPUs whose NVLinks are not known: they may have NVLinks although none are listed."""
-        gpus = self.topology.gpus
-        if self.from_hami and self.topology.problem and not any(gpu.nvlinks for gpu in gpus):
-            return frozenset(gpu.index for gpu in gpus)
-        return frozenset(gpu.index for gpu in gpus if gpu.links_problem)
+        """Indices of the GPUs whose NVLinks are not known."""
+        return self.topology.unread
 
     def doubt(self, gpu_set: GpuSet) -> str:
         """Returns why it is not known how these GPUs are linked, in a sentence; empty if it is known."""
-        if not self.unread or self.unread.isdisjoint(gpu_set.gpus) or gpu_set.every_pair_has_nvlink:
-            return ""
-        read = [gpu.links_problem for gpu in self.topology.gpus if gpu.index in gpu_set.gpus]
-        problem = next(filter(None, read), "")
-        labels = " ".join(f"GPU{index}" for index in gpu_set.gpus)
-        return f"how {labels} of node {self.name} are linked is not known: {problem or self.topology.problem}"
+        return links_doubt(self.topology, gpu_set) if self.unread else ""
 
     @cached_property
     def without_numa(self) -> frozenset[int]:

@@ -249,6 +249,13 @@ class NodeTopology:
         """The names of the NICs in the matrix, in their order."""
         return tuple(f"NIC{position}" for position in range(len(self.nics)))
 
+    @property
+    def unread(self) -> frozenset[int]:
+        """Indices of the GPUs whose NVLinks are not known: they may have NVLinks although none are listed."""
+        if self.source == HAMI and self.problem and not any(gpu.nvlinks for gpu in self.gpus):
+            return frozenset(gpu.index for gpu in self.gpus)
+        return frozenset(gpu.index for gpu in self.gpus if gpu.links_problem)
+
     def gpu(self, uuid: str) -> Gpu | None:
         """Returns the GPU with that UUID; None if there is none."""
         return next((gpu for gpu in self.gpus if gpu.uuid == uuid), None)

@@ -266,3 +266,12 @@ def _near_nics(topology: NodeTopology, members: Sequence[Gpu], tree: PcieTree) -
         NicAffinity(name=name, path=list(PciePath)[rank], gpus=tuple(gpus))
         for (rank, name), gpus in sorted(near.items(), key=lambda entry: (entry[0][0], order.index(entry[0][1])))
     )
+
+
+def links_doubt(topology: NodeTopology, gpu_set: GpuSet) -> str:
+    """Return why it is not known how GPUs of a node are linked, in a sentence; empty if it is known."""
+    if gpu_set.every_pair_has_nvlink or len(gpu_set.gpus) < 2 or topology.unread.isdisjoint(gpu_set.gpus):
+        return ""
+    problem = next((gpu.links_problem for gpu in topology.gpus if gpu.index in gpu_set.gpus and gpu.links_problem), "")
+    labels = " ".join(f"GPU{index}" for index in gpu_set.gpus)
+    return f"how {labels} of node {topology.node} are linked is not known: {problem or topology.problem}"

@@ -8,7 +8,7 @@ from webhook.cluster.snapshot.model import KnownPod, Snapshot
 from webhook.decisions.claims.pod import used_entries
 from webhook.decisions.claims.requests import claimed_by_specs
 from webhook.decisions.request.claims import read_claims
-from webhook.decisions.request.resources import read_requests
+from webhook.decisions.request.resources import read_requests, unrecognized_resources
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, Severity, error
 from webhook.insight.explain.cards import WHOLE_CARDS
 from webhook.insight.explain.control import CONTROL
@@ -18,7 +18,7 @@ from webhook.insight.explain.opt_in import INJECTED, NAMESPACE_KEYS, OPTED_IN, P
 from webhook.insight.explain.pods import PodReports
 from webhook.objects.pod import MalformedPod, Pod
 from webhook.words import names
-from webhook.words.catalogue.cards import LOSES_CARDS, SLICE, WOULD_LOSE_CARDS
+from webhook.words.catalogue.cards import LOSES_CARDS, SLICE, UNRECOGNIZED_RESOURCE, WOULD_LOSE_CARDS
 from webhook.words.catalogue.claims import CLAIM_WAITS, COUNT_AWAITS_CLAIM, SEE_RESOURCE_CLAIMS, TEMPLATE_ASKS
 from webhook.words.catalogue.cluster_findings import POD_MALFORMED
 from webhook.words.catalogue.links import (
@@ -132,6 +132,8 @@ def _asks_for_gpus(snapshot: Snapshot, known: KnownPod) -> bool:
         return True
     if requests.mig or any(container.request for container in requests.containers):
         return True
+    if any(unrecognized_resources(requests)):
+        return True
     found = read_claims(pod, requests)
     if found is None:
         return False
@@ -181,6 +183,8 @@ def _is_idle(finding: Finding, report: Report) -> bool:
 
 
 def _severity(finding: Finding) -> Severity | None:
+    if finding.code == UNRECOGNIZED_RESOURCE.code:
+        return Severity.WARNING
     if finding.fails:
         return Severity.ERROR if finding.stops or finding.code in _SHARES_CARDS else Severity.WARNING
     return {Verdict.UNKNOWN: Severity.INFO, Verdict.HINT: Severity.HINT}.get(finding.verdict)

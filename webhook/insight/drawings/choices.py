@@ -32,6 +32,8 @@ def chosen_text(node: str, models: Sequence[str], choice: Choice, asked: Constra
     text = Text(f"A job of {counted(len(chosen.gpus), 'GPU')} gets ")
     text.append(listed(f"GPU{index}" for index in chosen.gpus), style="bold").append(" of node ")
     text.append(printable(node), style="bold").append(f" ({listed(models)}).\n" if models else ".\n")
+    if choice.doubt:
+        return text.append(f"{choice.doubt[:1].upper()}{choice.doubt[1:]}")
     text.append_text(link_class(chosen.link)).append(f": {CLASSES[chosen.link]}.").append_text(worth_lines(chosen))
     return text.append_text(_paragraph(chain(_mixture(models), _reasons(choice, asked))))
 
@@ -44,6 +46,9 @@ def plan_text(found: Plan, asked: Constraints) -> Text:
         return chosen_text(share.node, share.models, share.choice, asked)
     given = listed(f"{len(share.choice.gpus)} of node {share.node}" for share in found.shares)
     text = Text(f"A job of {counted(found.count, 'GPU')} gets {given}.\n")
+    if any(share.choice.doubt for share in found.shares):
+        text.append("How some of them are linked is not known, and so not what they carry together.\n\n")
+        return text.append_text(columns(_HEADINGS, [_row(share) for share in found.shares]))
     text.append(
         f"A ring over all of them carries about {found.ring_bandwidth:.4g} GB/s, an all-reduce about "
         f"{found.all_reduce:.4g} GB/s: {_narrowest(found)}.\n\n"
@@ -121,13 +126,14 @@ def _of_all(found: Plan, asked: Constraints) -> Iterator[str]:
 
 def _row(share: NodeShare) -> Sequence[str]:
     chosen = share.choice.chosen
+    is_known = chosen.weakest is not None and not share.choice.doubt
     return (
         share.node,
         ranges(chosen.gpus),
         ", ".join(share.models),
-        str(chosen.link),
-        _speed(chosen.bandwidth) if chosen.weakest else "",
-        _speed(chosen.ring_bandwidth) if chosen.weakest else "",
+        "not known" if share.choice.doubt else str(chosen.link),
+        _speed(chosen.bandwidth) if is_known else "",
+        _speed(chosen.ring_bandwidth) if is_known else "",
         _speed(share.network),
         ", ".join(map(str, chosen.numa_nodes)),
     )

@@ -5,6 +5,7 @@ from collections.abc import Set
 
 from webhook.insight.explain.findings import Finding, Verdict
 from webhook.insight.explain.links import LINKS
+from webhook.insight.explain.nccl_paths import NCCL_LOG
 from webhook.insight.explain.opt_in import INJECTED, OPTED_IN, PREPARED
 from webhook.insight.explain.placement import PLACEMENT
 from webhook.insight.explain.reviews import REVIEWED
@@ -31,8 +32,8 @@ _REPORTED: Set[str] = {
 """Messages about HAMi's library in a container, and about memory that CUDA IPC does not pass on.
 
 The library passes the calls for peer access on, so it takes no path from the cards of one container. Users report that
-NCCL crashes, hangs or is slow with it: HAMi issues 1764 and 2641, HAMi-core issue 169. They report that transfers of
-expandable segments fall from 200 to 0.3 GB/s: nixl issue 1754, ucx issue 11548.
+NCCL crashes, hangs or is slow with it: HAMi issues 1764 and 2641, HAMi-core issues 169 and 261. They report that
+transfers of expandable segments fall from 200 to 0.3 GB/s: nixl issue 1754, ucx issue 11548.
 """
 
 
@@ -42,7 +43,7 @@ class Sureness(enum.StrEnum):
     CERTAIN = "certain"
     """It follows from how NCCL, CUDA or HAMi are written."""
     SEEN = "seen"
-    """Something on this pod shows it: its start, counters of bytes, a measurement."""
+    """Something on this pod shows it: its start, NCCL's log, counters of bytes, a measurement."""
     REPORTED = "reported"
     """Users report it, and it is not proven."""
 
@@ -55,9 +56,9 @@ def sureness(finding: Finding) -> Sureness | None:
         return Sureness.REPORTED
     if not is_certain(finding):
         return None
-    return Sureness.SEEN if finding.condition == START else Sureness.CERTAIN
+    return Sureness.SEEN if finding.condition in (START, NCCL_LOG) else Sureness.CERTAIN
 
 
 def is_certain(finding: Finding) -> bool:
     """Whether a finding alone leaves some of the GPUs without NVLink."""
-    return finding.fails and (finding.stops or finding.condition == LINKS)
+    return finding.fails and (finding.stops or finding.condition in (LINKS, NCCL_LOG))

@@ -4,7 +4,8 @@ The device plugin looks for a literal ``CUDA_DISABLE_CONTROL`` in the container 
 differ in that container. Up to HAMi 2.8 it is always the first one of ``containers``. Since 2.9 it is the right one,
 found by its position. In 2.10.0 positions without a GPU vanish, so that the k-th container that asks for GPUs stands
 for the k-th container, init containers first. Volcano's plugin counts in the same way without init containers, and the
-name of the variable alone is enough for it. Sources: HAMi
+name of the variable alone is enough for it. Since its pull request 137 ``CUDA_DISABLE_CONTROL_DP`` on the plugin itself
+keeps the library out of all containers of its node, which no pod shows. Sources: HAMi
 pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go and util.go, pkg/scheduler/score.go;
 volcano-vgpu-device-plugin pkg/plugin/server.go, pkg/util/util.go.
 """
@@ -22,7 +23,12 @@ from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.insight.explain.words import containers
 from webhook.words import names
-from webhook.words.catalogue.cards import LIBRARY_PERHAPS_PRELOADED, LIBRARY_PRELOADED, SLICE_KEEPS_LIBRARY
+from webhook.words.catalogue.cards import (
+    LIBRARY_PERHAPS_PRELOADED,
+    LIBRARY_PRELOADED,
+    LIBRARY_UNLESS_PLUGIN_SAYS,
+    SLICE_KEEPS_LIBRARY,
+)
 from webhook.words.catalogue.entry import Message, join
 from webhook.words.errors import shorten
 from webhook.words.listing import listed
@@ -63,6 +69,9 @@ def control(examined: ExaminedPod) -> Finding:
     wrong = {reader: list(_wrong(examined, reader, _who(examined, reader))) for reader in readers}
     if not any(wrong.values()):
         return holds(CONTROL, _right(examined, readers))
+    if readers == (Reader.VOLCANO,):
+        said = join(wrong[Reader.VOLCANO])
+        return unknown(CONTROL, LIBRARY_UNLESS_PLUGIN_SAYS.say(preloaded=said.text))
     if all(wrong.values()):
         alike = {tuple(_wrong(examined, reader, _ANY)) for reader in readers}
         every = [message for messages in wrong.values() for message in messages]

@@ -10,6 +10,7 @@ from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import resolve_options
 from webhook.decisions.request.assigned_node import node_of
 from webhook.decisions.resolve.node import Sources
+from webhook.insight.explain.nccl_log import NcclLog
 from webhook.objects.planner_signs import PlannerSigns
 from webhook.objects.pod import Namespace, Pod, PodSpec
 from webhook.words import names
@@ -72,10 +73,18 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The other pods of its group on any node; ``None`` if they were not looked for."""
     launchers: tuple[Pod, ...] = ()
     """The pods that start the processes of this one, such as the launcher of an MPIJob."""
+    ranks: tuple[Pod, ...] = ()
+    """The other pods of its job on its node, as far as they are known: :mod:`webhook.decisions.request.ranks`."""
+    knows_ranks: bool = False
+    """Whether all pods of its job are known."""
     reading: Reading = Reading()
+    shows_webhook: bool = True
+    """Whether anything in the input shows that there is a webhook."""
     reviews: BindingReviews | None = None
     """The reviews of Bindings; ``None`` without a cluster."""
     planner: PlannerSigns = PlannerSigns()
+    nccl_log: NcclLog | None = None
+    """What NCCL printed; ``None`` without a log."""
     asked_at: datetime | None = None
     """The time at which the cluster was read; ``None`` for a pod of a file, whose time is not known."""
 

@@ -1,5 +1,6 @@
 """The examination of a pod: the results of admission and bind, computed once for all conditions."""
 
+import enum
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -10,6 +11,7 @@ from webhook.decisions.admit.preparation import pod_to_inject, prepare
 from webhook.decisions.admit.subject import Subject
 from webhook.decisions.admit.trial import StepTrial, try_steps
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.allocation.reader import DIALECTS
 from webhook.decisions.bind.injection import injected_profile
 from webhook.decisions.bind.pod_to_bind import PodToBind, pod_to_bind
 from webhook.decisions.bind.resolution import peer_devices, resolve_pod
@@ -22,12 +24,14 @@ from webhook.decisions.options import Options, resolve_options
 from webhook.decisions.request.claims import PodClaims, claim_view, read_claims
 from webhook.decisions.request.exchange import Sign, signs
 from webhook.decisions.request.observe_profile import observed_profile, profile_if_observed
-from webhook.decisions.request.resources import PodRequests, read_requests
+from webhook.decisions.request.ranks import RankedJob, job_of
+from webhook.decisions.request.resources import PodRequests, read_requests, unrecognized_resources
 from webhook.decisions.request.transfer_flags import said_by
 from webhook.decisions.resolve.resolve import Resolution, Unresolved, UnresolvedError
 from webhook.insight.explain.evidence import Evidence
 from webhook.objects.pod import Container, PodSpec
 from webhook.words import names
+from webhook.words.catalogue.cards import UNRECOGNIZED_RESOURCE
 from webhook.words.catalogue.claims import CLAIM_NOT_READ, POOL_NOT_PUBLISHED, SLICES_NOT_READ
 from webhook.words.catalogue.entry import Message
 from webhook.words.catalogue.opting import BAD_OPTION
@@ -35,6 +39,15 @@ from webhook.words.choices import Peers, Profile
 from webhook.words.errors import FormatError
 from webhook.words.mark import Mark
 from webhook.words.outcome import Refused
+
+
+class Peering(enum.Enum):
+    """What is known of peers of a pod."""
+
+    KNOWN = enum.auto()
+    NONE = enum.auto()
+    """There are none, by evidence."""
+    UNKNOWN = enum.auto()
 
 
 class Unknown(msgspec.Struct, frozen=True):
@@ -127,10 +140,49 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def alone(self) -> bool:
-        """Whether each container has one GPU and no peers, so that NVLink has nothing to join."""
+        """Whether each container has one GPU, and no peers are known, so that NVLink has nothing to join in the pod."""
+        has_peers = self.profile.shares_gpus or bool(self.exchanges) or self.ranks is Peering.KNOWN
+        return self.has_single_gpus and not has_peers
+
+    @property
+    def has_single_gpus(self) -> bool:
+        """Whether each container has one GPU."""
         counts = [container.request.count for container in self.gpu_containers if container.request]
-        has_peers = self.profile.shares_gpus or bool(self.exchanges)
-        return bool(counts) and all(count == 1 for count in counts) and not has_peers
+        return bool(counts) and all(count == 1 for count in counts)
+
+    @cached_property
+    def job(self) -> RankedJob | None:
+        """The job of which the pod is one rank of several; ``None`` without a sign of one, or with a profile for peers.
+
+        Nothing is looked for where its options say that it has no peers, or where it has all GPUs of its node.
+        """
+        if self.profile.shares_gpus or self.options.peers is Peers.NONE or self._fills_its_node:
+            return None
+        evidence = self.evidence
+        return job_of(evidence.pod, [each.spec for each in self.apps], evidence.claims.specs(evidence.pod))
+
+    @cached_property
+    def ranks(self) -> Peering:
+        """Whether other ranks of its job are on its node; ``UNKNOWN`` only where its GPUs have no other work."""
+        if self.job is None:
+            return Peering.NONE
+        if self.evidence.ranks and self.job.is_certain:
+            return Peering.KNOWN
+        is_open = not self.evidence.node or not self.evidence.knows_ranks or not self.job.is_certain
+        return Peering.UNKNOWN if is_open and self.has_single_gpus else Peering.NONE
+
+    @cached_property
+    def unrecognized(self) -> Message | None:
+        """What is not understood of the resources of a pod without known GPUs; ``None`` if all is."""
+        if self.gpu_containers:
+            return None
+        annotations = self.evidence.pod.annotations
+        is_allocated = any(annotations.get(dialect.key, "").strip(";") for dialect in DIALECTS if dialect.key)
+        proof = "; the allocation on the pod shows GPUs" if is_allocated else ""
+        found = unrecognized_resources(self.requests)
+        return next(
+            (UNRECOGNIZED_RESOURCE.say(container=each.name, resource=name, proof=proof) for each, name in found), None
+        )
 
     @property
     def apps(self) -> tuple[PodContainer, ...]:

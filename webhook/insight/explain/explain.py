@@ -9,19 +9,22 @@ from webhook.insight.explain.cards import cards
 from webhook.insight.explain.causes import PREPARATION
 from webhook.insight.explain.claims import claims
 from webhook.insight.explain.evidence import Evidence
-from webhook.insight.explain.examination import ExaminedPod, examine
+from webhook.insight.explain.examination import ExaminedPod, Peering, examine
 from webhook.insight.explain.faults import faults
-from webhook.insight.explain.findings import Finding, Group, Reach, Report, Verdict
+from webhook.insight.explain.findings import Finding, Group, Judgement, Reach, Report, Verdict
 from webhook.insight.explain.links import ALLOCATION, LINKS, links
 from webhook.insight.explain.measurements import measured
+from webhook.insight.explain.nccl_paths import NCCL_LOG, nccl_log
 from webhook.insight.explain.nvlink import judge
 from webhook.insight.explain.opt_in import PREPARED, opting, refusal_of_new_pod
 from webhook.insight.explain.peers import PEERS, peers
 from webhook.insight.explain.placement import placement
+from webhook.insight.explain.remedies import first_change
 from webhook.insight.explain.reviews import REVIEWED
-from webhook.insight.explain.start import start
+from webhook.insight.explain.start import START, start
 from webhook.insight.explain.traffic import traffic
 from webhook.insight.explain.variables import variables
+from webhook.words.catalogue.peers import RANKS_NOT_KNOWN
 from webhook.words.choices import Profile
 from webhook.words.listing import listed
 
@@ -37,10 +40,12 @@ _GROUPS: tuple[tuple[str, _Conditions, bool], ...] = (
     ("Variables", variables, True),
     ("Peers", peers, True),
     ("Traffic", traffic, False),
+    ("NCCL's log", nccl_log, True),
     ("Measured bandwidth", measured, False),
     ("Faults of HAMi", faults, False),
 )
 """For each group its title, its conditions, and whether they matter only where NVLink has GPUs to join."""
+_LOG_SHOWS_ALL = "NCCL's log shows NVLink between all these GPUs"
 
 
 def explain(evidence: Evidence) -> Report:
@@ -50,7 +55,8 @@ def explain(evidence: Evidence) -> Report:
         MalformedPod: a field has another type than in a pod.
     """
     examined = examine(evidence)
-    groups = tuple(_groups(examined))
+    # Of a pod that cannot start nothing else matters.
+    groups = tuple(sorted(_groups(examined), key=lambda group: not any(map(_keeps_from_start, group.findings))))
     findings = [finding for group in groups for finding in group.findings]
     reach = _reach(examined, findings)
     return Report(
@@ -58,9 +64,15 @@ def explain(evidence: Evidence) -> Report:
         node=evidence.node,
         reach=reach,
         conclusion=_conclusion(examined, reach, findings),
-        judgement=judge(examined, reach, findings),
+        judgement=_with_change(examined, judge(examined, reach, findings), findings),
         groups=groups,
     )
+
+
+def _with_change(examined: ExaminedPod, judgement: Judgement, findings: list[Finding]) -> Judgement:
+    """Return the judgement with its remedy as data."""
+    deciding = (each for each in findings if (each.condition, each.code) == (judgement.condition, judgement.code))
+    return msgspec.structs.replace(judgement, change=first_change(examined, next(deciding, None)))
 
 
 def _groups(examined: ExaminedPod) -> Iterator[Group]:
@@ -78,26 +90,32 @@ def _groups(examined: ExaminedPod) -> Iterator[Group]:
             yield Group(title, found)
 
 
+def _keeps_from_start(finding: Finding) -> bool:
+    return finding.condition == START and finding.stops
+
+
 def _harmless(finding: Finding) -> Finding:
     """Returns a condition as not needed, for a pod without two GPUs to join."""
-    if finding.verdict in (Verdict.HOLDS, Verdict.NOT_NEEDED):
+    if finding.verdict in (Verdict.HOLDS, Verdict.NOT_NEEDED) or finding.code == RANKS_NOT_KNOWN.code:
         return finding
     said = f"{finding.evidence}; that harms no link, because no container has two GPUs"
     return msgspec.structs.replace(finding, verdict=Verdict.NOT_NEEDED, evidence=said, remedy="", stops=False)
 
 
 def _reach(examined: ExaminedPod, findings: list[Finding]) -> Reach:
-    if examined.requests_problem:
+    if examined.requests_problem or examined.unrecognized:
         return Reach.UNKNOWN
     if refusal_of_new_pod(examined):
         return Reach.NONE
+    if examined.alone and examined.ranks is Peering.UNKNOWN:
+        return Reach.UNKNOWN
     if examined.alone or not (examined.gpu_containers or examined.requests.mig or examined.claims or examined.servers):
         return Reach.NOTHING_TO_JOIN
     failing = [finding for finding in findings if finding.fails and finding.condition not in PREPARATION]
-    if any(finding.stops for finding in failing):
-        return Reach.NONE
     if failing:
-        return Reach.SOME
+        return Reach.NONE if any(finding.stops for finding in failing) else Reach.SOME
+    if any(finding.condition == NCCL_LOG and finding.verdict is Verdict.HOLDS for finding in findings):
+        return Reach.ALL
     if examined.resolution is None or examined.resolution.doubt:
         return Reach.UNKNOWN
     if examined.resolution.worst.link is not LinkClass.SINGLE:
@@ -113,7 +131,7 @@ def _conclusion(examined: ExaminedPod, reach: Reach, findings: list[Finding]) ->
     reasons = listed(dict.fromkeys(finding.condition for finding in failing))
     unprepared = "The webhook did not prepare this pod. " if not examined.injected else ""
     if reach is Reach.NOTHING_TO_JOIN:
-        return "NVLink has nothing to join: there are no two GPUs here that work together."
+        return "NVLink has nothing to join: nothing shows two GPUs here that work together."
     if reach is Reach.NONE:
         stopping = listed(dict.fromkeys(finding.condition for finding in failing if finding.stops))
         return f"{unprepared}NCCL uses no NVLink in this pod: {stopping}."
@@ -123,12 +141,13 @@ def _conclusion(examined: ExaminedPod, reach: Reach, findings: list[Finding]) ->
         if [finding.condition for finding in failing] == [PEERS]:
             return f"{unprepared}NVLink does not reach the peers with which this pod seems to exchange memory: {PEERS}."
         return f"{unprepared}NVLink may be lost, or slower than it could be: {reasons}."
-    if examined.requests_problem:
-        return "What the pod asks for cannot be read."
+    if examined.requests_problem or examined.unrecognized:
+        return "What the pod requests cannot be read."
     open_ones = (finding for finding in findings if finding.verdict is Verdict.UNKNOWN)
     doubts = listed(dict.fromkeys(finding.condition for finding in open_ones if finding.condition != REVIEWED))
-    if examined.resolution is None or reach is Reach.UNKNOWN:
-        return f"{unprepared}Nothing that is known stops NCCL from using NVLink; not known: {doubts or ALLOCATION}."
+    if examined.resolution is None or examined.resolution.doubt or reach is Reach.UNKNOWN:
+        said = f"Nothing that is known stops NCCL from using NVLink; not known: {doubts or ALLOCATION}"
+        return f"{unprepared}{said if reach is Reach.UNKNOWN else _LOG_SHOWS_ALL}."
     worst = examined.resolution.worst
     said = (
         f"{unprepared}Nothing here stops NCCL from using NVLink between all these GPUs "

@@ -5,6 +5,8 @@ import enum
 import msgspec
 
 from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.remedies import Remedy
+from webhook.words.patch import Operation
 
 
 class Verdict(enum.StrEnum):
@@ -73,6 +75,15 @@ class Nvlink(enum.StrEnum):
     """The pod has no two GPUs that work together."""
 
 
+class Change(msgspec.Struct, frozen=True):
+    """A remedy as data."""
+
+    target: Remedy
+    """What is changed: ``POD``, with the template that makes it, or ``NAMESPACE``."""
+    patch: tuple[Operation, ...]
+    """A JSON Patch (RFC 6902) of the pod or of the Namespace."""
+
+
 class Judgement(msgspec.Struct, frozen=True):
     """Whether a pod really has NVLink, and why."""
 
@@ -85,10 +96,10 @@ class Judgement(msgspec.Struct, frozen=True):
     """The code of the message that decides; empty where there is none."""
     condition: str = ""
     """The condition that decides; empty where none does alone."""
-    waits_for_start: bool = False
-    """Whether all conditions hold, and only the start of the pod was not verified."""
     sureness: str = ""
     """How sure the cause is that decides: :class:`webhook.insight.explain.causes.Sureness`; empty if none does."""
+    change: Change | None = None
+    """The remedy as data; ``None`` where no change of the pod or of its namespace is one."""
 
 
 class Report(msgspec.Struct, frozen=True):

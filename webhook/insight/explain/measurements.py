@@ -41,13 +41,13 @@ def measured(examined: ExaminedPod) -> Iterator[Finding]:
         yield holds(MEASURED, said)
     else:
         yield hint(MEASURED, MEASURED_WORSE.say(verdict=found.verdict, measured=said))
-    yield from _release(found.nccl)
+    yield from newer_nccl(found.nccl)
 
 
-def _release(told: str | None) -> Iterator[Finding]:
-    """Yields a hint if the NCCL that measured is newer than all that is known of NCCL; none if it is not known."""
+def newer_nccl(told: str | None) -> Iterator[Finding]:
+    """Yields a hint if the NCCL in the pod is newer than all that is known of NCCL; none if it is not known."""
     try:
-        release = Version.parse(told or "", source=f"annotation {names.MEASURED}")
+        release = Version.parse(told or "", source="version of NCCL")
     except FormatError:
         return
     if release > NEWEST_NCCL:

@@ -2,7 +2,7 @@
 
 What the links of its GPUs could carry is not what the pod gets: a condition may keep NCCL from using them, and the pod
 may have other GPUs than it was given. So the word is ``yes`` only where every condition that decides holds and the
-start was verified, or where bytes over NVLink were counted or measured.
+start was verified, where NCCL's log shows it, or where bytes over NVLink were counted or measured.
 """
 
 from collections import Counter
@@ -12,16 +12,18 @@ from webhook.insight.explain.causes import PREPARATION, is_certain, sureness
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, Judgement, Nvlink, Reach, Verdict
 from webhook.insight.explain.measurements import MEASURED
+from webhook.insight.explain.nccl_paths import NCCL_LOG
 from webhook.insight.explain.opt_in import PREPARED
 from webhook.insight.explain.start import START, Verified, verified
 from webhook.insight.explain.traffic import used_nvlink
-from webhook.words.catalogue.entry import Entry
-from webhook.words.catalogue.peers import EXCHANGE_WITHOUT_PEERS
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.peers import EXCHANGE_WITHOUT_PEERS, RANKS_NOT_KNOWN
 from webhook.words.catalogue.start import NEVER_VERIFIED, NOT_VERIFIED_YET
 from webhook.words.listing import counted
 
 _STOPS_THE_POD = frozenset({START, PREPARED})
 """Conditions without which there is no pod that runs: its start failed, or admission refuses it."""
+_ABOUT_PEERS = frozenset({EXCHANGE_WITHOUT_PEERS.code, RANKS_NOT_KNOWN.code})
 _NUMBERED = {word: str(word) for word in Nvlink} | {Nvlink.NOTHING_TO_JOIN: "nothing to join"}
 
 
@@ -42,19 +44,20 @@ def judge(examined: ExaminedPod, reach: Reach, findings: Sequence[Finding]) -> J
     if stopped:
         return _decided(Nvlink.NO, stopped)
     if reach is Reach.NOTHING_TO_JOIN:
-        return Judgement(Nvlink.NOTHING_TO_JOIN, "the pod has no two GPUs that work together")
+        return Judgement(Nvlink.NOTHING_TO_JOIN, _nothing_to_join(examined))
     certain = next(filter(is_certain, failing), None)
     if certain:
         return _decided(Nvlink.NO, certain)
     # What was counted or measured of its own GPUs says nothing of its peers.
-    unreached = [finding for finding in failing if finding.code == EXCHANGE_WITHOUT_PEERS.code]
+    unreached = [finding for finding in deciding if finding.code in _ABOUT_PEERS]
     if not unreached and (proof := _proof(examined, findings)):
         return Judgement(Nvlink.YES, proof)
-    open_ones = [*unreached, *failing, *(finding for finding in deciding if finding.verdict is Verdict.UNKNOWN)]
+    unknown = [finding for finding in deciding if finding.verdict is Verdict.UNKNOWN]
+    unknown.sort(key=lambda finding: finding.condition != NCCL_LOG)  # who gives a log wants to know what it lacks
+    open_ones = [*unreached, *failing, *unknown]
     if open_ones:
         return _decided(Nvlink.UNKNOWN, open_ones[0])
-    if examined.requests_problem:
-        problem = examined.requests_problem
+    if problem := examined.requests_problem or examined.unrecognized:
         return Judgement(Nvlink.UNKNOWN, problem.text, problem.fix, problem.code)
     if reach is Reach.UNKNOWN:
         return Judgement(Nvlink.UNKNOWN, "it is not known which GPUs work together")
@@ -62,7 +65,20 @@ def judge(examined: ExaminedPod, reach: Reach, findings: Sequence[Finding]) -> J
         return Judgement(
             Nvlink.YES, "every condition that decides holds, and the pod verified its GPUs when it started"
         )
-    return _unverified(NOT_VERIFIED_YET if examined.injected else NEVER_VERIFIED)
+    return _unverified(
+        (NOT_VERIFIED_YET if examined.injected else NEVER_VERIFIED).say(pod=examined.evidence.pod.display_name)
+    )
+
+
+def _nothing_to_join(examined: ExaminedPod) -> str:
+    """Returns the evidence that the pod has no two GPUs that work together."""
+    if not examined.gpu_containers:
+        return "the pod requests no GPUs"
+    if not examined.alone:
+        return "the GPUs of the pod do not work together"
+    if examined.job:
+        return f"each container has one GPU, and no other rank of {examined.job.name} is on its node"
+    return "each container has one GPU, and nothing in the pod shows that it works with others"
 
 
 def _decided(nvlink: Nvlink, finding: Finding) -> Judgement:
@@ -71,7 +87,12 @@ def _decided(nvlink: Nvlink, finding: Finding) -> Judgement:
 
 
 def _proof(examined: ExaminedPod, findings: Sequence[Finding]) -> str:
-    """Returns what was counted or measured of NVLink between the GPUs of the pod; empty if nothing was."""
+    """Returns what NCCL said, or what was counted or measured, of NVLink between the GPUs of the pod; else nothing."""
+    said = next(
+        (found.evidence for found in findings if found.condition == NCCL_LOG and found.verdict is Verdict.HOLDS), ""
+    )
+    if said:
+        return said
     if used_nvlink(examined):
         return "its GPUs moved bytes over NVLink in the last minutes"
     if any(finding.condition == MEASURED and finding.verdict is Verdict.HOLDS for finding in findings):
@@ -79,10 +100,9 @@ def _proof(examined: ExaminedPod, findings: Sequence[Finding]) -> str:
     return ""
 
 
-def _unverified(entry: Entry) -> Judgement:
-    message = entry.say()
+def _unverified(message: Message) -> Judgement:
     said = f"every condition that decides holds; {message.text}"
-    return Judgement(Nvlink.UNKNOWN, said, message.fix, message.code, waits_for_start=True)
+    return Judgement(Nvlink.UNKNOWN, said, message.fix, message.code)
 
 
 def numbers(words: Iterable[Nvlink]) -> dict[Nvlink, int]:

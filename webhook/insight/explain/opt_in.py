@@ -10,7 +10,7 @@ from webhook.decisions.admit.claims import refuse_promise_of_claims
 from webhook.decisions.admit.permissions import check_permissions
 from webhook.decisions.admit.trial import StepTrial
 from webhook.decisions.options import is_output
-from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, plain_reason, skip_reason
+from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, skip_reason, unserved_reason
 from webhook.decisions.request.unkept_options import unkept_by
 from webhook.decisions.stray_keys import stray_keys, stray_keys_of_namespace, unknown_annotations
 from webhook.insight.explain.examination import ExaminedPod
@@ -58,7 +58,7 @@ _VERSION_LIMIT = 64
 
 _WATCHED = "in profile observe the webhook only watches; profile"
 
-_OWN_REASONS = (Reason.OPTED_OUT, Reason.VGPU_SLICE)
+_OWN_REASONS = (Reason.OPTED_OUT, Reason.VGPU_SLICE, Reason.OTHER_SCHEDULER)
 """Reasons for which admission leaves a pod alone in every namespace."""
 
 
@@ -86,8 +86,7 @@ def refusal_of_new_pod(examined: ExaminedPod) -> Message | None:
 
     While it is refused there is no such pod, so its other conditions have nothing to judge.
     """
-    metadata = examined.evidence.pod.metadata
-    if (metadata and metadata.uid) or examined.injected:
+    if examined.evidence.pod.exists or examined.injected:
         return None
     _, refused = _unkept(examined)
     if refused:
@@ -160,7 +159,7 @@ def _left_alone(examined: ExaminedPod) -> Iterator[Finding]:
     if examined.gets_claims_alone:
         reason = Reason.RESOURCE_CLAIMS
     sentence = ENTRIES[reason].text
-    yield not_needed(OPTED_IN, sentence)
+    yield unknown(OPTED_IN, examined.unrecognized) if examined.unrecognized else not_needed(OPTED_IN, sentence)
     yield not_needed(INJECTED, f"the webhook prepares no such pod{_marked(examined)}")
     refusal = _refused_promise(examined)
     if refusal:
@@ -187,7 +186,7 @@ def _skip(examined: ExaminedPod, namespace: Namespace) -> tuple[Skip | None, str
     pod, policy = examined.evidence.pod, examined.evidence.policy
     try:
         skip = early_skip_reason(pod, namespace) or skip_reason(pod, namespace, examined.requests, policy)
-        return skip or plain_reason(examined.requests, examined.evidence.cluster), ""
+        return skip or unserved_reason(pod, examined.requests, policy, examined.cluster), ""
     except FormatError as error:
         return None, str(error)
 
@@ -273,6 +272,8 @@ def _not_injected(examined: ExaminedPod, taken: Finding) -> Finding:
     mark = _marked(examined)
     if examined.requests_problem:
         return fails(INJECTED, UNREADABLE_NEVER_PREPARED.say(mark=mark))
+    if not examined.evidence.shows_webhook:
+        return not_needed(INJECTED, "no sign of the webhook in this input")
     if examined.alone and taken.verdict is not Verdict.HOLDS:
         return not_needed(INJECTED, NOT_PREPARED.say(mark=mark).text)
     if taken.fails or (taken.verdict is Verdict.UNKNOWN and _own_reason(examined) is not None):

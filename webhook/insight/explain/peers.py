@@ -17,12 +17,13 @@ from webhook.decisions.claims.evidence import claim_title
 from webhook.decisions.claims.pod import claim_names, shared_entries
 from webhook.decisions.request.assigned_node import node_of
 from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, WITHOUT_PROFILE, exchange_found, fitting_profile
+from webhook.decisions.request.ranks import RankedJob
 from webhook.decisions.request.settings import literals
 from webhook.decisions.resolve.fabric import fabric_problem, reaches_other_nodes
 from webhook.insight.explain.claims import other_consumers
 from webhook.insight.explain.commands import commanded_lists
 from webhook.insight.explain.evidence import group_of
-from webhook.insight.explain.examination import ExaminedPod
+from webhook.insight.explain.examination import ExaminedPod, Peering
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
 from webhook.insight.explain.opt_in import missing
 from webhook.insight.explain.users import peer_users
@@ -37,6 +38,7 @@ from webhook.words.catalogue.peers import (
     ABSTRACT_SOCKET_OFF,
     BLIND_IN_POD,
     BLIND_ON_NODE,
+    EXCHANGE_WITHOUT_NVLINK,
     GROUP_ALONE,
     GROUP_NOT_KNOWN,
     GROUP_NOT_READ,
@@ -57,6 +59,8 @@ from webhook.words.catalogue.peers import (
     PEERS_WITHOUT_HOST_IPC,
     PEERS_WITHOUT_HOST_PID,
     PID_NAMESPACES_DIFFER,
+    RANKS_NOT_KNOWN,
+    RANKS_ON_ONE_NODE,
     SERVER_LACKS,
     SERVER_NOT_KNOWN,
     SHM_COVERED,
@@ -84,11 +88,20 @@ ABSTRACT_SOCKET = "NCCL_IPC_USE_ABSTRACT_SOCKET"
 
 
 def peers(examined: ExaminedPod) -> Iterator[Finding]:
-    """Yields the conditions on peers that the profile needs; one finding in a profile without peers."""
+    """Yields the conditions on peers that the profile needs; one finding in a profile without peers.
+
+    On a node without NVLink the namespaces of the host bring none to pods, so they are not asked for.
+    """
     if not examined.gpu_containers:
         yield from _server(examined)
         return
-    if not examined.profile.shares_gpus:
+    sources = examined.evidence.sources
+    node = examined.resolution.node if examined.resolution else sources.published or sources.annotated
+    has_peers = examined.exchanges or examined.ranks is Peering.KNOWN or examined.profile is Profile.NODE_PEERS
+    if node and node.lacks_nvlink and has_peers:
+        found = says(examined.apps, "seems", "seem")
+        yield fails(PEERS, EXCHANGE_WITHOUT_NVLINK.say(containers=found, node=node.name), stops=True)
+    elif not examined.profile.shares_gpus:
         yield _none(examined)
     elif examined.profile is Profile.POD_PEERS:
         yield _hash_of_pod(examined)
@@ -160,6 +173,8 @@ def _none(examined: ExaminedPod) -> Finding:
             exchanges, examined.evidence.namespace, containers=len(apps), where=where, refusals=refusals
         )
         return fails(PEERS, message)
+    if examined.job and examined.ranks is not Peering.NONE:
+        return _ranks(examined, examined.job)
     if len(apps) < 2:
         return not_needed(
             PEERS, f"profile {examined.profile}: no other container or pod works with these GPUs{_own_shm(examined)}"
@@ -168,6 +183,15 @@ def _none(examined: ExaminedPod) -> Finding:
     without = "" if shared else "; without shareProcessNamespace CUDA IPC between them fails"
     said = f"profile {examined.profile}: {containers(apps)} work on their own GPUs each{without}"
     return not_needed(PEERS, f"{said}. If they are to reach each other's, set {names.PROFILE}: pod-peers")
+
+
+def _ranks(examined: ExaminedPod, job: RankedJob) -> Finding:
+    """Returns the finding about other ranks of the pod's job, which have no way to its GPU memory."""
+    if examined.ranks is Peering.UNKNOWN:
+        return unknown(PEERS, RANKS_NOT_KNOWN.say(job=job.name))
+    others = listed((other.display_name for other in examined.evidence.ranks), _SHOWN)
+    message = RANKS_ON_ONE_NODE.say(job=job.name, others=others, node=examined.evidence.node)
+    return fails(PEERS, message, stops=examined.has_single_gpus)
 
 
 def _own_shm(examined: ExaminedPod) -> str:

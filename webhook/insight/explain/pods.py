@@ -1,24 +1,33 @@
 """The reports on the pods of a snapshot, with the same conditions for a single pod and for all pods."""
 
 import shlex
+from collections.abc import Iterator
 from itertools import islice
 
 import msgspec
 
-from webhook.cluster.snapshot.model import KnownPod, Scope, Snapshot
+from webhook.cluster.snapshot.model import KnownPod, Scope, Snapshot, pods_of
 from webhook.decisions.claims.evidence import KnownClaims
+from webhook.decisions.configuration import AdmitPolicy
+from webhook.decisions.request.assigned_node import node_of
+from webhook.decisions.request.ranks import JOB_LABELS, TRAINING_JOB
+from webhook.decisions.request.resources import read_requests
 from webhook.decisions.resolve.node import Sources
 from webhook.insight.explain.binding_topology import TELLER, binding_topology
 from webhook.insight.explain.evidence import BindingReviews, Evidence, Reading, group_of, policy_for
 from webhook.insight.explain.explain import explain
 from webhook.insight.explain.findings import Report
-from webhook.objects.pod import Pod, PodSpec
+from webhook.insight.explain.nccl_log import NcclLog
+from webhook.objects.pod import MalformedPod, Pod, PodSpec
 from webhook.objects.webhook_registration import CONFIGURATION, asked_about
 from webhook.words import names
 from webhook.words.errors import FormatError
+from webhook.words.outcome import Refused
 from webhook.words.printable import fitted, printable
 
-_GROUP, _ROLE = names.GROUP.encode(), names.JOB_ROLE.encode()
+_LABELS = {key: key.encode() for key in (names.GROUP, *JOB_LABELS)}
+"""The labels of pods that work together."""
+_ROLE = names.JOB_ROLE.encode()
 _PEERS, _ELSEWHERE = 128, 8
 """Pods of a group that are looked at: on the node of the pod, where the kubelet runs 110 by default, and elsewhere."""
 _KUBE_SCHEDULER = "system:kube-scheduler"
@@ -44,35 +53,40 @@ class PodReports:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._groups: dict[tuple[str, str], dict[str, list[tuple[str, Pod]]]] = {}
-        """The pods of each group on each node, with their names, by namespace and group."""
+        self._groups: dict[tuple[str, str, str], dict[str, list[tuple[str, Pod]]]] = {}
+        """The pods of each group or job on each node, with their names, by namespace, label and its value."""
         for known in snapshot.pods:
-            if _GROUP not in known.document:
-                continue
-            for group in filter(
-                None, {holder.get(names.GROUP) for holder in (known.pod.labels, known.pod.annotations)}
-            ):
-                nodes = self._groups.setdefault((known.namespace, group), {})
-                nodes.setdefault(known.node, []).append((known.name, known.pod))
+            for key in (key for key, needle in _LABELS.items() if needle in known.document):
+                holders = (known.pod.labels, known.pod.annotations if key == names.GROUP else {})
+                for value in filter(None, {holder.get(key) for holder in holders}):
+                    nodes = self._groups.setdefault((known.namespace, key, value), {})
+                    nodes.setdefault(known.node, []).append((known.name, known.pod))
+        self._looked_at: tuple[str, Sources] = ("", Sources())
         self._launchers: dict[tuple[str, str], tuple[Pod, ...]] = {}
         """The launchers of MPIJobs, by namespace and job."""
         for known in snapshot.pods:
             if _ROLE in known.document and known.pod.labels.get(names.JOB_ROLE) == "launcher":
-                job = known.namespace, known.pod.labels.get(names.JOB_NAME, "")
-                self._launchers[job] = (*self._launchers.get(job, ())[-_ELSEWHERE:], known.pod)
-        self._looked_at: tuple[str, Sources] = ("", Sources())
+                job = known.namespace, known.pod.labels.get(TRAINING_JOB, "")
+                self._launchers[job] = (*self._launchers.get(job, ())[: _ELSEWHERE - 1], known.pod)
+        self._shows_webhook = _shows_webhook(snapshot)
 
-    def of(self, known: KnownPod, told: ToldNode = ToldNode("")) -> Report:  # noqa: B008 - an immutable value
+    def of(
+        self,
+        known: KnownPod,
+        told: ToldNode = ToldNode(""),  # noqa: B008 - an immutable value
+        nccl_log: NcclLog | None = None,
+    ) -> Report:
         """Returns the report on one pod.
 
         Args:
             known: A pod of the snapshot.
             told: The node, where the caller gives one.
+            nccl_log: What NCCL printed in the pod; None without a log.
 
         Raises:
             MalformedPod: a field has another type than in a pod.
         """
-        return explain(self.evidence(known, told))
+        return explain(msgspec.structs.replace(self.evidence(known, told), nccl_log=nccl_log))
 
     def evidence(self, known: KnownPod, told: ToldNode) -> Evidence:
         """Returns the evidence about one pod; see :meth:`of`."""
@@ -92,9 +106,13 @@ class PodReports:
             sources=sources,
             claims=snapshot.claims.of(pod, known.namespace) if has_claims else KnownClaims(),
             node=node,
-            others=self._others(known, group) if group and not self._group_problem(group) else None,
-            launchers=known.launchers or self._launchers.get((known.namespace, pod.labels.get(names.JOB_NAME, "")), ()),
+            others=self._others(known, names.GROUP, group) if group and not self._group_problem(group) else None,
+            ranks=tuple(self._ranks(known)),
+            knows_ranks="Pod" in snapshot.read or any(pods_of(*label) in snapshot.read for label in _job_labels(pod)),
+            launchers=known.launchers or self._launchers.get((known.namespace, pod.labels.get(TRAINING_JOB, "")), ()),
             reading=reading,
+            shows_webhook=self._shows_webhook
+            or any(key.startswith(names.PREFIX) for key in (*pod.annotations, *pod.labels)),
             reviews=_reviews(snapshot, pod) if snapshot.setting.scope is Scope.POD else None,
             planner=snapshot.planner,
             asked_at=snapshot.at,
@@ -136,11 +154,18 @@ class PodReports:
         )
 
     def _group_problem(self, group: str) -> str:
-        return self._snapshot.problems.get(f"pods of group {group}", "")
+        return self._snapshot.problems.get(pods_of(names.GROUP, group), "")
 
-    def _others(self, known: KnownPod, group: str) -> tuple[Pod, ...]:
-        """Returns the other pods of the group on the node of a pod, and a few elsewhere: a group may have thousands."""
-        nodes = self._groups.get((known.namespace, group), {})
+    def _ranks(self, known: KnownPod) -> Iterator[Pod]:
+        """Yields the other pods with GPUs of the pod's job on its node."""
+        for label in _job_labels(known.pod) if known.node else ():
+            for other in self._others(known, *label):
+                if node_of(other) == known.node and not other.has_ended and _has_gpus(other, self._snapshot.policy):
+                    yield other
+
+    def _others(self, known: KnownPod, key: str, value: str) -> tuple[Pod, ...]:
+        """Returns the other pods with a label on the node of a pod, and a few elsewhere: a group may have thousands."""
+        nodes = self._groups.get((known.namespace, key, value), {})
         here = (pod for name, pod in nodes.get(known.node, ()) if name != known.name)
         elsewhere = (pod for node, found in nodes.items() if node != known.node for _, pod in found)
         return (*islice(here, _PEERS), *islice(elsewhere, _ELSEWHERE))
@@ -150,6 +175,27 @@ class PodReports:
         if node != self._looked_at[0]:
             self._looked_at = node, self._snapshot.sources(node)
         return self._looked_at[1]
+
+
+def _shows_webhook(snapshot: Snapshot) -> bool:
+    """Returns whether a snapshot shows that there is a webhook, or could not be read where it would."""
+    is_used = any(names.INJECTION in each.labels for each in snapshot.namespaces.values())
+    is_marked = any(names.INJECTED in known.pod.annotations for known in snapshot.pods)
+    is_known = snapshot.registration is not None or "mutatingwebhookconfigurations" in snapshot.problems
+    return snapshot.setting.is_configured or is_known or is_used or is_marked
+
+
+def _job_labels(pod: Pod) -> list[tuple[str, str]]:
+    """Returns the first label by which a pod is part of a job, in a list."""
+    return [(key, pod.labels[key]) for key in JOB_LABELS if pod.labels.get(key)][:1]
+
+
+def _has_gpus(pod: Pod, policy: AdmitPolicy) -> bool:
+    try:
+        requests = read_requests(pod, policy.resources, policy.default_count)
+    except (Refused, MalformedPod):
+        return False
+    return any(container.request for container in requests.containers)
 
 
 def _reviews(snapshot: Snapshot, pod: Pod) -> BindingReviews:

@@ -25,7 +25,7 @@ STARTS = frozenset(
     entry.code
     for entry in (
         *(words.IMAGE_NOT_PULLED, words.NOT_CREATED, words.STOPPED),
-        *(words.STILL_VERIFYING, words.NO_REMAP_IN_POD, RUNTIME_CLASS_OF_POD_MISSING),
+        *(words.STILL_VERIFYING, words.NO_REMAP_IN_POD, words.UNKNOWN_DEVICE, RUNTIME_CLASS_OF_POD_MISSING),
     )
 )
 """The codes of what keeps a pod from its start."""
@@ -33,6 +33,9 @@ _WITHOUT_IMAGE = frozenset({"ImagePullBackOff", "ErrImagePull", "InvalidImageNam
 _NOT_CREATED = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 """Reasons for which the kubelet keeps a container waiting: kubernetes pkg/kubelet/images/types.go and
 pkg/kubelet/kuberuntime/kuberuntime_container.go."""
+UNKNOWN_DEVICE = "unknown device"
+"""The end of what nvidia-container-cli says of a GPU that the driver does not have:
+https://github.com/Project-HAMi/HAMi/issues/1106."""
 _TOLD = 143
 """128 and the number of SIGTERM."""
 _SAID_LIMIT = 400
@@ -64,13 +67,16 @@ def verified(pod: Pod) -> tuple[Verified, str]:
 def start(examined: ExaminedPod) -> Iterator[Finding]:
     """Yields the condition ``start`` of a pod that the webhook prepared; nothing while the pod has not come so far.
 
-    A RuntimeClass that does not exist keeps any pod from its start, prepared or not.
+    A RuntimeClass that does not exist, or a GPU that the node does not have, keeps any pod from its start, prepared or
+    not.
     """
     named = examined.spec.runtime_class_name
     if named and named in examined.cluster.missing_runtime_classes and not examined.evidence.pod.has_ended:
         yield fails(START, RUNTIME_CLASS_OF_POD_MISSING.say(name=fitted(named)), stops=True)
         return
-    if not examined.injected:
+    unknown_devices = list(_unknown_devices(examined.evidence.pod))
+    yield from unknown_devices
+    if unknown_devices or not examined.injected:
         return
     found = list(_remap_containers(examined.evidence.pod))
     troubles = [trouble for each in found if (trouble := _trouble(each, examined.evidence.asked_at))]
@@ -80,6 +86,17 @@ def start(examined: ExaminedPod) -> Iterator[Finding]:
         yield holds(START, "the pod verified that it has the GPUs that it was given")
     elif examined.evidence.node and _lacks_container(examined):
         yield fails(START, words.NO_REMAP_IN_POD.say())
+
+
+def _unknown_devices(pod: Pod) -> Iterator[Finding]:
+    """Yields a finding for each container that does not run because its node lacks a GPU of its list."""
+    status = pod.status
+    for found in (*status.init_containers, *status.containers) if status and not pod.has_ended else ():
+        states = [state for state in (found.state, found.last_state) if state]
+        ends = [end for state in states if (end := state.waiting or state.terminated) and UNKNOWN_DEVICE in end.message]
+        if ends and not (found.state and found.state.running):
+            message = words.UNKNOWN_DEVICE.say(container=fitted(found.name), said=fitted(ends[0].message, _SAID_LIMIT))
+            yield fails(START, message, stops=True)
 
 
 def _remap_containers(pod: Pod) -> Iterator[ContainerStatus]:

@@ -60,7 +60,7 @@ from webhook.words.listing import listed
 
 NO_VARIABLES, ENV_FROM, COMMANDS = "nccl-variables", "env-from", "commands"
 
-_REMOVE = "Remove the variable"
+_REMOVE, ASSIGNMENT = "Remove the variable", "Remove the assignment"
 _OF_PEERS = frozenset({names.ENV_NCCL_HOSTID, names.ENV_NCCL_CUMEM_ENABLE})
 """Variables that a profile for peers sets itself."""
 _LEVELS = frozenset({"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "P2C", "PHB", "SYS"})
@@ -129,7 +129,7 @@ def _value_in_text(own_env: Mapping[str, EnvVar], setting: Setting) -> Value | N
     if name not in _JUDGES or (setting.is_default and is_set) or (setting.is_removed and not is_set):
         return None
     verb = "removed" if setting.is_removed else "set"
-    remedy = f"Remove the assignment from {setting.place}"
+    remedy = f"{ASSIGNMENT} from {setting.place}"
     return Value(name, setting.value, f"the pod, in {setting.place}", remedy, setting.is_certain, True, verb)
 
 

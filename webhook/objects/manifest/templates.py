@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from webhook.words import names
 from webhook.words.patch import pointer
 
 Keys = tuple[str | int, ...]
@@ -58,6 +59,25 @@ class Template(msgspec.Struct, frozen=True):
     def is_pod(self) -> bool:
         """Whether the object is itself the pod, and no workload that makes some."""
         return self.keys == self.owner.keys
+
+    @property
+    def pod(self) -> Mapping[str, Any]:
+        """The mapping as the controller sends it: Volcano copies the scheduler of a Job into pods that name none.
+
+        Source: volcano.sh/volcano pkg/controllers/job/job_controller_util.go; pkg/webhooks/admission/jobs/mutate.
+        """
+        node: Any = self.owner.value
+        value: Mapping[str, Any] = self.value
+        version = node.get("apiVersion") if isinstance(node, Mapping) else ""
+        is_of_volcano = str(version).partition("/")[0].endswith(names.VOLCANO_API)
+        if not is_of_volcano or value["spec"].get("schedulerName"):
+            return value
+        for key in self.keys[len(self.owner.keys) :]:
+            if key == "tasks":
+                scheduler = str(node.get("schedulerName") or names.VOLCANO_SCHEDULER)
+                return {**value, "spec": {**value["spec"], "schedulerName": scheduler}}
+            node = node[key]
+        return value
 
     @property
     def part(self) -> str:
@@ -124,8 +144,8 @@ def find_bare_containers(found: ManifestObject) -> Iterator[Keys]:
 def _role(key: str | int, child: Any) -> str:
     """Returns what a step to ``child`` says of the role of a template; empty if it says nothing."""
     if isinstance(key, int):
-        names = (child.get(name) for name in ("groupName", "name")) if isinstance(child, Mapping) else ()
-        return next((name for name in names if isinstance(name, str)), str(key))
+        named = (child.get(name) for name in ("groupName", "name")) if isinstance(child, Mapping) else ()
+        return next((name for name in named if isinstance(name, str)), str(key))
     return _NO_ROLE.sub("", key).lower()
 
 

@@ -10,7 +10,7 @@ _CUDA: Mapping[int, str] = {
     3: "the driver is not initialised",
     100: "no CUDA device is visible: see CUDA_VISIBLE_DEVICES and NVIDIA_VISIBLE_DEVICES",
     101: "no such device",
-    201: "invalid context; of a shared handle: both processes have the same PID value",
+    201: "invalid context; of a shared handle: both processes have the same PID value, or the thread has no context",
     205: "the memory cannot be mapped",
     208: "the memory is mapped already",
     217: "peer access is not supported between these cards",

@@ -3,6 +3,7 @@
 from webhook.words.catalogue.entry import Entry
 
 _EXPLAIN, _COMPATIBILITY, _CONTROL = "explain.md#the-conditions", "compatibility.md#hami", "injection.md"
+_ALONE = "without-webhook.md"
 _UPGRADE = "compatibility.md#upgrading-hami-or-kubernetes"
 _REFIT = "compatibility.md#numa-refit"
 _REMOVE_LIST = "Remove the variable: the device plugin shows the container its own GPUs and no others"
@@ -68,14 +69,27 @@ SLICE = Entry(
     'Ask for {resource} alone, or set gpu.topology/inject: "true" on the pod',
     _EXPLAIN,
 )
+UNRECOGNIZED_RESOURCE = Entry(
+    "GT209",
+    "container {container} requests {resource}, which `resources` of the configuration does not name: whether it is "
+    "for GPUs is not known{proof}",
+    "If the resource is for GPUs, name it as the count of a device plugin in `resources` of the configuration",
+    "configuration.md#resources",
+)
 LIBRARY_PRELOADED = Entry(
     "GT210",
     "HAMi's library is preloaded into container {container}: {reader} looks {where}, {found}",
     _DISABLE,
-    _CONTROL,
+    _ALONE,
 )
 LIBRARY_PERHAPS_PRELOADED = Entry(
-    "GT211", "it depends on HAMi's version, which is not known here: {versions}", _DISABLE, _CONTROL
+    "GT211", "it depends on HAMi's version, which is not known here: {versions}", _DISABLE, _ALONE
+)
+LIBRARY_UNLESS_PLUGIN_SAYS = Entry(
+    "GT215",
+    "unless Volcano's device plugin itself has CUDA_DISABLE_CONTROL_DP, {preloaded}",
+    _DISABLE,
+    _CONTROL,
 )
 SLICE_KEEPS_LIBRARY = Entry(
     "GT212", LIBRARY_PRELOADED.text, "Ask for whole GPUs first: without HAMi's library a slice has no limits", _CONTROL

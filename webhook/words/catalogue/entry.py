@@ -58,6 +58,8 @@ class Entry:
     """The advice what to do about it, in the imperative, without a full stop."""
     page: str = ""
     """The page of ``docs/`` that says more, perhaps with an anchor."""
+    example: str = ""
+    """The text of one case, for an entry whose text has nothing but values."""
 
     @property
     def sentence(self) -> str:

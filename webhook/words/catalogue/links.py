@@ -7,6 +7,7 @@ _EXPLAIN = "explain.md#the-conditions"
 _RUN_AGENT = "Run the agent on the node; gpu-topology explain also takes the topology from a file: --topology"
 _BIND_AGAIN = "Look whether the webhook is registered for pods/binding and was running, and create the pod again"
 _PLACE = "Have the planner choose (placement.mode: on)"
+_LINKED = 'Set gpu.topology/require-nvlink: "true" on the pod, with which the planner chooses'
 _ADD_UUIDS = "Add the output of nvidia-smi -L to the topology"
 
 RESOLVED = Entry(
@@ -73,6 +74,7 @@ UNMET = Entry(
     "{unmet}",
     f"{_PLACE} GPUs that meet it, have other GPUs chosen, or require less",
     "annotations.md#requirements",
+    example="require-nvlink: GPU0 and GPU5 have 6.0 GB/s (SYS), the link class is SYS",
 )
 TWO_ALLOCATIONS = Entry(
     "GT311",
@@ -108,7 +110,13 @@ TOPOLOGY_OF_HAMI = Entry(
     "See to the agent of the node",
     _NODE,
 )
-TOPOLOGY_OLD = Entry("GT317", "{stale}", _RUN_AGENT, _NODE)
+TOPOLOGY_OLD = Entry(
+    "GT317",
+    "{stale}",
+    _RUN_AGENT,
+    _NODE,
+    example="the agent of node gpu-1 has not been heard of for 17 minutes",
+)
 NOT_SCHEDULED = Entry(
     "GT320",
     "the pod is not scheduled yet: which GPUs it gets is open",
@@ -144,11 +152,20 @@ AGE_NOT_KNOWN = Entry(
     _NODE,
 )
 GPUS_NOT_KNOWN = Entry("GT328", "which GPUs they are is not known", page=_EXPLAIN)
-LINKS_NOT_KNOWN = Entry("GT329", "{doubt}", _RUN_AGENT, _NODE)
+LINKS_NOT_KNOWN = Entry(
+    "GT329",
+    "{doubt}",
+    _RUN_AGENT,
+    _NODE,
+    example=(
+        "how GPU0 GPU1 of node gpu-1 are linked is not known: no agent has published the topology of the "
+        "node, and HAMi's annotations do not tell the links"
+    ),
+)
 NO_NVLINK_HERE = Entry(
     "GT330",
     "{gpus} have no NVLink: {shown}",
-    f"{_PLACE} GPUs that are joined. Other GPUs of node {{node}} are: {{show}}",
+    f"{_LINKED} GPUs that are joined. Other GPUs of node {{node}} are: {{show}}",
     _EXPLAIN,
 )
 NO_NVLINK_ON_NODE = Entry(
@@ -160,15 +177,30 @@ NO_NVLINK_ON_NODE = Entry(
 SOME_PAIRS_UNLINKED = Entry(
     "GT332",
     "{unlinked} of {pairs} pairs of {gpus} have no NVLink: {shown}",
-    f"{_PLACE} GPUs that are all joined. Or let HAMi look at links: gpuSchedulerPolicy: topology-aware in the values "
+    f"{_LINKED} GPUs that are all joined. Or let HAMi look at links: gpuSchedulerPolicy: topology-aware in the values "
     "of its chart, which publishes pair scores too",
     _EXPLAIN,
 )
-LINKS_FAULTY = Entry("GT333", "{bandwidth}; {faults}", "Have node {node} looked at, or avoid these GPUs", _EXPLAIN)
+LINKS_FAULTY = Entry(
+    "GT333",
+    "{bandwidth}; {faults}",
+    "Have node {node} looked at, or avoid these GPUs",
+    _EXPLAIN,
+    example=(
+        "GPU0-GPU1 have 350.2 GB/s per direction, no pair has less; best ring 350.2 GB/s (0-1-0), estimated; "
+        "GPU1 has links down: 1 of 18 to nvswitch"
+    ),
+)
 JUDGED_LATER = Entry(
     "GT334", "the requirements of the pod are judged when its GPUs are known", page="annotations.md#requirements"
 )
-REQUIREMENTS_DOUBTFUL = Entry("GT335", "{doubt}", _RUN_AGENT, "annotations.md#requirements")
+REQUIREMENTS_DOUBTFUL = Entry(
+    "GT335",
+    "{doubt}",
+    _RUN_AGENT,
+    "annotations.md#requirements",
+    example="how GPU0 GPU1 of node gpu-1 are linked is not known: HAMi's annotations do not tell the links",
+)
 NOT_BOUND = Entry(
     "GT340",
     "the pod is not bound yet: its annotations still say what admission wrote",
@@ -176,7 +208,13 @@ NOT_BOUND = Entry(
     _BINDING,
 )
 VALUES_NOT_COMPARED = Entry("GT341", "its values cannot be compared with GPUs that are not known", page=_BINDING)
-VALUES_WRONG = Entry("GT342", "{differences}", _BIND_AGAIN, _BINDING)
+VALUES_WRONG = Entry(
+    "GT342",
+    "{differences}",
+    _BIND_AGAIN,
+    _BINDING,
+    example='gpu.topology/cuda-visible-devices.0 is "0,1", and should be "2,3"',
+)
 REMAP_SEES_OTHERS = Entry(
     "GT343",
     "{differences}; the remap container is shown other GPUs than the pod's, and stops the pod (exit code 12)",
@@ -205,9 +243,17 @@ ALLOCATION_TOO_LARGE = Entry(
     "{problem}",
     "Use less, or raise the limit in the configuration of the webhook",
     "configuration.md#limits",
+    example=(
+        "annotation hami.io/vgpu-devices-allocated on pod team-a/train: expected at most 256 devices "
+        "(limits.devices), found 300"
+    ),
 )
 NODE_TOO_LARGE = Entry(
-    "GT353", "{problem}", "Raise the limit in the configuration of the webhook", "configuration.md#limits"
+    "GT353",
+    "{problem}",
+    "Raise the limit in the configuration of the webhook",
+    "configuration.md#limits",
+    example="node gpu-1 has 100 GPUs, the configuration allows 64 (limits.gpus)",
 )
 MIG_INSTANCE = Entry(
     "GT354",
@@ -265,6 +311,23 @@ NOT_BOUND_AND_OPTED_OUT = Entry(
     "Opt in again, and create the pod again",
     _BINDING,
 )
-LINKS_NOT_READ = Entry("GT345", "{doubt}", "Have the permission to list ConfigMaps and to get nodes", _EXPLAIN)
-REQUESTS_CONTRADICT = Entry("GT346", "{problem}", "Correct what the message names, and create the pod again", _EXPLAIN)
-REQUIREMENTS_UNDECIDED = Entry("GT347", "{doubt}", page="annotations.md#requirements")
+LINKS_NOT_READ = Entry(
+    "GT345",
+    "{doubt}",
+    "Have the permission to list ConfigMaps and to get nodes",
+    _EXPLAIN,
+    example="how GPU0 GPU1 of node gpu-1 are linked is not known: HAMi's annotations do not tell the links",
+)
+REQUESTS_CONTRADICT = Entry(
+    "GT346",
+    "{problem}",
+    "Correct what the message names, and create the pod again",
+    _EXPLAIN,
+    example=("container main asks for GPUs of hami, container side for GPUs of volcano: no scheduler gives a pod both"),
+)
+REQUIREMENTS_UNDECIDED = Entry(
+    "GT347",
+    "{doubt}",
+    page="annotations.md#requirements",
+    example="how GPU0 GPU1 of node gpu-1 are linked is not known: the driver did not tell the links of GPU1",
+)

@@ -100,6 +100,12 @@ PERHAPS_MEANT = Entry(
 MORE_UNKNOWN_ANNOTATIONS = Entry(
     "GT119", "{count} more unknown annotations", "Correct their names, or remove them", _ANNOTATIONS
 )
+VALUE_UNKNOWN_TO_HAMI = Entry(
+    "GT171",
+    "{key}: HAMi does not know {value}; {guess}",
+    "Correct the value of the annotation: {values}",
+    "annotations.md#in-the-wrong-place-or-spelling",
+)
 UNKNOWN_OUTPUT = Entry(
     "GT120",
     "a variable takes its value from an annotation that the webhook will not write",
@@ -146,6 +152,9 @@ POD_OVER_LIMIT = Entry(
     "{problem}",
     "Use less of it, or have an administrator raise the limit",
     "configuration.md#limits",
+    example=(
+        "pod team-a/train: expected at most 1048576 bytes of the answer to a review (limits.replyBytes), found 1310720"
+    ),
 )
 NAMESPACE_NOT_KNOWN_YET = Entry(
     "GT127",
@@ -228,6 +237,10 @@ BAD_POD_OPTION = Entry(
     "{problem}",
     "The annotations of the pod or of its namespace were changed after the pod was admitted: correct the value",
     _ANNOTATIONS,
+    example=(
+        'annotation gpu.topology/min-bandwidth on pod team-a/train: expected a number of GB/s such as "100", '
+        'found "fast"'
+    ),
 )
 BAD_REQUEST = Entry("GT150", "a request cannot be read: {problem}", "Write a whole number", _ANNOTATIONS)
 BAD_OPTION = Entry("GT151", "an option cannot be read: {problem}", "Correct the annotation", _ANNOTATIONS)
@@ -272,7 +285,13 @@ WOULD_BE_REFUSED = Entry(
     "Correct what the message names",
     "troubleshooting.md#reasons",
 )
-NO_LONGER_PREPARED = Entry("GT159", "{lacking}", f"Find out who changed it, and {_AGAIN}", "injection.md")
+NO_LONGER_PREPARED = Entry(
+    "GT159",
+    "{lacking}",
+    f"Find out who changed it, and {_AGAIN}",
+    "injection.md",
+    example="container main lacks CUDA_DISABLE_CONTROL",
+)
 CLAIMS_LEFT_ALONE = Entry(
     "GT161",
     "the pod gets devices by resource claims, which are not looked at; it is left as it is",
@@ -374,6 +393,19 @@ CLUSTER_WITHOUT_HAMI = Entry(
     "node, no DeviceClass. The webhook leaves pods that ask for {resource} as they are",
     "Install HAMi; what works without it stands in the documents. If it is there, set cluster.hamiVersion",
     "compatibility.md#without-hami",
+)
+PODS_NOT_KNOWN = Entry(
+    "GT184",
+    "the controller of this kind makes the pods ({places}): what they will be is not known here",
+    "Analyze the pods once they exist: kubectl get pods -o yaml | gpu-topology analyze -f -",
+    "analyze.md",
+)
+SCHEDULED_BY_VOLCANO = Entry(
+    "GT185",
+    "Volcano schedules the pod, so HAMi's scheduler gives it no GPUs; with gpucores it would stay pending",
+    "Request volcano.sh/vgpu-number, which Volcano's vGPU device plugin serves; or set schedulerName to HAMi's "
+    "scheduler (in a Volcano Job at spec.schedulerName, whose default is volcano)",
+    "injection.md#pods-that-hami-leaves-alone",
 )
 MISPLACED_OPTION = Entry(
     "GT183",

@@ -151,9 +151,30 @@ PID_NAMESPACES_DIFFER = Entry(
 VISIBILITY_NOT_JUDGED = Entry(
     "GT523", "the webhook would refuse the pod: {refusal}", "Correct what the message names", _PAGE
 )
-VISIBILITY_REFUSED = Entry("GT524", "{refusal}", "Correct what the message names", _PAGE)
-BLIND_IN_POD = Entry("GT525", "{containers}", _POD_PEERS, _PAGE)
-BLIND_ON_NODE = Entry("GT526", "{containers}", _NODE_PEERS, _PAGE)
+VISIBILITY_REFUSED = Entry(
+    "GT524",
+    "{refusal}",
+    "Correct what the message names",
+    _PAGE,
+    example=(
+        "GT509: init container warm-up asks for GPUs, which others get once it finishes, but profile "
+        "node-peers would go on showing them to its peers"
+    ),
+)
+BLIND_IN_POD = Entry(
+    "GT525",
+    "{containers}",
+    _POD_PEERS,
+    _PAGE,
+    example="container main sees no GPUs but its own",
+)
+BLIND_ON_NODE = Entry(
+    "GT526",
+    "{containers}",
+    _NODE_PEERS,
+    _PAGE,
+    example="container main sees no GPUs but its own",
+)
 NO_GROUP = Entry(
     "GT530",
     "the pod has no group (gpu.topology/group), so its peers are not known",
@@ -242,6 +263,29 @@ EXCHANGE_WITHOUT_PEERS = Entry(
     "{container} seems to exchange GPU memory ({sign}); peers have no way to it {where}",
     "Set {way}, and create the pod again. If it exchanges none with other containers or pods, set "
     "gpu.topology/peers: none. What an administrator does first: {first}",
+    "annotations.md#peers",
+)
+_ONE_POD = (
+    "Request all GPUs that the job needs on a node in one pod, or set gpu.topology/profile: node-peers and one "
+    "gpu.topology/group on all pods of the job"
+)
+RANKS_ON_ONE_NODE = Entry(
+    "GT574",
+    "the pod is a rank of {job}, and so is {others} on node {node}: NCCL takes the network between pods that share no "
+    "namespaces",
+    _ONE_POD,
+    _PROFILES,
+)
+RANKS_NOT_KNOWN = Entry(
+    "GT575",
+    "the pod seems to be a rank of {job}: whether another rank is on its node is not known",
+    f"If ranks share a node: {_ONE_POD}",
+    _PROFILES,
+)
+EXCHANGE_WITHOUT_NVLINK = Entry(
+    "GT580",
+    "{containers} to exchange GPU memory with peers, and node {node} has no NVLink",
+    "Run the pods on a node with NVLink; no profile and no permission brings NVLink to this one",
     "annotations.md#peers",
 )
 WAY_OF_NODE_PEERS = Entry(

@@ -16,8 +16,9 @@ NOT_VERIFIED_YET = Entry(
 NEVER_VERIFIED = Entry(
     "GT363",
     "the webhook did not prepare the pod, so no program in it verified its GPUs",
-    "Measure the GPUs in the pod with gpu-topology verify --publish, or let the webhook prepare the pod",
-    "topology.md#publish-a-measurement",
+    "Run the pod with NCCL_DEBUG=INFO and give what NCCL says: kubectl logs {pod} | gpu-topology explain -f pod.yaml "
+    "--nccl-log -. Or let the webhook prepare the pod",
+    "explain.md#what-nccl-says",
 )
 IMAGE_NOT_PULLED = Entry(
     "GT365",
@@ -44,6 +45,14 @@ STILL_VERIFYING = Entry(
     "Read its log (kubectl logs POD -c {container}); if it waits for the driver, see whether nvidia-smi answers on the "
     "node",
     _PAGE,
+)
+UNKNOWN_DEVICE = Entry(
+    "GT370",
+    "the pod cannot start: container {container} is given a GPU that its node does not have ({said})",
+    "Look on the node whether nvidia-smi -L lists that GPU. If not, restart HAMi's device plugin there, so that HAMi "
+    "gives it no more; if it does, look who sets NVIDIA_VISIBLE_DEVICES. Then delete the pod; its controller makes a "
+    "new one",
+    "troubleshooting.md#unknown-device",
 )
 NO_REMAP_IN_POD = Entry(
     "GT369",

@@ -32,7 +32,13 @@ ENV_FROM_NOT_READ = Entry(
     _LOOK,
     _PAGE,
 )
-VALUE_NOT_KNOWN = Entry("GT411", "{setting}", "Look up its value: it may turn NVLink off", _PAGE)
+VALUE_NOT_KNOWN = Entry(
+    "GT411",
+    "{setting}",
+    "Look up its value: it may turn NVLink off",
+    _PAGE,
+    example="container main: not known here, set by the pod, from a source that is not looked at",
+)
 P2P_DISABLED = Entry("GT412", "{setting} (it turns P2P off, and with it NVLink)", _REMOVE, _PAGE)
 P2P_LEVEL_TOO_LOW = Entry(
     "GT413",
@@ -190,7 +196,7 @@ NVLS_ON_BETWEEN_PODS = Entry(
 )
 NCCL_NEWER_THAN_FACTS = Entry(
     "GT470",
-    "gpu-topology verify found NCCL {release} in the pod, and what is told of NCCL here is known up to {newest}",
+    "the pod has NCCL {release}, and what is told of NCCL here is known up to {newest}",
     "Measure with gpu-topology verify in the pod what the links carry, or use a version of gpu-topology that knows "
     "this release",
     "nccl.md#releases-that-were-read",

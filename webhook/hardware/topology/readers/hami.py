@@ -21,8 +21,8 @@ from webhook.words.errors import FormatError
 _UNHEALTHY = "HAMi reports it unhealthy"
 _NO_GPU = "HAMi registered no GPU."
 _NO_SCORES = (
-    "HAMi published no pair scores, so links are unknown: set gpuSchedulerPolicy to topology-aware in the values of its"
-    " chart (2.7 or later)."
+    "HAMi published no pair scores, so links are unknown: run the agent, or set gpuSchedulerPolicy to topology-aware in"
+    " the values of HAMi's chart ({since} or later{why})."
 )
 _OTHER_SCORES = "HAMi's pair scores are not those of the GPUs that it registered, so links are unknown."
 _NO_SWITCHES = "HAMi before 2.10 does not see NVSwitches, so links are unknown: update HAMi."
@@ -55,7 +55,8 @@ def read_hami(register: str, score: str | None, *, node: str, source: str) -> No
     paths = _paths(healthy, scores)
     gpus = [_gpu(index, gpu, paths[index]) for index, gpu in healthy.items()]
     counts = {} if _is_blind(healthy, scores) else {pair: score.links for pair, score in scores.items() if score.rated}
-    links = links_by_gpu(counts, {gpu.index: gpu.sm for gpu in gpus}, source=rated)
+    on_boards = [gpu.index for gpu in gpus if product(gpu.name).nvlink_board]
+    links = links_by_gpu(counts, {gpu.index: gpu.sm for gpu in gpus}, source=rated, on_boards=on_boards)
     lost = (
         LostGpu(index=index, problem=_UNHEALTHY, uuid=gpu.uuid)
         for index, gpu in sorted(registered.items())
@@ -128,7 +129,9 @@ def _problems(registered: _Gpus, healthy: _Gpus, scores: _Scores, *, is_publishe
     if any(gpu.index is None for gpu in registered.values()):
         yield NO_INDICES
     if len(healthy) > 1 and not scores:
-        yield _OTHER_SCORES if is_published else _NO_SCORES
+        boards = [gpu.name for gpu in healthy.values() if product(gpu.name).nvlink_board]
+        why = f": earlier ones see no NVSwitches, which {boards[0]} may have" if boards else ""
+        yield _OTHER_SCORES if is_published else _NO_SCORES.format(since="2.10" if boards else "2.7", why=why)
     if _is_blind(healthy, scores):
         yield _NO_SWITCHES
     unrated = [f"GPU{one} and GPU{other}" for (one, other), score in scores.items() if not score.rated]

@@ -129,7 +129,9 @@ def _topology(
     unlinked = [_gpu(index, found, listed.get(index), printed.get(index)) for index in found.gpus]
     counts = found.links()
     chips = links_of_chips(counts, printed)
-    links = links_by_gpu(counts, {gpu.index: gpu.sm for gpu in unlinked}, source=source, chips=chips)
+    sm = {gpu.index: gpu.sm for gpu in unlinked}
+    on_boards = [gpu.index for gpu in unlinked if product(gpu.name).nvlink_board]
+    links = links_by_gpu(counts, sm, source=source, chips=chips, on_boards=on_boards)
     gpus = tuple(replace(gpu, nvlinks=links[gpu.index]) for gpu in unlinked)
     problems = [*_problems(found, listed), *_assumptions(gpus), *differences(gpus, printed)]
     return NodeTopology(

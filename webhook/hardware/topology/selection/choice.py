@@ -13,7 +13,7 @@ from webhook.hardware.topology.selection.evidence import Unmet, shortage, unmet
 from webhook.hardware.topology.selection.pair_table import PairTable, mask_of, positions
 from webhook.hardware.topology.selection.request import Constraints, Request, Weights
 from webhook.hardware.topology.selection.score import Scale, ScoreTerms, link_value
-from webhook.hardware.topology.sets import GpuSet, assess
+from webhook.hardware.topology.sets import GpuSet, assess, links_doubt
 
 _RATED_KEPT = 4096
 
@@ -32,6 +32,8 @@ class Choice:
     """Constraints that the set does not meet. The caller decides whether it takes the set all the same."""
     loss: float
     """Share of ring bandwidth that this set lacks, compared with the best set if all usable GPUs were free."""
+    doubt: str
+    """Why it is not known how the GPUs are linked, in a sentence; empty if it is known."""
     exact: bool
     """Whether all sets were considered; see ``candidates.MAX_SETS`` and ``search.MAX_WORK``.
 
@@ -118,6 +120,7 @@ class Selector:
             weights=request.scored_by,
             unmet=tuple(unmet(candidates, asked, kept, chosen)),
             loss=self._loss(chosen),
+            doubt=links_doubt(self._topology, chosen),
             exact=candidates.exact,
         )
 
