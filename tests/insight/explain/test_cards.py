@@ -376,3 +376,15 @@ def test_resources_that_are_no_gpus_of_nvidia_are_none(resource: str) -> None:
 def test_an_unknown_resource_beside_gpus_decides_nothing() -> None:
     both = pod(container(resources={"limits": {"nvidia.com/gpu": 2, "nvidia.com/hostdev": 1}}))
     assert told(both).judgement.code != "GT209"
+
+
+@pytest.mark.parametrize("value", ["all", "0,1"])
+def test_a_container_that_takes_gpus_without_a_request_is_unknown(value: str) -> None:
+    taker = pod(container(gpus=None, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": value}]))
+    found = told(taker).judgement
+    assert (found.nvlink, found.code) == ("unknown", "GT216")
+    hidden = pod(container(gpus=None, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]))
+    assert (told(hidden).judgement.nvlink, told(pod(container(gpus=None))).judgement.nvlink) == ("-", "-")
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "dcgm", "uid": "u", "controller": True}
+    watcher = taker | {"metadata": taker["metadata"] | {"ownerReferences": [owner]}}
+    assert told(watcher).judgement.nvlink == "-"

@@ -13,6 +13,9 @@ from webhook.hardware.topology.model import Gpu
 from webhook.words.errors import shorten
 
 UUID_PREFIX = "GPU-"
+SHOWS_NOTHING = frozenset({"", "none", "void"})
+"""Values of ``NVIDIA_VISIBLE_DEVICES`` that show no GPU; HAMi's overwriteEnv also gives "none" to containers without a
+request."""
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 

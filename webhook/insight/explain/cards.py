@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from webhook.decisions.admit.container import PodContainer
-from webhook.decisions.admit.permissions import SHOWS_NOTHING
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
-from webhook.decisions.request.gpu_lists import UUID_PREFIX, listed_gpus, show, split_list
+from webhook.decisions.request.gpu_lists import SHOWS_NOTHING, UUID_PREFIX, listed_gpus, show, split_list
 from webhook.decisions.request.resources import GpuRequest
 from webhook.decisions.request.settings import literal
 from webhook.hardware.topology.model import Gpu

@@ -25,13 +25,12 @@ from webhook.decisions.request.claims import PodClaims, claim_view, read_claims
 from webhook.decisions.request.exchange import Sign, signs
 from webhook.decisions.request.observe_profile import observed_profile, profile_if_observed
 from webhook.decisions.request.ranks import RankedJob, job_of
-from webhook.decisions.request.resources import PodRequests, read_requests, unrecognized_resources
+from webhook.decisions.request.resources import PodRequests, read_requests, unrecognized
 from webhook.decisions.request.transfer_flags import said_by
 from webhook.decisions.resolve.resolve import Resolution, Unresolved, UnresolvedError
 from webhook.insight.explain.evidence import Evidence
 from webhook.objects.pod import Container, PodSpec
 from webhook.words import names
-from webhook.words.catalogue.cards import UNRECOGNIZED_RESOURCE
 from webhook.words.catalogue.claims import CLAIM_NOT_READ, POOL_NOT_PUBLISHED, SLICES_NOT_READ
 from webhook.words.catalogue.entry import Message
 from webhook.words.catalogue.opting import BAD_OPTION
@@ -178,11 +177,10 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return None
         annotations = self.evidence.pod.annotations
         is_allocated = any(annotations.get(dialect.key, "").strip(";") for dialect in DIALECTS if dialect.key)
-        proof = "; the allocation on the pod shows GPUs" if is_allocated else ""
-        found = unrecognized_resources(self.requests)
-        return next(
-            (UNRECOGNIZED_RESOURCE.say(container=each.name, resource=name, proof=proof) for each, name in found), None
-        )
+        found = next(unrecognized(self.evidence.pod, self.requests), None)
+        if found and is_allocated:
+            return Message(found.code, f"{found.text}; the allocation on the pod shows GPUs", found.fix)
+        return found
 
     @property
     def apps(self) -> tuple[PodContainer, ...]:

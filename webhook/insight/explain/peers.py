@@ -9,13 +9,13 @@ src/uct/cuda/cuda_ipc/cuda_ipc_iface.c.
 
 from collections.abc import Iterator
 
-from webhook.decisions.admit.permissions import SHOWS_NOTHING
 from webhook.decisions.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.decisions.bind.fabric import read_fabric_use
 from webhook.decisions.claims.evidence import claim_title
 from webhook.decisions.claims.pod import claim_names, shared_entries
 from webhook.decisions.request.assigned_node import node_of
+from webhook.decisions.request.gpu_lists import SHOWS_NOTHING
 from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, WITHOUT_PROFILE, exchange_found, fitting_profile
 from webhook.decisions.request.ranks import RankedJob
 from webhook.decisions.request.settings import literals

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
 from webhook.decisions.bind.injection import injected_profile
 from webhook.decisions.request.claims import read_claims
-from webhook.decisions.request.resources import read_requests, unrecognized_resources
+from webhook.decisions.request.resources import read_requests, unrecognized
 from webhook.hardware.traffic.judgement import PodTraffic
 from webhook.insight.analyze.pods import holder_of
 from webhook.insight.explain.findings import Judgement, Nvlink
@@ -53,7 +53,7 @@ def asked(pod: DecodedPod, snapshot: Snapshot) -> Asked | None:
         parts = requests.mig or not any(request.is_whole for request in counted)
         profile = injected_profile(requests.containers) or ""
         return Asked(sum(request.count for request in counted), has_slices=parts, profile=str(profile))
-    if read_claims(pod, requests) is None and not any(unrecognized_resources(requests)):
+    if read_claims(pod, requests) is None and not any(unrecognized(pod, requests)):
         return None
     return Asked(None, has_slices=False, profile=_claimed_profile(pod))
 

@@ -72,8 +72,15 @@ SLICE = Entry(
 UNRECOGNIZED_RESOURCE = Entry(
     "GT209",
     "container {container} requests {resource}, which `resources` of the configuration does not name: whether it is "
-    "for GPUs is not known{proof}",
+    "for GPUs is not known",
     "If the resource is for GPUs, name it as the count of a device plugin in `resources` of the configuration",
+    "configuration.md#resources",
+)
+GPUS_WITHOUT_REQUEST = Entry(
+    "GT216",
+    "container {container} requests no GPU and sets NVIDIA_VISIBLE_DEVICES to {value}: where the container runtime "
+    "takes the list, the container uses GPUs that no scheduler gave it",
+    "Request the GPUs and remove the variable. If the container only watches GPUs, nothing is to be done",
     "configuration.md#resources",
 )
 LIBRARY_PRELOADED = Entry(

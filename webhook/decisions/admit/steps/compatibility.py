@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from webhook.decisions.admit.container import PodContainer
-from webhook.decisions.admit.permissions import SHOWS_NOTHING
 from webhook.decisions.admit.pod_patch import PodPatch
 from webhook.decisions.admit.subject import Subject
 from webhook.decisions.request.demand import required
-from webhook.decisions.request.gpu_lists import UUID_PREFIX, show, split_list
+from webhook.decisions.request.gpu_lists import SHOWS_NOTHING, UUID_PREFIX, show, split_list
 from webhook.decisions.request.nvlink_switches import SWITCHES, Matters, Switch
 from webhook.decisions.request.settings import NO_TEXTS, Texts, literal, read_texts
 from webhook.decisions.request.unkept_options import required_options, would_not_keep
