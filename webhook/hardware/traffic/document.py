@@ -4,13 +4,12 @@
 fewer if the agent has watched the card for a shorter time. Values without a list are unknown::
 
     {"at":"2026-11-23T03:20:10Z","seconds":[60,315],
-     "cards":{"GPU-...":{"nvlink":[0,0],"pcie":[1048576,9437184],"busy":[60,300],"utilization":[0.97,0.95]}}}
+     "cards":{"GPU-...":{"nvlink":[0,0],"pcie":[1048576,9437184],"utilization":[0.97,0.95]}}}
 
 Everyone who may write Leases can write any text there, so a text is accepted only if it does not contradict itself.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,18 +22,17 @@ from webhook.words.shape import shape_problem
 from webhook.words.timestamp import format_timestamp, parse_timestamp
 
 MOST_CHARACTERS = 16 * 1024
-"""The most characters of the annotation. Sixteen cards with eight windows, at full speed all day, have 7 KiB."""
+"""The most characters of the annotation. Sixty-four cards with two windows, at full speed, have 11 KiB."""
 MOST_CARDS, MOST_WINDOWS, LONGEST_UUID = 64, 16, 80
 LONGEST_SECONDS = 7 * 86400
 MOST_BYTES_PER_SECOND = 10**14
 """The most bytes per second of one card: fifty times the bandwidth of NVLink 5 in both directions."""
-_NAMES = ("nvlink", "pcie", "busy", "utilization")
+_NAMES = ("nvlink", "pcie", "utilization")
 
 
 class _Card(msgspec.Struct, omit_defaults=True):
     nvlink: list[int] | None = None
     pcie: list[int] | None = None
-    busy: list[int] | None = None
     utilization: list[float] | None = None
 
 
@@ -48,17 +46,10 @@ _DECODER = msgspec.json.Decoder(_Document)
 
 
 def format_traffic(traffic: Traffic) -> str:
-    """Writes one line. If the text is too long, the longest windows are left out, then cards."""
-    cards = dict(sorted(traffic.cards.items())[:MOST_CARDS])
-    lengths = sorted({window.seconds for windows in cards.values() for window in windows})[:MOST_WINDOWS]
-    while True:
-        text = _written(replace(traffic, cards=cards), lengths)
-        if len(text) <= MOST_CHARACTERS:
-            return text
-        if len(lengths) > 1:
-            lengths.pop()
-        else:
-            cards.popitem()
+    """Writes one line."""
+    lengths = sorted({window.seconds for windows in traffic.cards.values() for window in windows})
+    cards = {uuid: _card(windows) for uuid, windows in sorted(traffic.cards.items())}
+    return msgspec.json.encode(_Document(format_timestamp(traffic.at), lengths, cards)).decode()
 
 
 def parse_traffic(text: str, source: str) -> Traffic:
@@ -86,11 +77,6 @@ def parse_traffic(text: str, source: str) -> Traffic:
     return Traffic(at=at, cards=cards)
 
 
-def _written(traffic: Traffic, lengths: Sequence[int]) -> str:
-    cards = {uuid: _card([w for w in windows if w.seconds in lengths]) for uuid, windows in traffic.cards.items()}
-    return msgspec.json.encode(_Document(format_timestamp(traffic.at), list(lengths), cards)).decode()
-
-
 def _card(windows: Sequence[Window]) -> _Card:
     """Returns the lists of a card. Each list ends before the first window without its number."""
     lists: dict[str, Any] = {name: list(_known(windows, name)) or None for name in _NAMES}
@@ -115,7 +101,6 @@ def _windows(uuid: str, card: _Card, seconds: Sequence[int], source: str) -> tup
         lists[name] = numbers
     for name in ("nvlink", "pcie"):
         _check_growing(lists[name], [MOST_BYTES_PER_SECOND * each for each in seconds], f"{where}: {name}")
-    _check_growing(lists["busy"], seconds, f"{where}: busy")
     _check(all(0 <= each <= 1 for each in lists["utilization"]), where, "utilization from 0 to 1", "another")
     longest = max(map(len, lists.values()))
     return tuple(

@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from webhook.decisions.place.occupancy import hint_message, is_linked
+from webhook.decisions.place.occupancy import is_linked
 from webhook.decisions.resolve.resolve import Resolution
 from webhook.hardware.topology.model import Gpu
-from webhook.hardware.traffic.judgement import PodTraffic, is_recent, pod_traffic, unused
-from webhook.hardware.traffic.model import Traffic
-from webhook.hardware.traffic.words import bytes_text
+from webhook.hardware.traffic.model import PodTraffic, Traffic, bytes_text, is_recent, pod_traffic, unused
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, hint, holds
 from webhook.insight.explain.words import gpus
+from webhook.words.catalogue.traffic import NVLINK_HARDLY_USED, NVLINK_UNUSED
 from webhook.words.choices import Profile
 from webhook.words.listing import listed
 
@@ -55,9 +54,14 @@ def _hints(
 ) -> Iterator[Finding]:
     for members in _sets(examined, resolution):
         uuids = [gpu.uuid for gpu in members]
-        suspect = unused(found, uuids, started)
-        if suspect and is_linked(resolution.node, uuids):
-            yield hint(NVLINK_USE, hint_message(suspect, gpus(members)))
+        moved = unused(found, uuids, started)
+        if moved and is_linked(resolution.node, uuids):
+            over_nvlink, over_pcie = bytes_text(moved.nvlink or 0), bytes_text(moved.pcie or 0)
+            entry = NVLINK_HARDLY_USED if moved.nvlink else NVLINK_UNUSED
+            yield hint(
+                NVLINK_USE,
+                entry.say(gpus=gpus(members), minutes=moved.seconds // 60, pcie=over_pcie, nvlink=over_nvlink),
+            )
 
 
 def _are_whole(examined: ExaminedPod) -> bool:
