@@ -55,7 +55,7 @@ def test_counters_that_are_not_told_are_silent(missing: str) -> None:
 @pytest.mark.parametrize("uuids", [(A,), (A, A), (A, "GPU-c")], ids=["single", "twice", "unknown"])
 def test_what_is_no_set_of_known_cards_is_silent(uuids: Sequence[str]) -> None:
     assert not is_unused(both(steady()), uuids=uuids)
-    assert not is_unused(Traffic(at=AT))
+    assert not is_unused(Traffic(at=AT, cards={}))
 
 
 def test_what_was_before_the_pod_is_not_judged() -> None:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.hardware.traffic.windows import AT, MB
 from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
-from webhook.hardware.traffic.document import format_traffic, parse_traffic
-from webhook.hardware.traffic.model import Window, unused
+from webhook.hardware.traffic.model import Window, format_traffic, parse_traffic, unused
 from webhook.programs.agent.growth import LENGTHS, MOST_BYTES_PER_SECOND, CardTotals, Growth
 
 TX, RX = Direction.TX, Direction.RX

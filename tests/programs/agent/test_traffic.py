@@ -12,8 +12,7 @@ from tests.nvml.stub import Play
 from tests.programs.agent.looks import look, node_object
 from webhook.hardware.discovery.counters import CounterReader
 from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
-from webhook.hardware.traffic.document import parse_traffic
-from webhook.hardware.traffic.model import Traffic
+from webhook.hardware.traffic.model import Traffic, parse_traffic
 from webhook.programs.agent.metrics import families
 from webhook.programs.agent.publication import lease_manifest
 from webhook.programs.agent.status import Status

@@ -1,14 +1,30 @@
 """The traffic of the GPUs of one node, as its agent counted it, and the judgement whether a pod uses its NVLinks.
 
+The agent writes it into an annotation of its Lease, in JSON::
+
+    {"at":"2026-11-23T03:20:10Z",
+     "cards":{"GPU-...":[{"seconds":60,"nvlink":0,"pcie":1048576,"utilization":0.97}]}}
+
 A rate cannot decide this alone. Tensor-parallel decoding of a 70B model moves about 80 MB/s over links that carry
 450 GB/s, and a job whose GPUs communicate little moves less. It is a sign, and no proof, if next to no byte goes over
 the links of busy GPUs while bytes go over PCIe: docs/observability.md.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta
+
+from webhook.words.errors import FormatError
+from webhook.words.nesting import decode
+from webhook.words.shape import shape_problem
+
+MOST_CHARACTERS = 16 * 1024
+"""The most characters of the annotation. Sixty-four cards with two windows, at full speed, have 13 KiB."""
+MOST_CARDS = 64
 SHORTEST = 300
 """The least seconds that are judged."""
 OLD_SECONDS = 900.0
@@ -20,34 +36,37 @@ BYTES_PER_SECOND = 1_000_000
 PCIE_BYTES_PER_SECOND = 10_000_000
 """Bytes per second over PCIe that each GPU must move. Traffic through host memory or the network is visible there."""
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+_Bytes = Annotated[int, Meta(ge=0, le=2**62)]
+_Uuid = Annotated[str, Meta(pattern=r"\A[!-~]{1,80}\Z")]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The traffic of one GPU in the last ``seconds``. A value that its driver does not report is None."""
 
-    seconds: int
-    nvlink: int | None = None
+    seconds: Annotated[int, Meta(ge=1, le=7 * 86400)]
+    nvlink: _Bytes | None = None
     """Bytes of payload over NVLink, sent and received."""
-    pcie: int | None = None
+    pcie: _Bytes | None = None
     """Bytes over PCIe, sent and received; fewer than there were if the driver counts in 32 bits."""
-    utilization: float | None = None
+    utilization: Annotated[float, Meta(ge=0, le=1)] | None = None
     """The mean utilisation, from 0 to 1."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Traffic:
+class Traffic(msgspec.Struct, frozen=True, kw_only=True):
     """The traffic of the GPUs of a node until one moment."""
 
-    at: datetime
-    """That moment by the clock of the node, in UTC."""
-    cards: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
+    at: Annotated[datetime, Meta(tz=True)]
+    """That moment by the clock of the node."""
+    cards: Annotated[dict[_Uuid, Annotated[tuple[Window, ...], Meta(max_length=16)]], Meta(max_length=MOST_CARDS)]
     """The windows of each card, by UUID, the shortest first. Windows of different cards with the same length cover the
     same time. If the counters of a card were reset, it has only windows after that."""
 
     def window(self, uuid: str, seconds: int) -> Window | None:
         """Returns the window of one card with that many seconds; None if there is none."""
         return next((each for each in self.cards.get(uuid, ()) if each.seconds == seconds), None)
+
+
+_DECODER = msgspec.json.Decoder(Traffic)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,6 +79,29 @@ class PodTraffic:
     pcie: int | None
     utilization: float | None
     """The mean of all GPUs, from 0 to 1."""
+
+
+def format_traffic(traffic: Traffic) -> str:
+    """Returns the value of the annotation."""
+    return msgspec.json.encode(msgspec.structs.replace(traffic, at=traffic.at.replace(microsecond=0))).decode()
+
+
+def parse_traffic(text: str, source: str) -> Traffic:
+    """Reads the value of the annotation. Everyone who may write Leases can write any text there.
+
+    Args:
+        text: The value.
+        source: Its place, for errors.
+
+    Raises:
+        FormatError: the text is no traffic, or too long.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise FormatError(source, expected=f"at most {MOST_CHARACTERS} characters", found=str(len(text)))
+    try:
+        return decode(_DECODER, text)
+    except msgspec.DecodeError as error:
+        raise FormatError(source, expected="traffic of GPUs in JSON", found=shape_problem(error)) from None
 
 
 def is_recent(traffic: Traffic, now: datetime) -> bool:

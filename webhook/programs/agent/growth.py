@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
-from webhook.hardware.traffic.model import Traffic, Window
+from webhook.hardware.traffic.model import MOST_CARDS, Traffic, Window
 
-MOST_CARDS = 64
 MOST_BYTES_PER_SECOND = 400e9
 """The fastest growth of one counter: PCIe 7 with 16 lanes carries 256 GB/s each way, a link of NVLink 5 50 GB/s."""
 LONGEST_STEP = 60.0
@@ -96,7 +95,7 @@ class Growth:
             now: The wall-clock time of that reading. The lengths of windows do not depend on it.
         """
         if not self._marks:
-            return Traffic(at=now)
+            return Traffic(at=now, cards={})
         last = self._marks[-1]
         marks = _chosen(self._marks[:-1], last.at)
         return Traffic(at=now, cards={uuid: _windows(uuid, last, marks) for uuid in last.cards})
