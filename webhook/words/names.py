@@ -206,6 +206,7 @@ VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 # How a container shows that its job spans nodes: the rendezvous variables of torchrun and LeaderWorkerSet.
 MULTINODE_VARIABLES = ("MASTER_ADDR", "PET_RDZV_ENDPOINT", "LWS_LEADER_ADDRESS")
 # Labels that the operators of such jobs put on their pods.
+JOB_ROLE = "training.kubeflow.org/job-role"
 MULTINODE_LABELS = frozenset(
     (
         "training.kubeflow.org/job-name",

@@ -163,7 +163,7 @@ def test_the_rest_of_that_pod_is_kept() -> None:
     assert list(variables) == ["PASSWORD", "NVIDIA_API_KEY", "NVIDIA_VISIBLE_DEVICES", "NCCL_DEBUG", "A", "B", "C"]
     assert (variables["NVIDIA_VISIBLE_DEVICES"], variables["NCCL_DEBUG"]) == ("all", "INFO")
     assert main["env"][3] == {"name": "NCCL_DEBUG", "value": "INFO"}
-    assert main["command"] == ["redacted", "CUDA_VISIBLE_DEVICES=0"]
+    assert main["command"] == ["redacted", "CUDA_VISIBLE_DEVICES=0,1"]
     assert main["envFrom"] == [{}, {}]
     assert found["spec"]["volumes"][6] == {"name": "g", "emptyDir": {"medium": "Memory"}}
     assert found["metadata"]["annotations"] == {

@@ -3,11 +3,13 @@
 import json
 
 import msgspec
+import pytest
 
 from tests.decisions.request.test_exchange import ALL, SGLANG
 from tests.pods import Manifest, container, pod
 from webhook.cluster.redaction.pod import kept_pod
 from webhook.decisions.request.exchange import Sign, signs
+from webhook.decisions.request.settings import CUT, LONGEST
 from webhook.objects.manifest.pods import to_json
 from webhook.objects.pod import Pod, PodSpec
 
@@ -42,8 +44,31 @@ def test_only_the_signs_of_a_command_are_kept() -> None:
     assert "s3cret" not in json.dumps(saved)
 
 
-def test_a_variable_that_cannot_be_read_hides_no_list_of_gpus() -> None:
+def test_a_variable_that_cannot_be_read_hides_no_setting_and_the_rest_is_reported() -> None:
     saved = kept_pod(
         pod(container(command=["sh", "-c", "CUDA_VISIBLE_DEVICES=1 UCX_TLS=all train"], env=[{"name": 7}]))
     )
-    assert saved["spec"]["containers"][0]["command"] == ["redacted", "CUDA_VISIBLE_DEVICES=0"]
+    words = ["-x", "CUDA_VISIBLE_DEVICES=1", "-x", "UCX_TLS=all"]
+    assert saved["spec"]["containers"][0]["command"] == ["redacted", *words, CUT]
+
+
+SETTINGS: list[tuple[Manifest, Manifest]] = [
+    (
+        {"command": ["sh", "-c", "export NCCL_P2P_DISABLE=1; train"]},
+        {"command": ["redacted", "-x", "NCCL_P2P_DISABLE=1"]},
+    ),
+    ({"args": ["if a; then NCCL_P2P_DISABLE=1 b; fi"]}, {"command": ["redacted"], "args": ["NCCL_P2P_DISABLE=1"]}),
+    ({"args": ["export NCCL_P2P_DISABLE=$(s3cret); a"]}, {"command": ["redacted"], "args": ["NCCL_P2P_DISABLE=$"]}),
+    ({"args": ["NCCL_TOPO_FILE=/s3cret train"]}, {"command": ["redacted"], "args": ["NCCL_TOPO_FILE=$"]}),
+    ({"args": ["train".ljust(LONGEST), "$NCCL_P2P_LEVEL"]}, {"command": ["redacted", CUT]}),
+    ({"args": ["train --token s3cret"]}, {"command": ["redacted"]}),
+]
+
+
+@pytest.mark.parametrize(("given", "kept"), SETTINGS)
+def test_settings_are_kept_as_name_and_value_and_text_that_was_not_read_is_marked(
+    given: Manifest, kept: Manifest
+) -> None:
+    saved = kept_pod(pod({**container(), **given}))
+    assert {key: value for key, value in saved["spec"]["containers"][0].items() if key in ("command", "args")} == kept
+    assert kept_pod(saved) == saved

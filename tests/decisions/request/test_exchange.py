@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.pods import container
 from webhook.decisions.request.exchange import Sign, signs
-from webhook.decisions.request.transfer_flags import LONGEST, LONGEST_OF_ALL, NOTHING_SAID, said_by, spelled
+from webhook.decisions.request.settings import LONGEST, LONGEST_OF_ALL, read_texts
+from webhook.decisions.request.transfer_flags import NOTHING_SAID, said_by, spelled
 from webhook.objects.pod import Container, MalformedPod, PodSpec
 
 PREFILL, NIXL = "--disaggregation-mode prefill", "--disaggregation-transfer-backend nixl"
@@ -129,6 +130,10 @@ OTHER_SIGNS: list[Said] = [
     ((PREFILL,), {"MC_INTRANODE_NVLINK": "true"}, ["Mooncake nvlink_intra"]),
     ((f"export MC_INTRANODE_NVLINK=true\nsglang {PREFILL}",), {}, ["Mooncake nvlink_intra"]),
     ((PREFILL,), {"MC_INTRANODE_NVLINK": "0"}, []),
+    ((PREFILL,), {"MC_FORCE_MNNVL": "1"}, ["Mooncake nvlink"]),
+    (("MC_FORCE_MNNVL=1 MC_USE_NVLINK_IPC=1 serve",), {}, ["Mooncake nvlink"]),
+    ((PREFILL,), {"MC_USE_NVLINK_IPC": "0"}, []),
+    ((PREFILL,), {"MC_INTRANODE_NVLINK": "1", "MC_USE_NVLINK_IPC": "1"}, ["Mooncake nvlink_intra"]),
     ((PREFILL,), {"SGLANG_MOONCAKE_CUSTOM_MEM_POOL": "INTRA_NODE_NVLINK"}, ["Mooncake nvlink_intra"]),
     ((PREFILL,), {"SGLANG_MOONCAKE_CUSTOM_MEM_POOL": "BAREX"}, []),
     ((), {"VLLM_NIXL_SIDE_CHANNEL_PORT": "5600"}, ["NIXL UCX"]),
@@ -195,10 +200,16 @@ def test_a_malformed_command_is_told() -> None:
         found(args=[7, "UCX_TLS"])
 
 
+def kept_words(given: Container) -> list[str]:
+    """The words that a saved pod keeps of the commands of a container."""
+    settings = [word for setting in next(read_texts([given])).settings for word in setting.words]
+    return [*settings, *spelled(given)]
+
+
 def signs_of_reduced(given: Container) -> tuple[Sign, ...]:
     """The signs of a container whose command and arguments are replaced by the words that are kept of them."""
     env = [msgspec.to_builtins(variable) for variable in given.env or ()]
-    reduced = container(name=given.name, command=["redacted", *spelled(given)], env=env)
+    reduced = container(name=given.name, command=["redacted", *kept_words(given)], env=env)
     return signs(PodSpec(), [msgspec.json.decode(msgspec.json.encode(reduced), type=Container)])
 
 
@@ -212,7 +223,7 @@ def test_the_kept_words_say_the_same_as_the_text(subtests: pytest.Subtests) -> N
 def test_the_kept_words_have_no_text_of_the_author() -> None:
     given = decoded(f"{SGLANG} --api-key s3cret", "--kv-transfer-config", config("NixlConnector", key="s3cret"))
     assert spelled(given)
-    assert "s3cret" not in " ".join(spelled(given))
+    assert "s3cret" not in " ".join(kept_words(given))
 
 
 PIECES = st.sampled_from(

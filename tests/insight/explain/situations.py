@@ -35,6 +35,11 @@ def on(manifest: Manifest, node: str, *segments: list[str]) -> Manifest:
     return manifest | {"metadata": metadata, "spec": manifest["spec"] | {"nodeName": node}}
 
 
+def existing(manifest: Manifest) -> Manifest:
+    """The pod as the API server has it, whatever admission would say of a new one."""
+    return manifest | {"metadata": manifest["metadata"] | {"uid": "uid-1"}}
+
+
 def annotated(manifest: Manifest, **annotations: str) -> Manifest:
     """The pod with more of our annotations: ``cuda_visible_devices_0`` is ``gpu.topology/cuda-visible-devices.0``."""
     ours = {f"gpu.topology/{key}": value for key, value in annotations.items()}

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from tests.insight.explain.situations import H20, HAMI_2_8, UNKNOWN_HAMI, finding, injected, on, said, told
-from tests.judge import HAMI_2_9, HAMI_2_10_0
+from tests.insight.explain.situations import H20, HAMI_2_8, UNKNOWN_HAMI, existing, finding, injected, on, said, told
+from tests.judge import HAMI_2_9, HAMI_2_10_0, policy
 from tests.pods import Manifest, container, pod
 from webhook.decisions.cluster_facts import ClusterFacts
+from webhook.insight.explain.evidence import Reading
+from webhook.insight.explain.findings import Finding
 from webhook.words.version import Version
 
 OFF = [{"name": "CUDA_DISABLE_CONTROL", "value": "true"}]
@@ -75,7 +77,7 @@ def test_control_is_off_where_each_container_says_so() -> None:
     ],
 )
 def test_control_stays_on_without_a_literal_true(entries: list[Manifest], why: str) -> None:
-    found = finding(told(pod(container(env=entries))), "control")
+    found = finding(told(existing(pod(container(env=entries)))), "control")
     assert found.verdict == "fails"
     assert found.evidence == f"HAMi's library is preloaded into container train: HAMi 2.9.0 looks there, {why}"
     assert 'CUDA_DISABLE_CONTROL: "true" as a literal into every container' in found.remedy
@@ -154,9 +156,9 @@ def volcano(name: str, env: list[Manifest] | None = None) -> Manifest:
 
 def test_volcano_takes_the_name_for_it_whatever_it_says() -> None:
     said_false = [{"name": "CUDA_DISABLE_CONTROL", "value": "false"}]
-    assert finding(told(pod(volcano("train", said_false))), "control").verdict == "holds"
+    assert finding(told(existing(pod(volcano("train", said_false)))), "control").verdict == "holds"
     shifted = pod(container("logger", gpus=None), volcano("train", said_false))
-    assert said(told(shifted), "control") == (
+    assert said(told(existing(shifted)), "control") == (
         "unknown",
         (
             "unless Volcano's device plugin itself has CUDA_DISABLE_CONTROL_DP, HAMi's library is preloaded into "
@@ -296,6 +298,53 @@ def test_a_privileged_container_has_more_than_its_own_gpus(cluster: ClusterFacts
     assert finding(report, "own-gpus").verdict == "holds"
 
 
+def listing(value: str, count: int = 2, **more: Any) -> Finding:
+    """The finding about an own list of a container that HAMi gave GPU4 and so on of a node of eight."""
+    entries = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": value}]
+    manifest = on(pod(container(gpus=count, env=entries)), "h20-node-1", list(H20[4 : 4 + count]))
+    return finding(told(manifest, **more), "own-gpus")
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict", "evidence"),
+    [
+        ("0,1", "fails", "it sees GPU0 and GPU1, and was given GPU4 and GPU5"),
+        ("all", "fails", "and was given GPU4 and GPU5"),
+        ("4", "fails", "it sees GPU4, and was given GPU4 and GPU5"),
+        (H20[0], "fails", "it sees GPU0, and was given GPU4 and GPU5"),
+        ("5,4", "holds", "container train shows itself the GPUs that it was given, GPU4 and GPU5"),
+        (f"{H20[4]},{H20[5]}", "holds", "GPU4 and GPU5"),
+        ("9", "unknown", "not known"),
+        ("0:1", "unknown", "not known"),
+    ],
+)
+def test_an_own_list_is_resolved_against_the_node(value: str, verdict: str, evidence: str) -> None:
+    found = listing(value)
+    assert found.verdict == verdict
+    assert evidence in found.evidence
+    if verdict != "holds":
+        assert found.remedy.startswith("Remove the variable")
+
+
+def test_all_gpus_of_a_node_are_its_own_if_it_was_given_all() -> None:
+    manifest = pod(container(gpus=8, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]))
+    assert finding(told(on(manifest, "h20-node-1", list(H20))), "own-gpus").verdict == "holds"
+
+
+@pytest.mark.parametrize("strategy", ["volume-mounts", "cdi-annotations", "cdi-cri"])
+def test_with_mounts_and_cdi_the_device_plugin_wins(strategy: str) -> None:
+    found = listing("all", rules=policy(cluster={"deviceListStrategy": strategy}))
+    assert (found.verdict, found.evidence) == (
+        "holds",
+        "container train: the device plugin's list says which GPUs are visible",
+    )
+
+
+def test_with_an_unknown_strategy_it_is_not_known() -> None:
+    assert listing("0,1", reading=Reading(is_configured=False)).code == "GT221"
+    assert listing("none", reading=Reading(is_configured=False)).verdict == "unknown"
+
+
 def vgpu(resource: str = "nvidia.com/vgpu", amount: int = 2) -> Manifest:
     return pod(container(gpus=None, resources={"limits": {resource: amount}}))
 
@@ -327,3 +376,15 @@ def test_resources_that_are_no_gpus_of_nvidia_are_none(resource: str) -> None:
 def test_an_unknown_resource_beside_gpus_decides_nothing() -> None:
     both = pod(container(resources={"limits": {"nvidia.com/gpu": 2, "nvidia.com/hostdev": 1}}))
     assert told(both).judgement.code != "GT209"
+
+
+@pytest.mark.parametrize("value", ["all", "0,1"])
+def test_a_container_that_takes_gpus_without_a_request_is_unknown(value: str) -> None:
+    taker = pod(container(gpus=None, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": value}]))
+    found = told(taker).judgement
+    assert (found.nvlink, found.code) == ("unknown", "GT216")
+    hidden = pod(container(gpus=None, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]))
+    assert (told(hidden).judgement.nvlink, told(pod(container(gpus=None))).judgement.nvlink) == ("-", "-")
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "dcgm", "uid": "u", "controller": True}
+    watcher = taker | {"metadata": taker["metadata"] | {"ownerReferences": [owner]}}
+    assert told(watcher).judgement.nvlink == "-"

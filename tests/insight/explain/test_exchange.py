@@ -128,3 +128,40 @@ def test_in_a_profile_of_peers_their_own_conditions_are_judged(profile: str) -> 
     report = told(running(annotations={"gpu.topology/profile": profile}))
     assert "peers" not in failing(report)
     assert "GT570" not in [each.code for each in report.findings]
+
+
+def test_the_way_says_what_the_profile_would_refuse() -> None:
+    own = side() | {"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0,1"}]}
+    remedy = finding(told(running(own)), "peers").remedy
+    assert "container decode sets CUDA_VISIBLE_DEVICES itself" in remedy
+    assert "which refuses" not in finding(told(running()), "peers").remedy
+
+
+SEES_ALL = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
+
+
+def server(command: list[str] | None = None, env: list[Manifest] | None = None, **spec: Any) -> Manifest:
+    """A pod of LMCache's server, which requests no GPU."""
+    words = command or ["python3", "-m", "lmcache.v1.multiprocess.server", "--port", "6555"]
+    return pod(container("lmcache", gpus=None, command=words, env=env or []), **spec)
+
+
+def test_lmcaches_server_is_told_what_it_needs_itself() -> None:
+    report = told(server(env=SEES_ALL))
+    found = finding(report, "peers")
+    assert (found.verdict, found.code) == ("fails", "GT578")
+    assert found.evidence.endswith("it lacks hostIPC: true and hostPID: true")
+    assert "gpu.topology/profile: node-peers on its clients" in found.remedy
+    assert report.judgement.nvlink == "unknown"
+
+
+def test_lmcaches_server_with_all_that_it_needs_counts_as_a_peer() -> None:
+    for words in (None, ["sh", "-c", "lmcache server --port 6555"]):
+        report = told(server(words, SEES_ALL, hostIPC=True, hostPID=True))
+        assert (finding(report, "peers").code, report.judgement.nvlink) == ("GT579", "unknown")
+
+
+def test_a_pod_without_such_a_server_has_no_peers_by_that() -> None:
+    report = told(server(["lmcache", "describe"], SEES_ALL))
+    assert (report.reach, report.judgement.code) == (Reach.UNKNOWN, "GT216")
+    assert "peers" not in [found.condition for found in report.findings]

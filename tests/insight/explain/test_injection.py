@@ -314,7 +314,7 @@ def test_what_the_webhook_would_do_to_a_pod_is_told() -> None:
             TEAM_A,
             (
                 "the webhook would refuse the pod: GT213: container train sets CUDA_DISABLE_CONTROL itself, but whole "
-                "cards need the literal true. Remove the variable, or opt out of injection"
+                "cards need the literal true"
             ),
         ),
         (
@@ -480,3 +480,20 @@ def test_a_new_pod_that_denies_what_is_not_kept_would_be_refused() -> None:
     assert found.remedy.startswith("Leave the requirement out, or set gpu.topology/on-violation: warn")
     manifest["metadata"]["uid"] = "uid-1"
     assert finding(told(manifest), "keys").code == "GT179"
+
+
+def test_a_new_pod_that_a_step_refuses_has_the_refusal_alone() -> None:
+    own = container(env=[{"name": "CUDA_VISIBLE_DEVICES", "value": "0,1"}])
+    annotations = {"gpu.topology/profile": "node-peers"}
+    report = told(pod(own, annotations=annotations), ALL_ALLOWED)
+    assert [found.condition for found in report.findings if found.fails] == ["prepared"]
+    assert finding(report, "prepared").remedy.startswith("Remove the variable")
+    assert report.judgement.remedy.startswith("Remove the variable")
+    allowed = told(pod(annotations=annotations), ALL_ALLOWED)
+    assert finding(allowed, "prepared").verdict == "not-needed"
+
+
+def test_in_a_namespace_that_has_not_opted_in_no_step_refuses_it() -> None:
+    own = container(env=[{"name": "CUDA_DISABLE_CONTROL", "value": "false"}])
+    assert finding(told(pod(own), Namespace("team-b")), "prepared").verdict == "not-needed"
+    assert finding(told(pod(own), TEAM_A), "prepared").verdict == "fails"

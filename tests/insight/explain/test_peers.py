@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.hardware.topology import machines
-from tests.insight.explain.situations import H20, decoded, failing, finding, injected, known, on, said, told
+from tests.insight.explain.situations import H20, decoded, existing, failing, finding, injected, known, on, said, told
 from tests.judge import policy
 from tests.pods import SHARED_MEMORY, Manifest, container, pod
 from webhook.insight.explain.findings import Finding
@@ -97,7 +97,7 @@ def test_containers_with_different_shared_memory_drop_p2p() -> None:
 
 def test_without_the_strategy_envvar_peers_stay_hidden() -> None:
     rules = policy(cluster={"deviceListStrategy": "cdi-cri"})
-    verdict, evidence = said(told(two(POD_PEERS), rules=rules), "visibility")
+    verdict, evidence = said(told(existing(two(POD_PEERS)), rules=rules), "visibility")
     assert verdict == "fails"
     assert evidence.startswith(
         "GT505: profile pod-peers needs the device list strategy envvar, this cluster has cdi-cri"
@@ -218,7 +218,7 @@ def test_a_volume_at_shared_memory_parts_pods_in_the_hosts_namespace() -> None:
     manifest = pod(
         own, annotations=NODE_PEERS, hostIPC=True, volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}]
     )
-    assert said(told(manifest), "shared-memory") == (
+    assert said(told(existing(manifest)), "shared-memory") == (
         "fails",
         "container train mounts volume shm over the host's /dev/shm, so NCCL drops P2P between pods",
     )
@@ -247,12 +247,12 @@ def test_memory_handles_need_a_common_network_or_cuda_ipc(
 ) -> None:
     entries = [{"name": name, "value": value} for name, value in env.items()]
     manifest = pod(container(env=entries), annotations=NODE_PEERS, **spec)
-    assert finding(told(manifest), "network-namespace").verdict == verdict
+    assert finding(told(existing(manifest)), "network-namespace").verdict == verdict
 
 
 def test_a_host_id_that_is_a_constant_would_join_nodes() -> None:
     manifest = pod(container(env=[{"name": "NCCL_HOSTID", "value": "same"}]), annotations=NODE_PEERS)
-    assert said(told(manifest), "host-hash") == (
+    assert said(told(existing(manifest)), "host-hash") == (
         "fails",
         "container train has a NCCL_HOSTID that is not the name of the node (fieldRef spec.nodeName)",
     )

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from tests.hardware.topology import machines
-from tests.insight.explain.situations import H20, annotated, finding, injected, known, on, said, told
-from tests.judge import HAMI_2_9, policy
+from tests.insight.explain.situations import H20, annotated, decoded, finding, injected, known, on, said, told
+from tests.insight.explain.test_nvlink import verified
+from tests.judge import HAMI_2_9, TEAM_A, policy
 from tests.pods import ALL_ALLOWED, Manifest, container, pod, team_a
 from webhook.decisions.cluster_facts import ClusterFacts
-from webhook.insight.explain.findings import Finding
+from webhook.insight.explain.findings import Finding, Report
 from webhook.words.version import Version
 
 
@@ -278,3 +279,101 @@ def test_what_takes_nvlink_away_is_what_admission_warns_of() -> None:
     codes = {found.condition: (found.verdict, found.code, found.stops) for found in report.findings if found.code}
     assert codes["NCCL_P2P_DISABLE"] == ("fails", "GT412", True)
     assert codes["NCCL_P2P_LEVEL"] == ("fails", "GT413", True)
+
+
+def commanded(text: str, **fields: Any) -> Report:
+    """The report on a verified pod with two linked GPUs whose program a shell starts."""
+    manifest = injected(pod(container(command=["bash", "-c", text], **fields)))
+    return told(verified(on(manifest, "h20-node-1", list(H20[:2]))), TEAM_A)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("export NCCL_P2P_DISABLE=1; torchrun train.py", "no"),
+        ("NCCL_P2P_LEVEL=LOC vllm serve m", "no"),
+        ("mpirun -x NCCL_P2P_DISABLE=1 train", "no"),
+        ('python -c \'import os; os.environ["NCCL_P2P_DISABLE"] = "1"; main()\'', "no"),
+        ("if [ $A ]; then export NCCL_P2P_DISABLE=1; fi; train", "unknown"),
+        ("export NCCL_P2P_DISABLE=$A; train", "unknown"),
+        ("export NCCL_P2P_DISABLE=${NCCL_P2P_DISABLE:-1}; train", "unknown"),
+        ("train".ljust(70_000) + "$NCCL_P2P_DISABLE", "unknown"),
+        ("train".ljust(70_000) + "$NCCL_DEBUG", "yes"),
+        ("export NCCL_P2P_DISABLE=0; torchrun train.py", "yes"),
+        ("unset NCCL_P2P_DISABLE; torchrun train.py", "yes"),
+        ("echo NCCL_P2P_DISABLE=1; torchrun train.py", "yes"),
+        ("torchrun train.py", "yes"),
+    ],
+)
+def test_a_command_turns_the_answer_to_no_or_unknown(text: str, word: str) -> None:
+    assert commanded(text).judgement.nvlink == word
+
+
+def test_the_place_of_a_switch_is_named() -> None:
+    found = finding(commanded("export NCCL_P2P_DISABLE=1; train"), "NCCL_P2P_DISABLE")
+    assert (found.code, found.remedy) == ("GT412", "Remove the assignment from command")
+    assert found.evidence.startswith('container train: "1", set by the pod, in command')
+
+
+def test_a_command_never_turns_the_answer_to_yes() -> None:
+    env = [{"name": "NCCL_P2P_DISABLE", "value": "1"}]
+    assert commanded("train", env=env).judgement.nvlink == "no"
+    assert commanded("unset NCCL_P2P_DISABLE; train", env=env).judgement.nvlink == "unknown"
+    assert commanded("export NCCL_P2P_DISABLE=0; train", env=env).judgement.nvlink == "unknown"
+
+
+@pytest.mark.parametrize(("name", "value"), [("NCCL_HOSTID", "x"), ("NCCL_CUMEM_ENABLE", "1")])
+def test_what_a_profile_of_peers_sets_may_be_replaced_in_a_command(name: str, value: str) -> None:
+    command = ["bash", "-c", f"export {name}={value}; train"]
+    peers, alone = (
+        told(pod(container(command=command), annotations={"gpu.topology/profile": profile}))
+        for profile in ("node-peers", "exclusive")
+    )
+    assert [(found.verdict, found.code) for found in peers.findings if found.condition == name] == [
+        ("unknown", "GT429")
+    ]
+    assert "GT429" not in [found.code for found in alone.findings]
+
+
+LAUNCHER = container("launcher", gpus=None)
+OTHER_PASSES = ({"command": ["mpirun", "-x", "NCCL_P2P_DISABLE=1", "train"]}, "unknown")
+OTHER_SETS = ({"env": [{"name": "NCCL_P2P_DISABLE", "value": "1"}]}, "unknown")
+OTHER_LEAVES = ({"command": ["mpirun", "-x", "NCCL_DEBUG=INFO", "train"]}, "")
+
+
+@pytest.mark.parametrize(("fields", "verdict"), [OTHER_PASSES, OTHER_SETS, OTHER_LEAVES])
+def test_a_launcher_sets_variables_of_its_workers(fields: dict[str, Any], verdict: str) -> None:
+    launcher = decoded(pod({**LAUNCHER, **fields}))
+    report = told(pod(), launchers=(launcher,))
+    found = [str(found.verdict) for found in report.findings if found.condition == "NCCL_P2P_DISABLE"]
+    assert found == ([verdict] if verdict else [])
+
+
+def test_p2p_that_is_disabled_and_ignored_is_not_known() -> None:
+    assert of_pod("NCCL_IGNORE_DISABLED_P2P", "1").code == "GT433"
+    assert of_pod("NCCL_IGNORE_DISABLED_P2P", "0").verdict == "holds"
+
+
+EXPANDABLE = {"name": "PYTORCH_CUDA_ALLOC_CONF", "value": "max_split_size_mb:64,expandable_segments:True"}
+NIXL = ["--kv-transfer-config", '{"kv_connector":"NixlConnector","kv_role":"kv_both"}']
+NCCL = ["--kv-transfer-config", '{"kv_connector":"P2pNcclConnector","kv_role":"kv_both"}']
+
+
+@pytest.mark.parametrize(
+    ("args", "env", "verdict"),
+    [
+        (NIXL, [EXPANDABLE], "fails"),
+        (NIXL, [EXPANDABLE | {"name": "PYTORCH_ALLOC_CONF"}], "fails"),
+        (NIXL, [EXPANDABLE | {"value": "expandable_segments:False"}], "holds"),
+        (NCCL, [EXPANDABLE], "holds"),
+        (["serve"], [EXPANDABLE], "holds"),
+    ],
+)
+def test_expandable_segments_cost_transfers_between_processes_their_nvlink(
+    args: list[str], env: list[Manifest], verdict: str
+) -> None:
+    manifest = pod(container(args=args, env=env), annotations={"gpu.topology/profile": "node-peers"})
+    report = told(manifest)
+    (found,) = (found for found in report.findings if found.condition == env[0]["name"])
+    assert (found.verdict, found.stops) == (verdict, False)
+    assert found.code == ("GT434" if verdict == "fails" else "")

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from webhook.cli.complaint import complain
 from webhook.cli.explain.preparation import prepared_pod
 from webhook.cluster.files.manifests import ManifestFile
@@ -107,7 +109,12 @@ def _told(chosen: TemplatePod, siblings: Sequence[TemplatePod], snapshot: Snapsh
     """Return the pod as the webhook would prepare it, with a note on standard error."""
     prepared = prepared_pod(chosen.known, snapshot, chosen.document)
     complain(f"gpu-topology: {_note(chosen, siblings, _how(prepared, snapshot))}")
-    return prepared or chosen.known
+    launchers = tuple(
+        each.known.pod
+        for each in siblings
+        if each is not chosen and (each.template.owner.kind, each.template.part) == ("MPIJob", "launcher")
+    )
+    return msgspec.structs.replace(prepared or chosen.known, launchers=launchers)
 
 
 def _told_of_pod(known: KnownPod, snapshot: Snapshot, source: str) -> KnownPod:

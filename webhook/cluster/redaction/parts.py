@@ -4,16 +4,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from webhook.decisions.request.ranks import WORLD_SIZES
-from webhook.decisions.request.transfer_flags import SWITCHES
+from webhook.decisions.request.settings import TABLE
 from webhook.words import names
 
 REDACTED = "redacted"
 """The replacement of a value that is not kept."""
 _VARIABLES = (names.NCCL_VARIABLE_PREFIX, "CUDA_", names.REMAP_ENV_PREFIX, "UCX_")
 """The prefixes of variables whose values decide about links."""
-_OTHER_VARIABLES = frozenset(
-    {names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_NVIDIA_DRIVER_CAPABILITIES, names.ENV_IMEX_CHANNELS, *WORLD_SIZES}
-)
+_OTHER_VARIABLES = frozenset({*TABLE, names.ENV_NVIDIA_DRIVER_CAPABILITIES, names.ENV_IMEX_CHANNELS, *WORLD_SIZES})
 """Further variables by their whole names, because ``NVIDIA_API_KEY`` is a secret."""
 _ANNOTATIONS = (names.PREFIX, "hami.io/", "nvidia.com/", "volcano.sh/", "scheduling.koordinator.sh/")
 _OTHER_ANNOTATIONS = frozenset({"leaderworkerset.sigs.k8s.io/size", names.CONFIG_MIRROR})
@@ -49,7 +47,7 @@ def only(found: Mapping[str, Any], kind: type, *keys: str) -> dict[str, Any]:
 
 def is_kept_variable(name: str) -> bool:
     """Return whether the value of an environment variable is kept."""
-    return name.startswith(_VARIABLES) or name in _OTHER_VARIABLES or name in SWITCHES
+    return name.startswith(_VARIABLES) or name in _OTHER_VARIABLES
 
 
 def kept_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """The reduction of a pod: see :mod:`webhook.cluster.redaction.objects`."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from webhook.cluster.redaction.parts import (
     parts,
     texts,
 )
-from webhook.decisions.request.command_text import assigned_lists
+from webhook.decisions.request.settings import CUT, Place, read_texts
 from webhook.decisions.request.transfer_flags import spelled
 from webhook.objects.pod import Container, MalformedPod
 from webhook.words import names
@@ -25,6 +25,7 @@ Object = dict[str, Any]
 
 _LABELS = (names.PREFIX, "hami.io/", "nvidia.com/", "volcano.sh/")
 _OTHER_LABELS = names.MULTINODE_LABELS | {
+    names.JOB_ROLE,
     "pod-template-hash",
     "leaderworkerset.sigs.k8s.io/group-key",
 }
@@ -148,19 +149,30 @@ def _program(container: Mapping[str, Any]) -> Object | None:
 
 
 def _command(container: Mapping[str, Any]) -> Object:
-    """Keep of a container's commands only the GPU lists that they set, and the signs that it has peers."""
+    """Keep of a container's commands only the settings in them, and the signs that it has peers."""
     raw = {key: container[key] for key in _COMMAND_FIELDS if key in container}
-    found = list(_kept_words(raw, container.get("env"))) if raw or container.get("env") else []
-    return {"command": [REDACTED, *found]} if raw or found else {}
-
-
-def _kept_words(raw: Object, env: object) -> Iterator[str]:
+    if not raw and not container.get("env"):
+        return {}
+    kept: dict[str, list[str]] = {place: [] for place in Place}
     try:
-        decoded = msgspec.json.decode(msgspec.json.encode({"name": "", "env": env, **raw}), type=Container)
-        yield from (f"{name}=0" for name in assigned_lists(decoded))
-        yield from spelled(decoded)
+        decoded = msgspec.json.decode(
+            msgspec.json.encode({"name": "", "env": container.get("env"), **raw}), type=Container
+        )
+        texts = next(read_texts([decoded]))
+        for setting in texts.settings:
+            kept[setting.place] += setting.words
+        kept[Place.COMMAND] += spelled(decoded)
+        if texts.is_cut:
+            kept[Place.COMMAND].append(CUT)
     except (msgspec.MsgspecError, MalformedPod, TypeError, RecursionError):
-        return
+        if raw:  # nobody knows what the commands say
+            kept[Place.COMMAND].append(CUT)
+    found: Object = {"command": [REDACTED, *kept[Place.COMMAND]]} if raw or kept[Place.COMMAND] else {}
+    if kept[Place.ARGUMENTS]:
+        found["args"] = kept[Place.ARGUMENTS]
+    if kept[Place.HOOK]:
+        found["livenessProbe"] = {"exec": {"command": kept[Place.HOOK]}}
+    return found
 
 
 def _status(status: Mapping[str, Any]) -> Object:

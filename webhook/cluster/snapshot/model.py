@@ -52,6 +52,8 @@ class KnownPod(msgspec.Struct, frozen=True):
     node: str
     """The present or future node of the pod; empty if that is open."""
     has_ended: bool
+    launchers: tuple[Pod, ...] = ()
+    """The pods that start the processes of this one, where its manifest shows them: the launcher of an MPIJob."""
 
 
 class Unread(msgspec.Struct, frozen=True):

@@ -20,7 +20,13 @@ from webhook.decisions.options import resolve_options
 from webhook.decisions.request.claims import claim_view
 from webhook.decisions.request.exchange import signs
 from webhook.decisions.request.observe_profile import observed_profile
-from webhook.decisions.request.peer_advice import WITHOUT_PROFILE, exchange_warnings, tells_peers
+from webhook.decisions.request.peer_advice import (
+    IN_EXCLUSIVE,
+    WITHOUT_PROFILE,
+    exchange_warnings,
+    fitting_profile,
+    tells_peers,
+)
 from webhook.decisions.request.placement import PodToPlace, not_waiting, unplaced_as_it_is
 from webhook.decisions.request.resources import PodRequests, read_requests
 from webhook.decisions.request.skip_reasons import Skip, early_skip_reason, skip_reason, unserved_reason
@@ -30,16 +36,24 @@ from webhook.objects.claims import ClaimSpec
 from webhook.objects.pod import Namespace, Pod, PodSpec
 from webhook.objects.references import referred_annotations
 from webhook.words import names
-from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.entry import Message, join_all
 from webhook.words.catalogue.opting import BAD_OPTION, OUTPUTS_REMOVED, POD_OVER_LIMIT, WOULD_DO, WOULD_REFUSE
 from webhook.words.catalogue.placement import BANDWIDTH_OUT_OF_REACH, LEFT_ALONE, ONLY_OBSERVED
-from webhook.words.choices import Profile, Slices
+from webhook.words.choices import Peers, Profile, Slices
 from webhook.words.errors import FormatError, LimitError
 from webhook.words.mark import Mark
 from webhook.words.outcome import Kind, Outcome, Reason, Refused, fit, fit_all, refusal
 
 _AS_THEY_ARE = (Reason.VGPU_SLICE, Reason.NOT_REQUESTED)
 """The reasons for which pods with slices or a single card are not injected."""
+_PEERS = frozenset(
+    {
+        *("disable-control", "visibility", "claims", "host-namespaces", "isolation", "node-identity"),
+        *("shared-memory", "nccl"),
+    }
+)
+_OF_PEERS = tuple(step for step in STEPS if step.name in _PEERS)
+"""The steps that do something else with peers, and may refuse it."""
 _NO_SPECS: Mapping[str, ClaimSpec | None] = {}
 
 
@@ -83,7 +97,7 @@ def admit(  # noqa: PLR0913 - the pod, and all that is known beside it
         if skip:
             if skip.reason is Reason.RESOURCE_CLAIMS:
                 refuse_promise_of_claims(pod, namespace, policy)
-            found = _exchanges(skip, pod, namespace, requests, policy)
+            found = _exchanges(skip, pod, namespace, requests, policy, facts)
             is_held = _waits_as_it_is(skip, pod, namespace, requests, policy, facts)
             return _skip(skip, pod, namespace, policy, found, is_held=is_held)
         to_inject = pod_to_inject(pod, namespace, requests, policy, cluster, nodes)
@@ -100,14 +114,52 @@ def admit(  # noqa: PLR0913 - the pod, and all that is known beside it
 
 
 def _exchanges(
-    skip: Skip, pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy
+    skip: Skip, pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy, facts: ClusterFacts
 ) -> Iterator[Message]:
     """Yields the warnings about signs that a pod with one whole card in each container has peers."""
     if skip.reason is Reason.NOT_REQUESTED and tells_peers(pod, namespace, policy.defaults):
         asking = (container for container in requests.containers if container.request)
         apps = [container.spec for container in asking if container.path.startswith("/spec/containers/")]
         found = signs(pod.spec or PodSpec(), apps)
-        yield from exchange_warnings(found, namespace, containers=len(apps), where=WITHOUT_PROFILE)
+        if found:
+            try:
+                to_inject = pod_to_inject(pod, namespace, requests, policy, facts)
+            except (Refused, FormatError):
+                to_inject = None
+            refusals = _refusals_in(fitting_profile(len(apps)), to_inject)
+            yield from exchange_warnings(
+                found, namespace, containers=len(apps), where=WITHOUT_PROFILE, refusals=refusals
+            )
+
+
+def _warn_of_exchange(pod: PodToInject, subject: Subject, patch: PodPatch) -> None:
+    """Warns of signs that the pod exchanges GPU memory with peers, to which its profile gives no way."""
+    if subject.profile is not Profile.EXCLUSIVE or subject.options.peers is not Peers.AUTO:
+        return
+    apps = [container.spec for container in subject.gpu_containers if not container.is_init]
+    found = signs(subject.spec, apps)
+    if found:
+        refusals = _refusals_in(fitting_profile(len(apps)), pod)
+        for message in exchange_warnings(
+            found, subject.namespace, containers=len(apps), where=IN_EXCLUSIVE, refusals=refusals
+        ):
+            patch.warn(message)
+
+
+def _refusals_in(profile: Profile, pod: PodToInject | None) -> list[Message]:
+    """Returns why a profile would refuse the pod, missing permissions left out."""
+    if pod is None:
+        return []
+    try:
+        subject = prepare(pod, profile)
+        patch = new_patch(subject)
+        for step in _OF_PEERS:
+            run_step(step, subject, patch)
+    except Refused as refused:
+        return [refused.found]
+    except (FormatError, LimitError):
+        return []
+    return list(dict.fromkeys(refused.found for refused in patch.refusals))
 
 
 def _waits_as_it_is(
@@ -176,6 +228,7 @@ def _inject(pod: PodToInject, fastest: Fastest, trace: bool) -> Outcome:
     subject = prepare(pod, pod.options.profile)
     patch = new_patch(subject)
     steps = _run_steps(subject, patch, trace)
+    _warn_of_exchange(pod, subject, patch)
     _warn_of_bandwidth(subject, patch, fastest)
     return _outcome(patch, subject.profile, steps)
 
@@ -198,19 +251,35 @@ def new_patch(subject: Subject) -> PodPatch:
 
 
 def _run_steps(subject: Subject, patch: PodPatch, trace: bool) -> list[Step]:
-    """Runs every step. With ``trace``, returns those that changed something, which costs as much as some steps."""
-    check_permissions(subject)
-    if not trace:
-        for step in STEPS:
-            step.plan(subject, patch)
-        return []
+    """Runs every step. With ``trace``, returns those that changed something, which costs as much as some steps.
+
+    Raises:
+        Refused: the pod is refused, for all reasons that there are.
+    """
+    try:
+        check_permissions(subject)
+    except Refused as refused:
+        patch.refusals.append(refused)
     changing = []
     for step in STEPS:
-        before = patch.size
-        step.plan(subject, patch)
-        if patch.size > before:
+        before = patch.size if trace else 0
+        run_step(step, subject, patch)
+        if trace and patch.size > before:
             changing.append(step)
+    if patch.refusals:
+        raise Refused(patch.refusals[0].reason, join_all([refused.found for refused in patch.refusals]))
     return changing
+
+
+def run_step(step: Step, subject: Subject, patch: PodPatch) -> None:
+    """Runs a step. Where it refuses the pod, the patch has the reason, and the step ends."""
+    try:
+        step.plan(subject, patch)
+    except Refused as refused:
+        patch.refusals.append(refused)
+    except LimitError:
+        if not patch.refusals:  # a pod that is refused anyway gets no such patch
+            raise
 
 
 def _outcome(patch: PodPatch, profile: Profile, steps: list[Step]) -> Outcome:
@@ -239,6 +308,7 @@ def _observe(pod: PodToInject) -> Outcome:
         subject = prepare(pod, profile)
         tried = new_patch(subject)
         steps = _run_steps(subject, tried, trace=True)
+        _warn_of_exchange(pod, subject, tried)
         warnings = [str(WOULD_DO.say(profile=profile, purpose=step.purpose)) for step in steps if step.name != "mark"]
         warnings += [warning.text for warning in tried.warnings]
     except (Refused, LimitError) as refused:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from webhook.decisions.admit.subject import Subject
+from webhook.decisions.request.gpu_lists import SHOWS_NOTHING
 from webhook.words import names
 from webhook.words.catalogue.opting import NOT_ALLOWED
 from webhook.words.choices import Profile
@@ -15,9 +16,6 @@ HOST_NAMESPACE_LABELS = {
     "hostPID": names.ALLOW_HOST_PID,
     "hostNetwork": names.ALLOW_HOST_NETWORK,
 }
-
-# Lists that show no GPU; HAMi's overwriteEnv also gives "none" to containers without a request.
-SHOWS_NOTHING = frozenset({"", "none", "void"})
 
 _NRI_DEVICES = re.compile(rf"{re.escape(names.NRI_DEVICES)}(/container\..*|/pod)?", re.DOTALL)
 _GPUS = "/gpu="

@@ -15,7 +15,7 @@ from webhook.decisions.admit.budget import Budget
 from webhook.decisions.admit.container import PodContainer
 from webhook.objects.pod import Affinity, Metadata, Pod, PodAffinity, PodSpec, Quantity, Reference, is_present
 from webhook.words.catalogue.entry import Message
-from webhook.words.outcome import AdmissionWarning, Reason
+from webhook.words.outcome import AdmissionWarning, Reason, Refused
 from webhook.words.patch import Operation, pointer
 
 _POD_AFFINITY = "/spec/affinity/podAffinity"
@@ -48,6 +48,8 @@ class PodPatch:
         self.annotated: set[str] = set()
         """The annotations that steps have set, changed or not."""
         self.warnings: list[AdmissionWarning] = []
+        self.refusals: list[Refused] = []
+        """The reasons why the pod cannot be admitted, which are reported together."""
 
     @property
     def size(self) -> int:
@@ -57,6 +59,10 @@ class PodPatch:
     def warn(self, message: Message, reason: Reason | None = None) -> None:
         """Adds a warning. With a ``reason``, the pod will not get all that its profile promises."""
         self.warnings.append(AdmissionWarning(str(message), reason))
+
+    def refuse(self, reason: Reason, message: Message) -> None:
+        """Adds a reason why the pod is refused, and lets the step go on to find others."""
+        self.refusals.append(Refused(reason, message))
 
     def add_variable(self, container: PodContainer, name: str, value: str) -> None:
         """Appends a literal to a container's ``env``."""

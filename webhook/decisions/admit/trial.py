@@ -5,11 +5,13 @@ Explanations of a pod use these trials, so that there is no second set of rules.
 
 import msgspec
 
-from webhook.decisions.admit.admission import new_patch
+from webhook.decisions.admit.admission import new_patch, run_step
 from webhook.decisions.admit.steps import STEPS
 from webhook.decisions.admit.subject import Subject
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.opting import BAD_OPTION
 from webhook.words.errors import FormatError
-from webhook.words.outcome import AdmissionWarning, Refused
+from webhook.words.outcome import AdmissionWarning
 from webhook.words.patch import Operation
 
 
@@ -22,8 +24,13 @@ class StepTrial(msgspec.Struct, frozen=True):
     operations: tuple[Operation, ...]
     """The changes that the pod lacks; empty where it has all of them."""
     warnings: tuple[AdmissionWarning, ...]
-    refusal: str
-    """The reason why the step would refuse the pod; empty if it would not."""
+    refusals: tuple[Message, ...]
+    """The reasons why the step would refuse the pod; none if it would not."""
+
+    @property
+    def refusal(self) -> str:
+        """The reasons with their advice, as one text; empty if there is none."""
+        return "; ".join(message.advice for message in self.refusals)
 
 
 def try_steps(subject: Subject) -> dict[str, StepTrial]:
@@ -36,18 +43,17 @@ def try_steps(subject: Subject) -> dict[str, StepTrial]:
     trials = {}
     for step in STEPS:
         operations, insertions, warnings = len(patch.operations), len(patch.insertions), len(patch.warnings)
-        refusal = ""
+        patch.refusals = []
+        problem = []
         try:
-            step.plan(subject, patch)
-        except Refused as refused:
-            refusal = refused.message
+            run_step(step, subject, patch)
         except FormatError as error:
-            refusal = str(error)
+            problem = [BAD_OPTION.say(problem=error)]
         trials[step.name] = StepTrial(
             step.name,
             step.purpose,
             (*patch.operations[operations:], *patch.insertions[insertions:]),
             tuple(patch.warnings[warnings:]),
-            refusal,
+            (*dict.fromkeys(refused.found for refused in patch.refusals), *problem),
         )
     return trials

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.decisions.configuration import AdmitPolicy
-from webhook.decisions.request.hami_control import disables_control
 from webhook.decisions.request.resources import ContainerRequest, GpuRequest
+from webhook.decisions.request.settings import disables_control
 from webhook.objects.pod import EnvVar, Pod, PodSpec, annotation_reference
 from webhook.objects.references import visible_devices_key
 from webhook.words import names

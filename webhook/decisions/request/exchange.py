@@ -14,17 +14,21 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from webhook.decisions.request.transfer_flags import (
+from webhook.decisions.request.settings import (
     LMCACHE_DEVICES,
     LMCACHE_NIXL,
     LMCACHE_PD,
-    LMCACHE_SERVER_CONNECTOR,
+    MC_IPC,
+    MC_MNNVL,
     MC_NVLINK,
     MC_POOL,
-    MOONCAKE_CONNECTOR,
-    NIXL_CONNECTORS,
     TRTLLM_NIXL,
     TRTLLM_UCX,
+)
+from webhook.decisions.request.transfer_flags import (
+    LMCACHE_SERVER_CONNECTOR,
+    MOONCAKE_CONNECTOR,
+    NIXL_CONNECTORS,
     Said,
     Transports,
     said_by,
@@ -85,6 +89,8 @@ def _exchanges(said: Said) -> Iterator[tuple[Program, str]]:
     found += _by_connector(said, is_open=is_open)
     if said.switches & {MC_NVLINK, MC_POOL}:
         found.append((Program.MOONCAKE, "nvlink_intra"))
+    elif said.switches & {MC_MNNVL, MC_IPC}:
+        found.append((Program.MOONCAKE, "nvlink"))
     if said.transports is Transports.NAMED and not said.starts_ranks:
         found.append((Program.UCX, "cuda_ipc"))
     if not found and said.names_nixl and is_open and not said.has_config:

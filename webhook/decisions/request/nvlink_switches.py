@@ -1,4 +1,4 @@
-"""The variables with which a container switches NVLink off for itself: one table for admission and for ``explain``.
+"""The values of variables with which a container switches NVLink off for itself, for admission and for ``explain``.
 
 NCCL reads an integer with ``strtoll``, so that a word is 0; it ignores an unknown level. Sources: NCCL
 src/misc/param.cc, src/graph/paths.cc (ncclTopoCheckP2p, levels), src/misc/utils.cc (getHostHash), src/graph/xml.cc
@@ -12,14 +12,10 @@ from types import MappingProxyType
 
 import msgspec
 
-from webhook.objects.pod import EnvVar
+from webhook.decisions.request.settings import GRAPH_FILE, P2P_DISABLE, SHM_DISABLE, UCX_TLS
 from webhook.words import names
 from webhook.words.catalogue import variables
 from webhook.words.catalogue.entry import Entry
-
-P2P_DISABLE, SHM_DISABLE = "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"
-GRAPH_FILE = "NCCL_GRAPH_FILE"
-UCX_TLS = "UCX_TLS"
 
 _NUMBER = re.compile(r"\s*([+-]?)0*([0-9]{0,19})")
 """An integer, as long as strtoll reads; Python refuses to read more than 4,300 digits."""
@@ -67,13 +63,6 @@ def lacks_cuda_ipc(transports: str) -> bool:
     refused = transports.startswith("^")
     named = {part.strip() for part in transports.removeprefix("^").split(",")}
     return bool(transports) and refused == bool(named & _CUDA_IPC)
-
-
-def literal(variable: EnvVar | None) -> str | None:
-    """Returns the value that stands in the pod itself; ``None`` if it comes from elsewhere or ``variable`` is None."""
-    if variable is None or variable.value_from is not None or "$(" in (variable.value or ""):
-        return None
-    return variable.value or ""
 
 
 def _is_one(text: str) -> bool:

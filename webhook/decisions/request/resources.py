@@ -7,16 +7,19 @@ import msgspec
 from webhook.decisions.allocation.claim import FAMILY as CLAIM_FAMILY
 from webhook.decisions.claims.requests import NO_CLAIMS, ClaimedGpus, ClaimView
 from webhook.decisions.configuration import ResourceNames
-from webhook.objects.pod import Container, Pod, PodSpec, Quantity
+from webhook.decisions.request.gpu_lists import SHOWS_NOTHING
+from webhook.decisions.request.settings import literals
+from webhook.objects.pod import Container, Pod, PodSpec, Quantity, may_spell
 from webhook.words import names
-from webhook.words.catalogue.cards import TWO_FAMILIES
+from webhook.words.catalogue.cards import GPUS_WITHOUT_REQUEST, TWO_FAMILIES, UNRECOGNIZED_RESOURCE
 from webhook.words.catalogue.entry import Message
 from webhook.words.catalogue.opting import BAD_REQUEST
-from webhook.words.errors import FormatError
+from webhook.words.errors import FormatError, shorten
 from webhook.words.outcome import Reason, Refused
 from webhook.words.quantity import parse_count
 
 WHOLE = 100
+_LIST = names.ENV_NVIDIA_VISIBLE_DEVICES.encode()
 _NVIDIA, _GPU_WORDS = "nvidia.com/", ("gpu", "cuda")
 _OTHER_VENDORS = (
     *("amd.com/", "gpu.intel.com/", "habana.ai/", "huawei.com/", "cambricon.com/", "hygon.com/", "iluvatar.ai/"),
@@ -130,16 +133,27 @@ def read_requests(
     return PodRequests(_without_doubtful(found) if claims.containers else found, mig)
 
 
-def unrecognized_resources(requests: PodRequests) -> Iterator[tuple[ContainerRequest, str]]:
-    """Yields the resources that may be NVIDIA's GPUs and that the configuration does not name, with their containers.
+def unrecognized(pod: Pod, requests: PodRequests) -> Iterator[Message]:
+    """Yields what is not understood of a pod without a known request: it may have GPUs nevertheless.
 
-    Only containers without a known request are looked at: beside one, an unknown resource is mostly a NIC or a setting.
+    That is a resource which may be for NVIDIA's GPUs and which the configuration does not name, and a list of GPUs
+    without a request. Beside a known request, an unknown resource is mostly a NIC. The pods of a DaemonSet with such a
+    list watch the GPUs of their nodes.
     """
-    for container in requests.containers if not requests.mig else ():
-        if container.request is None:
-            for resource, amount in _extended_resources(container.spec).items():
-                if _may_be_gpu(resource) and str(amount) != "0":
-                    yield container, resource
+    if requests.mig or any(container.request for container in requests.containers):
+        return
+    for container in requests.containers:
+        for resource, amount in _extended_resources(container.spec).items():
+            if _may_be_gpu(resource) and str(amount) != "0":
+                yield UNRECOGNIZED_RESOURCE.say(container=container.name, resource=resource)
+    if pod.is_owned_by("DaemonSet"):
+        return
+    for each in (pod.spec.containers if pod.spec else None) or ():
+        if not may_spell((each.env_json,), _LIST):
+            continue
+        value = literals(each).get(names.ENV_NVIDIA_VISIBLE_DEVICES, "")
+        if value not in SHOWS_NOTHING:
+            yield GPUS_WITHOUT_REQUEST.say(container=each.name, value=shorten(value))
 
 
 def _may_be_gpu(resource: str) -> bool:

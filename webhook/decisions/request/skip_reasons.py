@@ -8,7 +8,7 @@ from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import parse_option
 from webhook.decisions.request.claims import read_claims
-from webhook.decisions.request.resources import ContainerRequest, PodRequests, unrecognized_resources
+from webhook.decisions.request.resources import ContainerRequest, PodRequests, unrecognized
 from webhook.objects.pod import Namespace, Pod, PodSpec
 from webhook.words import names
 from webhook.words.catalogue.cards import MIG_LEFT_ALONE, UNRECOGNIZED_RESOURCE
@@ -140,9 +140,9 @@ def _without_request(pod: Pod, namespace: Namespace, requests: PodRequests, poli
         if _inject_option(pod.annotations, f"pod {namespace.name}/{pod.display_name}") is False:
             return _OPTED_OUT
         return _CLAIMS_NOT_READ if policy.claims.enabled else _CLAIMS
-    for container, resource in unrecognized_resources(requests):
-        message = UNRECOGNIZED_RESOURCE.say(container=container.name, resource=resource, proof="")
-        return Skip(Reason.NO_GPU_REQUEST, str(message))
+    found = next(unrecognized(pod, requests), None) if requests.containers else None
+    if found and found.code == UNRECOGNIZED_RESOURCE.code:
+        return Skip(Reason.NO_GPU_REQUEST, str(found))
     return _NO_GPU_BUT_ASKED if pod.annotations.get(names.INJECT) == "true" else _NO_GPU
 
 

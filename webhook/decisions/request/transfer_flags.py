@@ -1,7 +1,7 @@
 """What a container says of the exchange of GPU memory: the flags, connectors and variables of known programs.
 
-Like :mod:`webhook.decisions.request.command_text` this is a search in text. Commands, arguments and literal variables
-are read; files and other variables are not. Sources, read in November 2026:
+Flags and connectors are searched in commands, arguments and variables whose names end with ``ARGS``. Variables are read
+by :mod:`webhook.decisions.request.settings`. Sources, read in November 2026:
 
 - SGLang main, python/sglang/srt/arg_groups/choices.py and srt/disaggregation/utils.py: modes ``null``, ``prefill``,
   ``decode``; transfer backends ``mooncake`` (the default, over RDMA), ``nixl``, ``ascend``, ``fake``, ``mori``.
@@ -11,8 +11,9 @@ are read; files and other variables are not. Sources, read in November 2026:
   which a server opens the GPU memory of vLLM with CUDA IPC.
 - Dynamo main, components/src/dynamo/vllm/backend_args.py: ``--disaggregation-mode`` and what it was before.
 - TensorRT-LLM main, tensorrt_llm/_torch/pyexecutor/kv_cache_transceiver.py: ``cache_transceiver_config.backend``.
-- Mooncake main, mooncake-transfer-engine/src/transfer_engine_impl.cpp: ``MC_INTRANODE_NVLINK``; without it GPU memory
-  goes over RDMA or TCP, for which no profile matters.
+- Mooncake main, mooncake-transfer-engine/src/transfer_engine_impl.cpp: ``MC_INTRANODE_NVLINK`` and
+  ``MC_FORCE_MNNVL``, and src/transport/nvlink_transport/nvlink_transport.cpp: ``MC_USE_NVLINK_IPC``; without them GPU
+  memory goes over RDMA or TCP, for which no profile matters.
 """
 
 import enum
@@ -24,18 +25,31 @@ from typing import Any
 
 import msgspec
 
-from webhook.decisions.request.nvlink_switches import UCX_TLS, lacks_cuda_ipc, literal
+from webhook.decisions.request.nvlink_switches import lacks_cuda_ipc
+from webhook.decisions.request.settings import (
+    LMCACHE_DEVICES,
+    LMCACHE_NIXL,
+    LMCACHE_PD,
+    LONGEST,
+    LONGEST_OF_ALL,
+    MC_IPC,
+    MC_MNNVL,
+    MC_NVLINK,
+    MC_POOL,
+    NIXL_NAMES,
+    TRTLLM_NIXL,
+    TRTLLM_UCX,
+    UCX_TLS,
+    Texts,
+    literals,
+    read_texts,
+)
 from webhook.objects.pod import Container, may_spell
 
-LONGEST = 65_536
-"""Characters of a container's command and arguments that are read; a flag behind them is not found."""
-LONGEST_OF_ALL = 4 * LONGEST
-"""Characters that are read of all containers of a pod together: for 128 containers with :data:`LONGEST` each, the
-reviews of other pods would wait for nearly half a second."""
 _CONFIG_LENGTH, _CONFIGS, _NODES, _VALUE_LENGTH, _REFERENCES = 4096, 16, 256, 4096, 64
 _NEEDLES = (
-    *(b"disaggregation", b"transfer", b"_worker", b"-worker", b"UCX_TLS", b"NIXL", b"NVLINK"),
-    *(b"LMCACHE_", b"_KVCACHE", b"cache_transceiver"),
+    *(b"disaggregation", b"transfer", b"_worker", b"-worker", b"UCX_TLS", b"NIXL", b"NVLINK", b"MNNVL"),
+    *(b"LMCACHE_", b"_KVCACHE", b"cache_transceiver", b"lmcache"),
 )
 """A container whose text has none of these says nothing."""
 
@@ -73,13 +87,11 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a variable for vLLM's NIXL connector is set."""
     starts_ranks: bool = False
     """Whether it starts the ranks of MPI or torch, which use UCX among themselves."""
+    is_server: bool = False
+    """Whether it is LMCache's server, which opens the GPU memory of its clients and requests no GPU."""
 
 
 NOTHING_SAID = Said()
-MC_NVLINK, MC_POOL = "MC_INTRANODE_NVLINK", "SGLANG_MOONCAKE_CUSTOM_MEM_POOL"
-LMCACHE_NIXL, LMCACHE_PD = "LMCACHE_ENABLE_NIXL", "LMCACHE_ENABLE_PD"
-LMCACHE_DEVICES = ("LMCACHE_NIXL_BUFFER_DEVICE", "LMCACHE_PD_BUFFER_DEVICE")
-TRTLLM_UCX, TRTLLM_NIXL = "TRTLLM_USE_UCX_KVCACHE", "TRTLLM_USE_NIXL_KVCACHE"
 MOONCAKE_CONNECTOR, LMCACHE_SERVER_CONNECTOR = "MooncakeConnector", "LMCacheMPConnector"
 NIXL_CONNECTORS = frozenset({"NixlConnector", "NixlPullConnector", "NixlPushConnector"})
 NCCL_CONNECTORS = frozenset({"P2pNcclConnector", "PyNcclConnector"})
@@ -89,19 +101,16 @@ def _is_true(value: str) -> bool:
     return value.lower() in ("true", "1", "yes")
 
 
-SWITCHES: Mapping[str, tuple[Callable[[str], bool], str]] = MappingProxyType(
+SWITCHES: Mapping[str, Callable[[str], bool]] = MappingProxyType(
     {
-        MC_NVLINK: (lambda value: value not in ("", "0"), "1"),
-        MC_POOL: (lambda value: value == "INTRA_NODE_NVLINK", "INTRA_NODE_NVLINK"),
-        LMCACHE_NIXL: (_is_true, "true"),
-        LMCACHE_PD: (_is_true, "true"),
-        **dict.fromkeys(LMCACHE_DEVICES, (lambda value: value == "cpu", "cpu")),
-        TRTLLM_UCX: (lambda value: value == "1", "1"),
-        TRTLLM_NIXL: (lambda value: value == "1", "1"),
+        **dict.fromkeys((MC_NVLINK, MC_MNNVL, MC_IPC), lambda value: value not in ("", "0")),
+        MC_POOL: lambda value: value == "INTRA_NODE_NVLINK",
+        **dict.fromkeys((LMCACHE_NIXL, LMCACHE_PD), _is_true),
+        **dict.fromkeys(LMCACHE_DEVICES, lambda value: value == "cpu"),
+        **dict.fromkeys((TRTLLM_UCX, TRTLLM_NIXL), lambda value: value == "1"),
     }
 )
-"""Variables by name: whether a value switches something on, and the shortest such value."""
-_NIXL_NAMES = ("VLLM_NIXL_SIDE_CHANNEL_HOST", "VLLM_NIXL_SIDE_CHANNEL_PORT")
+"""Variables by name: whether a value switches something on."""
 _ARGUMENTS = "ARGS"
 _LOCAL_HOSTS = frozenset({"", "localhost", "127.0.0.1", "0.0.0.0", "::1"})  # noqa: S104 - compared, never bound
 
@@ -120,10 +129,8 @@ _TRANSCEIVER = re.compile(
 )
 _ROUTER = re.compile(r"\btrtllm-serve\s{1,8}disaggregated(?![\w])")
 _BRANCH = re.compile(r"(?:^|[\s;])(?:if|case)\s")
+_SERVER = re.compile(r"\blmcache(?:\s{1,8}server|\.v1\.multiprocess\.(?:http_)?server)(?![\w.])")
 _RANKS = re.compile(r"\b(?:mpirun|mpiexec|horovodrun|torchrun|deepspeed|sshd)\b")
-_ASSIGNED = re.compile(
-    rf"(?<![\w$])({'|'.join((UCX_TLS, *SWITCHES, *_NIXL_NAMES))})=[\"']?([^\s\"';&|)]{{0,{_VALUE_LENGTH}}})"
-)
 _COMMENT = re.compile(r"(?m)(?:^|(?<=\s))#[^\n]*")
 _SHOWN = re.compile(r"(?m)^[ \t]*(?:echo|printf|logger)\b[^\n>]*$")
 _REFERENCE = re.compile(r"\$(?:\((\w{1,64})\)|\{(\w{1,64})\}|(\w{1,64}))")
@@ -135,15 +142,18 @@ def said_by(containers: Iterable[Container]) -> Iterator[tuple[Container, Said]]
     Raises:
         MalformedPod: a command or a variable has another type than in a container.
     """
+    every = [(container, may_spell(_fields(container), *_NEEDLES)) for container in containers]
+    read = read_texts(container for container, is_spelled in every if is_spelled)
     room = LONGEST_OF_ALL
-    for container in containers:
-        if not may_spell(_fields(container), *_NEEDLES):
+    for container, is_spelled in every:
+        if not is_spelled:
             yield container, NOTHING_SAID
             continue
-        literals = _literals(container)
-        text = _text(container, literals)[:room]
+        texts = next(read)
+        own = _literals(container)
+        text = _text(container, own)[:room]
         room -= len(text)
-        yield container, _read(_expanded(text, literals), {**_names(container), **literals})
+        yield container, _read(_expanded(text, own), {**_names(container), **own, **_values(texts, own)})
 
 
 def starts_ranks(containers: Iterable[Container]) -> Iterator[bool]:
@@ -162,12 +172,12 @@ def starts_ranks(containers: Iterable[Container]) -> Iterator[bool]:
 def spelled(container: Container) -> list[str]:
     """Returns words that say the same as the text of a container, without the words of its author.
 
-    Literal variables of :data:`SWITCHES`, ``UCX_TLS``, and all names of variables have to be kept beside them.
+    Literal variables, all names of variables, and the settings in commands have to be kept beside them.
     """
     if not may_spell(_fields(container), *_NEEDLES):
         return []
-    literals = _literals(container)
-    return list(_spell(_read(_expanded(_text(container, literals), literals), {})))
+    own = _literals(container)
+    return list(_spell(_read(_expanded(_text(container, own), own), {})))
 
 
 def _fields(container: Container) -> tuple[msgspec.Raw, ...]:
@@ -176,33 +186,40 @@ def _fields(container: Container) -> tuple[msgspec.Raw, ...]:
 
 def _names(container: Container) -> dict[str, str]:
     """Returns the variables that say something by their name alone, whatever their value and its source."""
-    return {variable.name: "" for variable in container.env or () if variable.name in _NIXL_NAMES}
+    return {variable.name: "" for variable in container.env or () if variable.name in NIXL_NAMES}
 
 
 def _literals(container: Container) -> dict[str, str]:
-    found = ((variable.name, literal(variable)) for variable in container.env or ())
-    return {name: value[:_VALUE_LENGTH] for name, value in found if value is not None}
+    return {name: value[:_VALUE_LENGTH] for name, value in literals(container).items()}
 
 
-def _text(container: Container, literals: Mapping[str, str]) -> str:
+def _values(texts: Texts, own: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables that the program of a container gets by its commands; an unknown value says nothing."""
+    return {
+        setting.name: setting.value or ""
+        for setting in texts.of_program
+        if not ((setting.is_default and setting.name in own) or (setting.is_removed and setting.name in NIXL_NAMES))
+    }
+
+
+def _text(container: Container, own: Mapping[str, str]) -> str:
     """Returns command and arguments, as far as they are read.
 
     Variables whose names end with ``ARGS`` are arguments of images with a program of their own around the server, such
     as ``VLLM_ADDITIONAL_ARGS`` of KServe and llm-d.
     """
-    more = (value for name, value in literals.items() if name.endswith(_ARGUMENTS))
+    more = (value for name, value in own.items() if name.endswith(_ARGUMENTS))
     return "\n".join((*container.command, *container.arguments, *more))[:LONGEST]
 
 
-def _expanded(text: str, literals: Mapping[str, str]) -> str:
+def _expanded(text: str, own: Mapping[str, str]) -> str:
     """Returns a text with the values of literal variables, and without comments and shown text."""
     text = _SHOWN.sub("", _COMMENT.sub("", text))
-    expanded = _REFERENCE.sub(lambda found: literals.get(found[found.lastindex or 0], found[0]), text, _REFERENCES)
+    expanded = _REFERENCE.sub(lambda found: own.get(found[found.lastindex or 0], found[0]), text, _REFERENCES)
     return expanded[:LONGEST]
 
 
 def _read(text: str, variables: Mapping[str, str]) -> Said:
-    values = {**variables, **{found[1]: found[2] for found in _ASSIGNED.finditer(text)}}
     sides = {found[1] for pattern in (_MODE, _OLD_MODE) for found in pattern.finditer(text)}
     sides |= {"prefill" if found[1] == "producer" else "decode" for found in _ROLE.finditer(text)}
     both = (len(sides) > 1 and not _BRANCH.search(text)) or bool(_ROUTER.search(text))
@@ -217,10 +234,11 @@ def _read(text: str, variables: Mapping[str, str]) -> Said:
         has_config=bool(configs),
         connectors=tuple(sorted({name for config in configs for name in _connectors(config)})),
         transceiver=transceiver[1] if transceiver else "",
-        transports=_transports(values.get(UCX_TLS, "")),
-        switches=frozenset(name for name, (is_on, _) in SWITCHES.items() if is_on(values.get(name, ""))),
-        names_nixl=any(name in values for name in _NIXL_NAMES),
+        transports=_transports(variables.get(UCX_TLS, "")),
+        switches=frozenset(name for name, is_on in SWITCHES.items() if is_on(variables.get(name, ""))),
+        names_nixl=any(name in variables for name in NIXL_NAMES),
         starts_ranks=bool(_RANKS.search(text)),
+        is_server=bool(_SERVER.search(text)),
     )
 
 
@@ -316,11 +334,7 @@ def _spell(said: Said) -> Iterator[str]:
         yield f"--kv-transfer-config={json.dumps({'connectors': found})}"
     if said.transceiver:
         yield f"cache_transceiver_config: {{backend: {said.transceiver}}}"
-    if said.transports:
-        yield f"{UCX_TLS}={said.transports}"
-    for name in sorted(said.switches):
-        yield f"{name}={SWITCHES[name][1]}"
-    if said.names_nixl:
-        yield f"{_NIXL_NAMES[0]}="
     if said.starts_ranks:
         yield "mpirun"
+    if said.is_server:
+        yield "lmcache.v1.multiprocess.server"

@@ -8,7 +8,7 @@ from webhook.cluster.snapshot.model import KnownPod, Snapshot
 from webhook.decisions.claims.pod import used_entries
 from webhook.decisions.claims.requests import claimed_by_specs
 from webhook.decisions.request.claims import read_claims
-from webhook.decisions.request.resources import read_requests, unrecognized_resources
+from webhook.decisions.request.resources import read_requests, unrecognized
 from webhook.insight.analyze.diagnosis import Diagnosis, Holder, Severity, error
 from webhook.insight.explain.cards import WHOLE_CARDS
 from webhook.insight.explain.control import CONTROL
@@ -132,7 +132,7 @@ def _asks_for_gpus(snapshot: Snapshot, known: KnownPod) -> bool:
         return True
     if requests.mig or any(container.request for container in requests.containers):
         return True
-    if any(unrecognized_resources(requests)):
+    if any(unrecognized(pod, requests)):
         return True
     found = read_claims(pod, requests)
     if found is None:

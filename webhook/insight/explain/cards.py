@@ -3,20 +3,21 @@
 from collections.abc import Iterator, Sequence
 
 from webhook.decisions.admit.container import PodContainer
-from webhook.decisions.admit.permissions import SHOWS_NOTHING
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
+from webhook.decisions.request.gpu_lists import SHOWS_NOTHING, UUID_PREFIX, listed_gpus, show, split_list
 from webhook.decisions.request.resources import GpuRequest
+from webhook.decisions.request.settings import literal
 from webhook.hardware.topology.model import Gpu
 from webhook.insight.explain.commands import commanded_lists
 from webhook.insight.explain.control import control
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
-from webhook.insight.explain.visibility import UUID_PREFIX, show, split_list
-from webhook.insight.explain.words import containers, says
+from webhook.insight.explain.words import containers, gpus, says
 from webhook.objects.pod import EnvVar
 from webhook.words import names
 from webhook.words.catalogue.cards import (
     LIST_SHOWS_NOTHING,
+    LIST_SHOWS_OTHERS,
     LIST_UNKNOWN,
     MIG_REQUEST,
     NUMBERS_FROM_ELSEWHERE,
@@ -111,23 +112,46 @@ def _hidden(examined: ExaminedPod, container: PodContainer, preloaded: bool) -> 
     visible, used = (
         container.own_env.get(name) for name in (names.ENV_NVIDIA_VISIBLE_DEVICES, names.ENV_CUDA_VISIBLE_DEVICES)
     )
-    if visible is not None and examined.family != CLAIM:  # a claim replaces the list
-        if visible.value_from is None and (visible.value or "") in SHOWS_NOTHING:
-            shown = shorten(visible.value or "")
-            yield fails(OWN_GPUS, LIST_SHOWS_NOTHING.say(container=container.name, value=shown), stops=True)
-        else:
-            yield unknown(OWN_GPUS, LIST_UNKNOWN.say(container=container.name))
-        return
-    if used is not None:
+    if visible is not None and examined.family != CLAIM and _list_counts(examined) is not False:
+        yield _visible(examined, container, visible)
+    elif used is not None:
         yield _used(examined, container, used, preloaded)
+
+
+def _list_counts(examined: ExaminedPod) -> bool | None:
+    """Returns whether the container runtime goes by ``NVIDIA_VISIBLE_DEVICES``; ``None`` where that is not known."""
+    if not examined.evidence.reading.is_configured:
+        return None
+    return examined.evidence.policy.device_list_strategy == "envvar"
+
+
+def _visible(examined: ExaminedPod, container: PodContainer, visible: EnvVar) -> Finding:
+    """Returns the finding about a ``NVIDIA_VISIBLE_DEVICES`` that a container sets itself."""
+    value = literal(visible)
+    if _list_counts(examined) is None or value is None:
+        return unknown(OWN_GPUS, LIST_UNKNOWN.say(container=container.name))
+    if value in SHOWS_NOTHING:
+        return fails(OWN_GPUS, LIST_SHOWS_NOTHING.say(container=container.name, value=shorten(value)), stops=True)
+    given, topology = _given(examined, container), examined.resolution.node.topology if examined.resolution else None
+    shown = listed_gpus(value, topology.gpus) if topology else None
+    if given is None or shown is None:
+        return unknown(OWN_GPUS, LIST_UNKNOWN.say(container=container.name))
+    own = {gpu.uuid for gpu in given}
+    if {gpu.uuid for gpu in shown} == own:
+        return holds(OWN_GPUS, f"container {container.name} shows itself the GPUs that it was given, {gpus(given)}")
+    message = LIST_SHOWS_OTHERS.say(
+        container=container.name, value=shorten(value), shown=gpus(shown), given=gpus(given)
+    )
+    return fails(OWN_GPUS, message, stops=len(shown) < min(2, len(given)))
 
 
 def _used(examined: ExaminedPod, container: PodContainer, used: EnvVar, preloaded: bool) -> Finding:
     """Returns the finding about a ``CUDA_VISIBLE_DEVICES`` that a container sets, which sees its own GPUs only."""
     name = container.name
-    if used.value_from is not None or "$(" in (used.value or ""):
+    text = literal(used)
+    if text is None:
         return unknown(OWN_GPUS, NUMBERS_FROM_ELSEWHERE.say(container=name))
-    entries, value = split_list(used.value or ""), shorten(used.value or "")
+    entries, value = split_list(text), shorten(text)
     given = _given(examined, container)
     count = len(given) if given else container.request.count if container.request else 0
     if given is None and (not count or any(_is_uuid(entry) for entry in entries)):

@@ -13,6 +13,7 @@ from webhook.insight.explain.start import START
 from webhook.insight.explain.traffic import NVLINK_USE
 from webhook.words.catalogue import cards
 from webhook.words.catalogue.traffic import MEASURED_WORSE
+from webhook.words.catalogue.variables import EXPANDABLE_SEGMENTS
 
 PREPARATION = frozenset({OPTED_IN, INJECTED, PREPARED, REVIEWED, PLACEMENT})
 """Conditions that decide nothing about NVLink.
@@ -23,12 +24,16 @@ their own. Other conditions judge the cards, so the way in which they were chose
 
 _REPORTED: Set[str] = {
     entry.code
-    for entry in (cards.SLICE, cards.LIBRARY_PRELOADED, cards.LIBRARY_PERHAPS_PRELOADED, cards.SLICE_KEEPS_LIBRARY)
+    for entry in (
+        *(cards.SLICE, cards.LIBRARY_PRELOADED, cards.LIBRARY_PERHAPS_PRELOADED, cards.SLICE_KEEPS_LIBRARY),
+        EXPANDABLE_SEGMENTS,
+    )
 }
-"""Messages about HAMi's library in a container.
+"""Messages about HAMi's library in a container, and about memory that CUDA IPC does not pass on.
 
 The library passes the calls for peer access on, so it takes no path from the cards of one container. Users report that
-NCCL crashes, hangs or is slow with it: HAMi issues 1764 and 2641, HAMi-core issues 169 and 261.
+NCCL crashes, hangs or is slow with it: HAMi issues 1764 and 2641, HAMi-core issues 169 and 261. They report that
+transfers of expandable segments fall from 200 to 0.3 GB/s: nixl issue 1754, ucx issue 11548.
 """
 
 

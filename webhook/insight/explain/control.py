@@ -17,7 +17,7 @@ import msgspec
 
 from webhook.decisions.admit.container import PodContainer
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
-from webhook.decisions.request.hami_control import disables_control
+from webhook.decisions.request.settings import disables_control
 from webhook.decisions.request.skip_reasons import plain_reason
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown

@@ -71,6 +71,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The node of the pod, now or in future; empty if that is open."""
     others: tuple[Pod, ...] | None = None
     """The other pods of its group on any node; ``None`` if they were not looked for."""
+    launchers: tuple[Pod, ...] = ()
+    """The pods that start the processes of this one, such as the launcher of an MPIJob."""
     ranks: tuple[Pod, ...] = ()
     """The other pods of its job on its node, as far as they are known: :mod:`webhook.decisions.request.ranks`."""
     knows_ranks: bool = False

@@ -25,12 +25,12 @@ from webhook.decisions.request.claims import PodClaims, claim_view, read_claims
 from webhook.decisions.request.exchange import Sign, signs
 from webhook.decisions.request.observe_profile import observed_profile, profile_if_observed
 from webhook.decisions.request.ranks import RankedJob, job_of
-from webhook.decisions.request.resources import PodRequests, read_requests, unrecognized_resources
+from webhook.decisions.request.resources import PodRequests, read_requests, unrecognized
+from webhook.decisions.request.transfer_flags import said_by
 from webhook.decisions.resolve.resolve import Resolution, Unresolved, UnresolvedError
 from webhook.insight.explain.evidence import Evidence
-from webhook.objects.pod import PodSpec
+from webhook.objects.pod import Container, PodSpec
 from webhook.words import names
-from webhook.words.catalogue.cards import UNRECOGNIZED_RESOURCE
 from webhook.words.catalogue.claims import CLAIM_NOT_READ, POOL_NOT_PUBLISHED, SLICES_NOT_READ
 from webhook.words.catalogue.entry import Message
 from webhook.words.catalogue.opting import BAD_OPTION
@@ -177,11 +177,10 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return None
         annotations = self.evidence.pod.annotations
         is_allocated = any(annotations.get(dialect.key, "").strip(";") for dialect in DIALECTS if dialect.key)
-        proof = "; the allocation on the pod shows GPUs" if is_allocated else ""
-        found = unrecognized_resources(self.requests)
-        return next(
-            (UNRECOGNIZED_RESOURCE.say(container=each.name, resource=name, proof=proof) for each, name in found), None
-        )
+        found = next(unrecognized(self.evidence.pod, self.requests), None)
+        if found and is_allocated:
+            return Message(found.code, f"{found.text}; the allocation on the pod shows GPUs", found.fix)
+        return found
 
     @property
     def apps(self) -> tuple[PodContainer, ...]:
@@ -198,6 +197,19 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if self.profile.shares_gpus or self.options.peers is Peers.NONE or self._fills_its_node:
             return ()
         return signs(self.spec, [container.spec for container in self.apps])
+
+    @cached_property
+    def servers(self) -> tuple[Container, ...]:
+        """The containers of LMCache's server in a pod that requests no GPU."""
+        every = [] if self.gpu_containers else self.spec.containers or []
+        return tuple(container for container, said in said_by(every) if said.is_server)
+
+    def refusals_in(self, profile: Profile) -> list[Message]:
+        """Returns why the steps of another profile would refuse the pod, or one like it before it was injected."""
+        steps = _admission(self.evidence, self.requests, self.requests_problem, profile).steps
+        ours = f"volume {names.SHARED_MEMORY_VOLUME} "
+        found = (message for step in steps.values() for message in step.refusals)
+        return [message for message in found if not (self.injected and ours in message.text)]
 
     @property
     def _fills_its_node(self) -> bool:

@@ -76,7 +76,7 @@ def _with_change(examined: ExaminedPod, judgement: Judgement, findings: list[Fin
 
 
 def _groups(examined: ExaminedPod) -> Iterator[Group]:
-    speaking = (opting, cards, links) if examined.requests.mig else (opting, claims)
+    speaking = (opting, cards, links) if examined.requests.mig else (opting, claims, peers)
     if refusal_of_new_pod(examined):
         yield Group(_GROUPS[0][0], tuple(opting(examined)))
         return
@@ -109,7 +109,7 @@ def _reach(examined: ExaminedPod, findings: list[Finding]) -> Reach:
         return Reach.NONE
     if examined.alone and examined.ranks is Peering.UNKNOWN:
         return Reach.UNKNOWN
-    if examined.alone or not (examined.gpu_containers or examined.requests.mig or examined.claims):
+    if examined.alone or not (examined.gpu_containers or examined.requests.mig or examined.claims or examined.servers):
         return Reach.NOTHING_TO_JOIN
     failing = [finding for finding in findings if finding.fails and finding.condition not in PREPARATION]
     if failing:

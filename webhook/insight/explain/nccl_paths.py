@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Set
 from itertools import chain
 from typing import NamedTuple
 
-from webhook.decisions.request.nvlink_switches import P2P_DISABLE
+from webhook.decisions.request.settings import P2P_DISABLE
 from webhook.hardware.topology.model import Gpu
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, fails, hint, holds, not_needed, unknown

@@ -17,7 +17,7 @@ from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, Verdict, fails, hint, holds, not_needed, unknown
 from webhook.objects.pod import Namespace
 from webhook.words import names
-from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.entry import Message, join_all
 from webhook.words.catalogue.opting import (
     BAD_OPTION,
     HOW_TO_ASK,
@@ -96,15 +96,22 @@ def refusal_of_new_pod(examined: ExaminedPod) -> Message | None:
     if examined.options.profile is Profile.OBSERVE:
         return None
     lacking = _lacking_permission(examined)
-    if lacking:
-        refusals = [str(lacking), *_refusals(examined)]
-        return Message(WOULD_BE_REFUSED.code, WOULD_BE_REFUSED.say(refusal="; ".join(refusals)).text, lacking.fix)
+    found = [*([lacking] if lacking else []), *_refusals(examined)]
+    if found:
+        refusal = join_all(found)
+        said = WOULD_BE_REFUSED.say(refusal=f"{refusal.code}: {refusal.text}").text
+        return Message(WOULD_BE_REFUSED.code, said, refusal.fix)
     return None
 
 
-def _refusals(examined: ExaminedPod) -> list[str]:
-    """Returns why steps of admission refuse the pod."""
-    return list(dict.fromkeys(step.refusal for step in examined.actual.steps.values() if step.refusal))
+def _refusals(examined: ExaminedPod) -> list[Message]:
+    """Returns why steps of admission refuse the pod; none where admission leaves it alone."""
+    namespace = examined.evidence.namespace
+    if not namespace.known:
+        namespace = Namespace(namespace.name, {names.INJECTION: "enabled"})
+    if _skip(examined, namespace)[0] is not None:
+        return []
+    return list(dict.fromkeys(message for step in examined.actual.steps.values() for message in step.refusals))
 
 
 def _unkept(examined: ExaminedPod) -> tuple[list[Message], Refused | None]:
@@ -302,9 +309,9 @@ def _prepared(examined: ExaminedPod) -> Finding:
         return not_needed(PREPARED, f"the webhook would leave it as it is: {ENTRIES[Reason.MIG_REQUEST].text}")
     is_watched = examined.options.profile is Profile.OBSERVE
     lacking = _lacking_permission(examined)
-    refusals = [*([lacking.advice] if lacking else []), *_refusals(examined)]
+    refusals = [*([lacking] if lacking else []), *_refusals(examined)]
     if refusals:
-        said = "; ".join(refusals)
+        said = "; ".join(message.advice for message in refusals)
         if is_watched:
             return not_needed(PREPARED, f"{_WATCHED} {admission.profile} would refuse it: {said}")
         return fails(PREPARED, WOULD_BE_REFUSED.say(refusal=said))

@@ -15,8 +15,10 @@ from webhook.decisions.bind.fabric import read_fabric_use
 from webhook.decisions.claims.evidence import claim_title
 from webhook.decisions.claims.pod import claim_names, shared_entries
 from webhook.decisions.request.assigned_node import node_of
-from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, WITHOUT_PROFILE, exchange_found
+from webhook.decisions.request.gpu_lists import SHOWS_NOTHING
+from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, WITHOUT_PROFILE, exchange_found, fitting_profile
 from webhook.decisions.request.ranks import RankedJob
+from webhook.decisions.request.settings import literals
 from webhook.decisions.resolve.fabric import fabric_problem, reaches_other_nodes
 from webhook.insight.explain.claims import other_consumers
 from webhook.insight.explain.commands import commanded_lists
@@ -59,6 +61,8 @@ from webhook.words.catalogue.peers import (
     PID_NAMESPACES_DIFFER,
     RANKS_NOT_KNOWN,
     RANKS_ON_ONE_NODE,
+    SERVER_LACKS,
+    SERVER_NOT_KNOWN,
     SHM_COVERED,
     SHM_DIFFERS,
     VISIBILITY_NOT_JUDGED,
@@ -88,6 +92,9 @@ def peers(examined: ExaminedPod) -> Iterator[Finding]:
 
     On a node without NVLink the namespaces of the host bring none to pods, so they are not asked for.
     """
+    if not examined.gpu_containers:
+        yield from _server(examined)
+        return
     sources = examined.evidence.sources
     node = examined.resolution.node if examined.resolution else sources.published or sources.annotated
     has_peers = examined.exchanges or examined.ranks is Peering.KNOWN or examined.profile is Profile.NODE_PEERS
@@ -140,11 +147,32 @@ def _fabric(examined: ExaminedPod) -> Iterator[Finding]:
         yield fails(FABRIC, problem) if use.cumem_is_off else unknown(FABRIC, problem)
 
 
+def _server(examined: ExaminedPod) -> Iterator[Finding]:
+    """Yields the finding about LMCache's server, which no profile prepares because it requests no GPU."""
+    spec = examined.spec
+    for container in examined.servers:
+        value = literals(container).get(names.ENV_NVIDIA_VISIBLE_DEVICES, "")
+        needs = (
+            ("hostIPC: true", spec.host_ipc),
+            ("hostPID: true", spec.host_pid),
+            (f"{names.ENV_NVIDIA_VISIBLE_DEVICES}=all", value not in SHOWS_NOTHING),
+        )
+        lacking = [need for need, has in needs if not has]
+        if lacking:
+            yield fails(PEERS, SERVER_LACKS.say(container=container.name, lacking=listed(lacking)))
+        else:
+            yield unknown(PEERS, SERVER_NOT_KNOWN.say(container=container.name))
+
+
 def _none(examined: ExaminedPod) -> Finding:
     apps, exchanges = examined.apps, examined.exchanges
     if exchanges:
         where = IN_EXCLUSIVE if examined.injected else WITHOUT_PROFILE
-        return fails(PEERS, exchange_found(exchanges, examined.evidence.namespace, containers=len(apps), where=where))
+        refusals = examined.refusals_in(fitting_profile(len(apps)))
+        message = exchange_found(
+            exchanges, examined.evidence.namespace, containers=len(apps), where=where, refusals=refusals
+        )
+        return fails(PEERS, message)
     if examined.job and examined.ranks is not Peering.NONE:
         return _ranks(examined, examined.job)
     if len(apps) < 2:

@@ -10,7 +10,7 @@ from webhook.cluster.snapshot.model import KnownPod, Scope, Snapshot, pods_of
 from webhook.decisions.claims.evidence import KnownClaims
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.request.assigned_node import node_of
-from webhook.decisions.request.ranks import JOB_LABELS
+from webhook.decisions.request.ranks import JOB_LABELS, TRAINING_JOB
 from webhook.decisions.request.resources import read_requests
 from webhook.decisions.resolve.node import Sources
 from webhook.insight.explain.binding_topology import TELLER, binding_topology
@@ -27,6 +27,7 @@ from webhook.words.printable import fitted, printable
 
 _LABELS = {key: key.encode() for key in (names.GROUP, *JOB_LABELS)}
 """The labels of pods that work together."""
+_ROLE = names.JOB_ROLE.encode()
 _PEERS, _ELSEWHERE = 128, 8
 """Pods of a group that are looked at: on the node of the pod, where the kubelet runs 110 by default, and elsewhere."""
 _KUBE_SCHEDULER = "system:kube-scheduler"
@@ -61,6 +62,12 @@ class PodReports:
                     nodes = self._groups.setdefault((known.namespace, key, value), {})
                     nodes.setdefault(known.node, []).append((known.name, known.pod))
         self._looked_at: tuple[str, Sources] = ("", Sources())
+        self._launchers: dict[tuple[str, str], tuple[Pod, ...]] = {}
+        """The launchers of MPIJobs, by namespace and job."""
+        for known in snapshot.pods:
+            if _ROLE in known.document and known.pod.labels.get(names.JOB_ROLE) == "launcher":
+                job = known.namespace, known.pod.labels.get(TRAINING_JOB, "")
+                self._launchers[job] = (*self._launchers.get(job, ())[: _ELSEWHERE - 1], known.pod)
         self._shows_webhook = _shows_webhook(snapshot)
 
     def of(
@@ -102,6 +109,7 @@ class PodReports:
             others=self._others(known, names.GROUP, group) if group and not self._group_problem(group) else None,
             ranks=tuple(self._ranks(known)),
             knows_ranks="Pod" in snapshot.read or any(pods_of(*label) in snapshot.read for label in _job_labels(pod)),
+            launchers=known.launchers or self._launchers.get((known.namespace, pod.labels.get(TRAINING_JOB, "")), ()),
             reading=reading,
             shows_webhook=self._shows_webhook
             or any(key.startswith(names.PREFIX) for key in (*pod.annotations, *pod.labels)),

@@ -6,6 +6,7 @@ from webhook.decisions.request.peer_advice import fitting_profile, lacking_label
 from webhook.decisions.request.ranks import JOB_LABELS
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Change, Finding
+from webhook.insight.explain.variables import ASSIGNMENT
 from webhook.objects.pod import Metadata
 from webhook.words import names
 from webhook.words.catalogue import cards, links, peers
@@ -58,7 +59,12 @@ def _without_library(examined: ExaminedPod) -> Change:
 
 
 def _without_variable(examined: ExaminedPod, finding: Finding) -> Change | None:
-    """Remove a variable where it is set: from the annotations of the pod, of its namespace, or from its containers."""
+    """Remove a variable where it is set: from the annotations of the pod, of its namespace, or from its containers.
+
+    No patch removes it from a text.
+    """
+    if finding.remedy.startswith(ASSIGNMENT):
+        return None
     name = _LISTS.get(finding.code, finding.condition)
     key = f"{names.PREFIX}{names.ENV_PREFIX}{name}"
     if key in examined.evidence.pod.annotations:
@@ -113,7 +119,10 @@ def _added(field: str, keys: Mapping[str, str], *, has_any: bool) -> Iterator[Op
         yield from (Operation("add", pointer("metadata", field, key), value) for key, value in keys.items())
 
 
-_LISTS = {cards.LIST_SHOWS_NOTHING.code: names.ENV_NVIDIA_VISIBLE_DEVICES} | dict.fromkeys(
+_LISTS = dict.fromkeys(
+    (cards.LIST_SHOWS_NOTHING.code, cards.LIST_UNKNOWN.code, cards.LIST_SHOWS_OTHERS.code),
+    names.ENV_NVIDIA_VISIBLE_DEVICES,
+) | dict.fromkeys(
     (cards.NUMBERS_HIDE_GPUS.code, cards.NUMBERS_UNREADABLE_BY_LIBRARY.code, cards.NUMBERS_OF_UNKNOWN_GPUS.code),
     names.ENV_CUDA_VISIBLE_DEVICES,
 )
@@ -121,7 +130,10 @@ CHANGES: Mapping[str, Callable[[ExaminedPod, Finding], Change | None]] = {
     **dict.fromkeys((cards.SLICE.code, cards.SLICE_KEEPS_LIBRARY.code), _inject),
     **dict.fromkeys((cards.LIBRARY_PRELOADED.code, cards.LIBRARY_PERHAPS_PRELOADED.code), _inject),
     **dict.fromkeys(
-        (*_LISTS, entries.P2P_DISABLED.code, entries.P2P_LEVEL_TOO_LOW.code, entries.GRAPH_FILE_EMPTY.code),
+        (
+            *(*_LISTS, entries.P2P_DISABLED.code, entries.P2P_LEVEL_TOO_LOW.code, entries.GRAPH_FILE_EMPTY.code),
+            *(entries.DISABLED_P2P_IGNORED.code, entries.EXPANDABLE_SEGMENTS.code),
+        ),
         _without_variable,
     ),
     **dict.fromkeys((links.NO_NVLINK_HERE.code, links.SOME_PAIRS_UNLINKED.code), _linked),

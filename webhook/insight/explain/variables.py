@@ -12,27 +12,42 @@ import msgspec
 from webhook.decisions.admit.container import PodContainer
 from webhook.decisions.admit.steps.nccl import wanted_variables
 from webhook.decisions.admit.steps.node_identity import LEGACY_IPC, NODE_NAME
+from webhook.decisions.request.exchange import Program, signs
 from webhook.decisions.request.nvlink_switches import (
-    GRAPH_FILE,
-    P2P_DISABLE,
-    SHM_DISABLE,
     SWITCHES,
-    UCX_TLS,
     Matters,
     Switch,
     lacks_cuda_ipc,
     read_integer,
 )
+from webhook.decisions.request.settings import (
+    ALLOCATORS,
+    CONF_FILE,
+    GRAPH_FILE,
+    IGNORE_DISABLED_P2P,
+    P2P_DISABLE,
+    SHM_DISABLE,
+    UCX_TLS,
+    Place,
+    Setting,
+    literals,
+    read_texts,
+)
+from webhook.decisions.request.transfer_flags import NCCL_CONNECTORS
 from webhook.decisions.resolve.nccl import P2P_DEFAULT, splits_nvls
 from webhook.insight.explain.examination import ExaminedPod
-from webhook.insight.explain.findings import Finding, fails, holds, not_needed, unknown
+from webhook.insight.explain.findings import Finding, Verdict, fails, holds, not_needed, unknown
 from webhook.insight.explain.words import containers, says
-from webhook.objects.pod import EnvVar
+from webhook.objects.pod import EnvVar, PodSpec
 from webhook.objects.references import annotation_of
 from webhook.words import names
 from webhook.words.catalogue.variables import (
+    COMMAND_REPLACES,
+    COMMANDS_NOT_READ,
     CONF_FILE_NOT_READ,
+    DISABLED_P2P_IGNORED,
     ENV_FROM_NOT_READ,
+    EXPANDABLE_SEGMENTS,
     GRAPH_FILE_DECIDES,
     NVLS_FORCED,
     NVLS_OFF_HERE,
@@ -43,10 +58,11 @@ from webhook.words.catalogue.variables import (
 from webhook.words.errors import shorten
 from webhook.words.listing import listed
 
-NO_VARIABLES, ENV_FROM = "nccl-variables", "env-from"
-CONF_FILE = "NCCL_CONF_FILE"
+NO_VARIABLES, ENV_FROM, COMMANDS = "nccl-variables", "env-from", "commands"
 
-_REMOVE = "Remove the variable"
+_REMOVE, ASSIGNMENT = "Remove the variable", "Remove the assignment"
+_OF_PEERS = frozenset({names.ENV_NCCL_HOSTID, names.ENV_NCCL_CUMEM_ENABLE})
+"""Variables that a profile for peers sets itself."""
 _LEVELS = frozenset({"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "PXN", "P2C", "PHB", "SYS"})
 """Levels of all versions of NCCL: src/graph/topo.cc, topoPathTypeStr."""
 
@@ -61,23 +77,72 @@ class Value(msgspec.Struct, frozen=True):
     """The one who set the variable, in words."""
     correction: str = ""
     """The remedy for a wrong value that the pod did not set itself; empty if it did."""
+    is_certain: bool = True
+    """Whether the program surely gets the value. It may not get one that stands in a text."""
+    is_in_text: bool = False
+    """Whether a command sets or removes the variable."""
+    verb: str = "set"
 
 
 def variables(examined: ExaminedPod) -> Iterator[Finding]:
-    """Yields a finding for each variable, and for each value if containers differ."""
+    """Yields a finding for each variable, and for each value if containers or places differ."""
     found: dict[Value, list[PodContainer]] = {}
-    for container in examined.gpu_containers:
+    replaced: set[tuple[str, PodContainer]] = set()
+    cut: list[PodContainer] = []
+    every = read_texts(container.spec for container in examined.gpu_containers)
+    for container, texts in zip(examined.gpu_containers, every, strict=True):
         for name, variable in sorted(container.own_env.items()):
-            if name.startswith(names.NCCL_VARIABLE_PREFIX) or name == UCX_TLS:
+            if name.startswith(names.NCCL_VARIABLE_PREFIX) or name in _JUDGES:
                 found.setdefault(_value(examined, variable), []).append(container)
+        for value in filter(None, (_value_in_text(container.own_env, each) for each in texts.of_program)):
+            found.setdefault(value, []).append(container)
+            replaced.add((value.name, container))
+        if texts.is_cut:
+            cut.append(container)
+    for value in _of_launchers(examined):
+        found[value] = list(examined.gpu_containers)
+        replaced |= {(value.name, container) for container in examined.gpu_containers}
     if not found:
         text = f"{says(examined.gpu_containers, 'sets', 'set')} none: NCCL's own defaults hold, which use NVLink"
         yield holds(NO_VARIABLES, f"{text}, unless the image or /etc/nccl.conf says otherwise")
     for value in sorted(found, key=lambda value: value.name):
-        yield _judged(examined, value, found[value])
+        finding = _judged(examined, value, found[value])
+        is_replaced = any((value.name, container) in replaced for container in found[value])
+        yield _doubted(finding) if not value.is_certain or (is_replaced and not value.is_in_text) else finding
     hidden = [container for container in examined.gpu_containers if container.spec.has_env_from]
     if hidden:
         yield unknown(ENV_FROM, ENV_FROM_NOT_READ.say(containers=says(hidden, "takes", "take")))
+    if cut:
+        yield unknown(COMMANDS, COMMANDS_NOT_READ.say(containers=containers(cut)))
+
+
+def _doubted(finding: Finding) -> Finding:
+    """Returns what a finding says where a text may give the program another value."""
+    if not finding.fails:
+        return finding
+    return msgspec.structs.replace(finding, verdict=Verdict.UNKNOWN, stops=False)
+
+
+def _value_in_text(own_env: Mapping[str, EnvVar], setting: Setting) -> Value | None:
+    """Returns the value that a command gives a variable; none where it changes nothing, or is not judged here."""
+    name, is_set = setting.name, setting.name in own_env
+    if name not in _JUDGES or (setting.is_default and is_set) or (setting.is_removed and not is_set):
+        return None
+    verb = "removed" if setting.is_removed else "set"
+    remedy = f"{ASSIGNMENT} from {setting.place}"
+    return Value(name, setting.value, f"the pod, in {setting.place}", remedy, setting.is_certain, True, verb)
+
+
+def _of_launchers(examined: ExaminedPod) -> Iterator[Value]:
+    """Yields what launchers of the pod set, which reaches its processes only if the launcher passes it on."""
+    for launcher in examined.evidence.launchers:
+        every = (launcher.spec or PodSpec()).containers or []
+        for container, texts in zip(every, read_texts(every), strict=True):
+            own = [Setting(name, value, Place.ENV) for name, value in literals(container).items()]
+            for value in filter(None, (_value_in_text({}, each) for each in (*own, *texts.of_program))):
+                who = value.setter.replace("the pod", f"its launcher {launcher.display_name}")
+                remedy = f"{value.correction} of the launcher"
+                yield msgspec.structs.replace(value, setter=who, correction=remedy, is_certain=False)
 
 
 def _value(examined: ExaminedPod, variable: EnvVar) -> Value:
@@ -142,10 +207,12 @@ def _resolved(examined: ExaminedPod) -> Mapping[str, str]:
 
 def _judged(examined: ExaminedPod, value: Value, found: list[PodContainer]) -> Finding:
     seen = "not known here" if value.text is None else shorten(value.text)
-    said = f"{containers(found)}: {seen}, set by {value.setter}"
+    said = f"{containers(found)}: {seen}, {value.verb} by {value.setter}"
     judge = _JUDGES.get(value.name)
     if judge is None:
         return holds(value.name, said)
+    if value.is_in_text and value.name in _OF_PEERS and examined.profile.shares_gpus:
+        return unknown(value.name, COMMAND_REPLACES.say(setting=said, profile=examined.profile))
     if value.text is None:
         return unknown(value.name, VALUE_NOT_KNOWN.say(setting=said))
     switch = SWITCHES.get(value.name)
@@ -209,10 +276,6 @@ def fails_between_pods(examined: ExaminedPod) -> bool:
     return node is None or not node.switched.isdisjoint(node.with_nvls)
 
 
-def _host_id(_: ExaminedPod, _text: str, _setting: str) -> Finding:
-    return holds("", "")
-
-
 def _conf_file(examined: ExaminedPod, text: str, setting: str) -> Finding:
     if text == names.NCCL_FILE and examined.resolution:
         values = listed(f"{name}={value}" for name, value in examined.resolution.nccl_file) or "nothing"
@@ -242,12 +305,39 @@ def _ucx_tls(examined: ExaminedPod, text: str, _setting: str) -> Finding:
     return not_needed("", "(without cuda_ipc UCX does not use NVLink; NCCL does not look at it)")
 
 
+def _as_it_is(_: ExaminedPod, _text: str, _setting: str) -> Finding:
+    return holds("", "")
+
+
+def _ignore_disabled_p2p(_: ExaminedPod, text: str, setting: str) -> Finding:
+    if read_integer(text):
+        return unknown("", DISABLED_P2P_IGNORED.say(setting=setting))
+    return holds("", "")
+
+
+def _allocator(examined: ExaminedPod, text: str, setting: str) -> Finding:
+    """Returns the finding about PyTorch's allocator, whose expandable segments CUDA IPC does not pass on."""
+    if "expandable_segments:true" not in text.lower():
+        return holds("", "")
+    exchanging = [
+        sign
+        for sign in signs(examined.spec, [container.spec for container in examined.apps])
+        if sign.program is not Program.HOST_NAMESPACES and sign.connector not in NCCL_CONNECTORS
+    ]
+    if not exchanging:
+        return holds("", "(nothing shows that its memory goes to other processes, so that it costs nothing)")
+    return fails("", EXPANDABLE_SEGMENTS.say(setting=setting, sign=exchanging[0]))
+
+
 _JUDGES: Mapping[str, Callable[[ExaminedPod, str, str], Finding]] = {
     P2P_DISABLE: _p2p_disable,
     names.ENV_NCCL_P2P_LEVEL: _p2p_level,
     SHM_DISABLE: _shm_disable,
     names.ENV_NCCL_NVLS_ENABLE: _nvls,
-    names.ENV_NCCL_HOSTID: _host_id,
+    names.ENV_NCCL_HOSTID: _as_it_is,
+    names.ENV_NCCL_CUMEM_ENABLE: _as_it_is,
+    IGNORE_DISABLED_P2P: _ignore_disabled_p2p,
+    **dict.fromkeys(ALLOCATORS, _allocator),
     GRAPH_FILE: _graph_file,
     CONF_FILE: _conf_file,
     names.ENV_NCCL_TOPO_FILE: _topo_file,

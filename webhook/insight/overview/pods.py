@@ -6,7 +6,7 @@ from typing import NamedTuple
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
 from webhook.decisions.bind.injection import injected_profile
 from webhook.decisions.request.claims import read_claims
-from webhook.decisions.request.resources import read_requests, unrecognized_resources
+from webhook.decisions.request.resources import read_requests, unrecognized
 from webhook.hardware.topology.connections import nvlink_capacity
 from webhook.hardware.topology.model import Gpu
 from webhook.hardware.traffic.model import PodTraffic
@@ -55,7 +55,7 @@ def asked(pod: DecodedPod, snapshot: Snapshot) -> Asked | None:
         parts = requests.mig or not any(request.is_whole for request in counted)
         profile = injected_profile(requests.containers) or ""
         return Asked(sum(request.count for request in counted), has_slices=parts, profile=str(profile))
-    if read_claims(pod, requests) is None and not any(unrecognized_resources(requests)):
+    if read_claims(pod, requests) is None and not any(unrecognized(pod, requests)):
         return None
     return Asked(None, has_slices=False, profile=_claimed_profile(pod))
 

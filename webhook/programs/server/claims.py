@@ -7,7 +7,7 @@ from time import perf_counter_ns
 from webhook.cluster.state import Claims
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import resolve_options
-from webhook.decisions.request.hami_control import disables_control
+from webhook.decisions.request.settings import disables_control
 from webhook.decisions.request.skip_reasons import early_skip_reason
 from webhook.objects.claims import ClaimSpec, ResourceClaim, decode_claim
 from webhook.objects.pod import Container, Namespace, Pod, PodSpec, is_present

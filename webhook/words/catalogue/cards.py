@@ -72,8 +72,15 @@ SLICE = Entry(
 UNRECOGNIZED_RESOURCE = Entry(
     "GT209",
     "container {container} requests {resource}, which `resources` of the configuration does not name: whether it is "
-    "for GPUs is not known{proof}",
+    "for GPUs is not known",
     "If the resource is for GPUs, name it as the count of a device plugin in `resources` of the configuration",
+    "configuration.md#resources",
+)
+GPUS_WITHOUT_REQUEST = Entry(
+    "GT216",
+    "container {container} requests no GPU and sets NVIDIA_VISIBLE_DEVICES to {value}: where the container runtime "
+    "takes the list, the container uses GPUs that no scheduler gave it",
+    "Request the GPUs and remove the variable. If the container only watches GPUs, nothing is to be done",
     "configuration.md#resources",
 )
 LIBRARY_PRELOADED = Entry(
@@ -135,6 +142,31 @@ NUMBERS_OF_UNKNOWN_GPUS = Entry(
 )
 NUMBERS_HIDE_GPUS = Entry(
     "GT225", "container {container} sets CUDA_VISIBLE_DEVICES to {value}: {uses}", _REMOVE_LIST, _EXPLAIN
+)
+NUMBERS_HIDE_GIVEN = Entry(
+    "GT228",
+    "container {container}: CUDA_VISIBLE_DEVICES shows CUDA {used} of its {count} GPUs",
+    "Remove the variable",
+    _EXPLAIN,
+)
+LIST_REPLACES_GIVEN = Entry(
+    "GT229",
+    "container {container} sets NVIDIA_VISIBLE_DEVICES and so sees those GPUs, not the ones that it is given",
+    "Remove the variable",
+    _EXPLAIN,
+)
+LIST_SHOWS_OTHERS = Entry(
+    "GT214",
+    "container {container} sets NVIDIA_VISIBLE_DEVICES to {value}, which overrules the device plugin: it sees {shown}, "
+    "and was given {given}",
+    _REMOVE_LIST,
+    _EXPLAIN,
+)
+KAI_MAY_REFUSE = Entry(
+    "GT278",
+    "KAI refuses this pod if it blocks NVIDIA_VISIBLE_DEVICES, which containers of the pod get",
+    "Set global.blockNvidiaVisibleDevices of KAI's chart to false, or have HAMi's scheduler place the pod",
+    "compatibility.md",
 )
 PRIVILEGED_SEES_ALL = Entry(
     "GT226",

@@ -35,6 +35,13 @@ def join(messages: Sequence[Message]) -> Message:
     return Message(first.code, "; ".join(message.text for message in messages), first.fix)
 
 
+def join_all(messages: Sequence[Message]) -> Message:
+    """Returns several messages, at least one, as one message with the code of the first and the advice of all."""
+    first, *others = dict.fromkeys(messages)
+    fixes = dict.fromkeys(message.fix for message in messages if message.fix)
+    return Message(first.code, "; ".join([first.text, *map(str, others)]), ". ".join(fixes))
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A sentence of the catalogue for users.

@@ -306,6 +306,31 @@ LABELS_OF_NODE_PEERS = Entry(
     "Have an administrator set the labels",
     "annotations.md#permissions",
 )
+PEERS_WOULD_BE_REFUSED = Entry(
+    "GT576",
+    "{profile} refuses this pod as it is: {refusal}",
+    "Change that in the template of the pods too",
+    "annotations.md#peers",
+)
+WAY_OF_SERVER = Entry(
+    "GT577",
+    "LMCache's server requests no GPU: give it hostIPC, hostPID and NVIDIA_VISIBLE_DEVICES=all yourself",
+    "Write them into the template of the server, on the node of its clients: the webhook leaves it alone",
+    "annotations.md#peers",
+)
+SERVER_LACKS = Entry(
+    "GT578",
+    "container {container} is LMCache's server, which opens the GPU memory of its clients; it lacks {lacking}",
+    "Write that into the template of the server yourself, and set gpu.topology/profile: node-peers on its clients: the "
+    "webhook leaves a pod without a request for GPUs alone",
+    "annotations.md#peers",
+)
+SERVER_NOT_KNOWN = Entry(
+    "GT579",
+    "container {container} is LMCache's server and has what it needs; which GPUs its clients have is not known here",
+    "Look at its clients: gpu-topology explain POD",
+    "annotations.md#peers",
+)
 USERS_DIFFER = Entry(
     "GT560",
     "NCCL's shared memory is open to one user only, and {first} runs as user {user}, {second} as user {other}",

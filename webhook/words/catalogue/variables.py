@@ -157,6 +157,36 @@ COMMAND_NARROWS_LIST = Entry(
     "Remove the assignment, or look whether its numbers are those of the container's GPUs, from 0 on",
     _PAGE,
 )
+COMMAND_SWITCHES_OFF = Entry(
+    "GT427",
+    "a command of container {container} sets {variable}: it may take NVLink from it",
+    "Remove the assignment",
+    _SWITCHES,
+)
+COMMANDS_NOT_READ = Entry(
+    "GT428",
+    "{containers}: some text of its commands is not looked at, and may set variables",
+    _LOOK,
+    _PAGE,
+)
+COMMAND_REPLACES = Entry(
+    "GT429",
+    "{setting} (profile {profile} sets another value, which that may replace)",
+    "Remove the assignment",
+    _PAGE,
+)
+DISABLED_P2P_IGNORED = Entry(
+    "GT433",
+    "{setting} (if P2P is disabled between two GPUs with NVLink, NCCL then goes on without it, and without an error)",
+    _REMOVE,
+    _PAGE,
+)
+EXPANDABLE_SEGMENTS = Entry(
+    "GT434",
+    "{setting} (transfers between processes then leave NVLink without an error, and this pod has some: {sign})",
+    "Set expandable_segments:False, or leave it out",
+    _PAGE,
+)
 NVLS_ON_BETWEEN_PODS = Entry(
     "GT432",
     "{setting} (pods of this node have different network namespaces: NCCL would set NVLink SHARP up over a socket of "

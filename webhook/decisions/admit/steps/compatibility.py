@@ -1,16 +1,14 @@
 """Warnings about problems that no step can solve."""
 
-from collections.abc import Sequence
-from itertools import repeat
+from collections.abc import Mapping, Sequence
 
 from webhook.decisions.admit.container import PodContainer
 from webhook.decisions.admit.pod_patch import PodPatch
 from webhook.decisions.admit.subject import Subject
-from webhook.decisions.request.command_text import lists_of_each
 from webhook.decisions.request.demand import required
-from webhook.decisions.request.exchange import signs
-from webhook.decisions.request.nvlink_switches import SWITCHES, Matters, Switch, literal
-from webhook.decisions.request.peer_advice import IN_EXCLUSIVE, exchange_warnings
+from webhook.decisions.request.gpu_lists import SHOWS_NOTHING, UUID_PREFIX, show, split_list
+from webhook.decisions.request.nvlink_switches import SWITCHES, Matters, Switch
+from webhook.decisions.request.settings import NO_TEXTS, Texts, literal, read_texts
 from webhook.decisions.request.unkept_options import required_options, would_not_keep
 from webhook.decisions.request.untreated_pods import Cause, untreated
 from webhook.decisions.request.users import user_difference, users
@@ -19,6 +17,9 @@ from webhook.words import names
 from webhook.words.catalogue.cards import (
     CARDS_OFFERED_TO_OTHERS,
     INIT_GPUS_NOT_SCHEDULED,
+    KAI_MAY_REFUSE,
+    LIST_REPLACES_GIVEN,
+    NUMBERS_HIDE_GIVEN,
     PRIVILEGED_REFUSED,
     PRIVILEGED_SEES_ALL,
     REFIT_AFTER_BINDING,
@@ -27,11 +28,12 @@ from webhook.words.catalogue.cards import (
 from webhook.words.catalogue.claims import PERHAPS_OF_HAMI
 from webhook.words.catalogue.opting import COUNT_SERVED_BY_CLAIMS, OPTION_NOT_KEPT
 from webhook.words.catalogue.peers import USER_OF_IMAGE, USERS_DIFFER
-from webhook.words.catalogue.variables import COMMAND_SETS_LIST
-from webhook.words.choices import Alignment, Carrier, OnViolation, Peers, Profile
+from webhook.words.catalogue.variables import COMMAND_SETS_LIST, COMMAND_SWITCHES_OFF
+from webhook.words.choices import Alignment, Carrier, OnViolation
 from webhook.words.outcome import Reason
 
 PURPOSE = "say what may go wrong"
+_KAI = "kai-scheduler"
 
 
 def plan(subject: Subject, patch: PodPatch) -> None:
@@ -39,12 +41,15 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     for message in (*unknown_annotations(subject.options.unknown), *stray_keys(subject.pod)):
         patch.warn(message)
     _claims(subject, patch)
-    _switched_off(subject, patch)
-    if subject.profile is Profile.EXCLUSIVE and subject.options.peers is Peers.AUTO:
-        _exchange(subject, patch)
-    _sees_all_gpus(subject, patch)
+    texts = dict(zip(subject.gpu_containers, read_texts([each.spec for each in subject.gpu_containers]), strict=True))
+    _switched_off(subject, patch, texts)
+    if not subject.profile.shares_gpus:
+        _own_lists(subject, patch)
+    _sees_all_gpus(subject, patch, texts)
     if not subject.resource:
         return  # the rest is about HAMi
+    if subject.spec.scheduler_name == _KAI and (subject.profile.shares_gpus or subject.remap.is_added):
+        patch.warn(KAI_MAY_REFUSE.say())
     _refit(subject, patch)
     if subject.cluster.denies_privileged:
         _privileged(subject, patch)
@@ -97,7 +102,7 @@ def _users(subject: Subject, patch: PodPatch) -> None:
         patch.warn(USER_OF_IMAGE.say(first=found.first, user=found.user, second=found.second))
 
 
-def _switched_off(subject: Subject, patch: PodPatch) -> None:
+def _switched_off(subject: Subject, patch: PodPatch, texts: Mapping[PodContainer, Texts]) -> None:
     """Warns of variables with which containers switch NVLink off for themselves."""
     if not subject.profile.shares_gpus and all(
         subject.gpu_request(container).count == 1 for container in subject.gpu_containers
@@ -109,14 +114,30 @@ def _switched_off(subject: Subject, patch: PodPatch) -> None:
             text = literal(container.env.get(switch.name))
             if text is not None and switch.takes(text):
                 patch.warn(switch.warning.say(container=container.name))
+        for setting in texts[container].of_program:
+            taken = SWITCHES.get(setting.name)
+            if taken in switches and setting.value is not None and taken.takes(setting.value):
+                patch.warn(COMMAND_SWITCHES_OFF.say(container=container.name, variable=setting.name))
 
 
-def _exchange(subject: Subject, patch: PodPatch) -> None:
-    """Warns of signs that the pod exchanges GPU memory with peers, to which its profile gives no way."""
-    apps = [container.spec for container in subject.gpu_containers if not container.is_init]
-    found = signs(subject.spec, apps)
-    for message in exchange_warnings(found, subject.namespace, containers=len(apps), where=IN_EXCLUSIVE):
-        patch.warn(message)
+def _own_lists(subject: Subject, patch: PodPatch) -> None:
+    """Warns of lists of GPUs in ``env`` with which a container does not use the GPUs that it is given."""
+    by_list = subject.family in ("hami", "volcano") and subject.policy.device_list_strategy == "envvar"
+    for container in subject.gpu_containers:
+        visible = container.own_env.get(names.ENV_NVIDIA_VISIBLE_DEVICES)
+        if by_list and visible is not None and (visible.value_from or visible.value not in SHOWS_NOTHING):
+            patch.warn(LIST_REPLACES_GIVEN.say(container=container.name))
+            continue
+        used, count = (
+            literal(container.own_env.get(names.ENV_CUDA_VISIBLE_DEVICES)),
+            subject.gpu_request(container).count,
+        )
+        entries = split_list(used or "")
+        if used is None or not count or any(entry.startswith(UUID_PREFIX) for entry in entries):
+            continue
+        shown = show(entries, count, ())
+        if shown.used < count or shown.twice:
+            patch.warn(NUMBERS_HIDE_GIVEN.say(container=container.name, used=shown.used, count=count))
 
 
 def _matters(subject: Subject, switch: Switch) -> bool:
@@ -126,14 +147,14 @@ def _matters(subject: Subject, switch: Switch) -> bool:
     return switch.matters is Matters.ALL or not all_linked
 
 
-def _sees_all_gpus(subject: Subject, patch: PodPatch) -> None:
+def _sees_all_gpus(subject: Subject, patch: PodPatch, texts: Mapping[PodContainer, Texts]) -> None:
     """Warns of privileged containers, which get all devices of the host (containerd, container_create.go)."""
-    privileged = [each for each in subject.containers if each.request and each.spec.is_privileged]
-    # ``visibility`` judges the commands of peers.
-    judged = subject.profile.shares_gpus
-    lists = repeat(()) if judged else lists_of_each(container.spec for container in privileged)
-    for container, found in zip(privileged, lists, strict=False):
+    for container in subject.containers:
+        if not (container.request and container.spec.is_privileged):
+            continue
         patch.warn(PRIVILEGED_SEES_ALL.say(container=container.name))
+        # ``visibility`` judges the commands of peers.
+        found = () if subject.profile.shares_gpus else texts.get(container, NO_TEXTS).lists
         if found:
             patch.warn(COMMAND_SETS_LIST.say(container=container.name, variables=", ".join(found)))
 

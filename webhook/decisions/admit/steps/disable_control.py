@@ -8,7 +8,7 @@ pkg/device-plugin/nvidiadevice/nvinternal/plugin/server.go, Allocate.
 
 from webhook.decisions.admit.pod_patch import PodPatch
 from webhook.decisions.admit.subject import Subject
-from webhook.decisions.request.hami_control import disables_control
+from webhook.decisions.request.settings import disables_control
 from webhook.words import names
 from webhook.words.catalogue.cards import CONTROL_NOT_DISABLED, SLICE_LOSES_LIMITS, SLICE_WITH_PEERS
 from webhook.words.outcome import Reason, Refused

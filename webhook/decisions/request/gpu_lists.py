@@ -1,4 +1,4 @@
-"""The meaning of ``CUDA_VISIBLE_DEVICES`` to CUDA.
+"""The meaning of ``CUDA_VISIBLE_DEVICES`` to CUDA, and of ``NVIDIA_VISIBLE_DEVICES`` to the container runtime.
 
 Entries are numbers among the GPUs that the container sees, or UUIDs. The beginning of a UUID is enough if it fits one
 GPU only. The list ends at the first invalid entry. An empty list shows no GPU. The effect of a GPU that is named twice
@@ -9,9 +9,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from webhook.hardware.topology.model import Gpu
 from webhook.words.errors import shorten
 
 UUID_PREFIX = "GPU-"
+SHOWS_NOTHING = frozenset({"", "none", "void"})
+"""Values of ``NVIDIA_VISIBLE_DEVICES`` that show no GPU; HAMi's overwriteEnv also gives "none" to containers without a
+request."""
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 
@@ -49,6 +53,23 @@ def show(entries: Sequence[str], count: int, uuids: Sequence[str]) -> Shown:
             return Shown(len(seen), f"{shorten(entry)} names a GPU for the second time, which CUDA may refuse", True)
         seen.add(gpu)
     return Shown(len(seen))
+
+
+def listed_gpus(value: str, gpus: Sequence[Gpu]) -> list[Gpu] | None:
+    """Returns the GPUs of a node that the container runtime shows for a list; ``None`` where that is not known.
+
+    Entries are numbers among the GPUs of the node, as NVML counts them, or UUIDs. Source: libnvidia-container
+    src/cli/common.c.
+    """
+    if value == "all":
+        return list(gpus)
+    found: dict[str, Gpu] = {}
+    for entry in split_list(value):
+        gpu = next((gpu for gpu in gpus if entry in (str(gpu.index), gpu.uuid)), None)
+        if gpu is None:
+            return None
+        found[gpu.uuid] = gpu
+    return list(found.values())
 
 
 def _find(entry: str, count: int, uuids: Sequence[str]) -> int | str | None:

@@ -1,4 +1,4 @@
-"""Assignments of GPU lists in commands: what is found, and what is not one."""
+"""The settings in commands: what is found, with which value and how surely, and what is no assignment."""
 
 from typing import Any
 
@@ -6,16 +6,34 @@ import msgspec
 import pytest
 
 from tests.pods import container
-from webhook.decisions.request.command_text import MENTIONS, MENTIONS_OF_ALL, assigned_lists, lists_of_each
+from webhook.decisions.request.settings import (
+    LONGEST,
+    LONGEST_OF_ALL,
+    MENTIONS,
+    MENTIONS_OF_ALL,
+    Place,
+    Setting,
+    Texts,
+    disables_control,
+    read_texts,
+)
 from webhook.objects.pod import Container, MalformedPod
 
-CUDA, NVIDIA = "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"
+CUDA, P2P = "CUDA_VISIBLE_DEVICES", "NCCL_P2P_DISABLE"
+
+
+def decoded(*args: str, **fields: Any) -> Container:
+    if args:
+        fields["args"] = list(args)
+    return msgspec.json.decode(msgspec.json.encode(container(**fields)), type=Container)
+
+
+def read(*args: str, **fields: Any) -> Texts:
+    return next(read_texts([decoded(*args, **fields)]))
 
 
 def found(*args: str, **fields: Any) -> tuple[str, ...]:
-    if args:
-        fields["args"] = list(args)
-    return assigned_lists(msgspec.json.decode(msgspec.json.encode(container(**fields)), type=Container))
+    return read(*args, **fields).lists
 
 
 SET = [
@@ -119,8 +137,92 @@ def test_what_only_reads_the_variable_or_hides_gpus_is_no_assignment(text: str) 
     assert found(text) == ()
 
 
-def test_the_list_of_the_runtime_counts_too() -> None:
-    assert found("export NVIDIA_VISIBLE_DEVICES=all CUDA_VISIBLE_DEVICES=0") == (NVIDIA, CUDA)
+def test_the_runtime_sees_no_list_of_a_command_and_the_device_plugin_no_variable() -> None:
+    text = "export NVIDIA_VISIBLE_DEVICES=all CUDA_DISABLE_CONTROL=true; train"
+    assert read(text) == Texts()
+    assert not disables_control(decoded(text).env or ())
+
+
+SURE = [
+    ("export NCCL_P2P_DISABLE=1; torchrun train.py", "1"),
+    ("cd /app && export FOO=1 NCCL_P2P_DISABLE=1 && torchrun train.py", "1"),
+    ("env NCCL_P2P_DISABLE=1 torchrun train.py; sync", "1"),
+    ("declare -x NCCL_P2P_LEVEL=LOC; train", "LOC"),
+    ("NCCL_P2P_LEVEL=LOC vllm serve m", "LOC"),
+    ("sleep 3; FOO=1 NCCL_P2P_LEVEL='LOC' vllm serve m", "LOC"),
+    ("mpirun -np 2 -x NCCL_P2P_DISABLE=1 train", "1"),
+    ("mpirun --env NCCL_P2P_DISABLE=1 train", "1"),
+    ('import os; os.environ["NCCL_P2P_DISABLE"] = "1"; main()', "1"),
+    ("UCX_TLS=rc,tcp exec serve", "rc,tcp"),
+    ("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,max_split_size_mb:512 train", None),
+]
+DOUBTFUL = [
+    ("NCCL_P2P_DISABLE=1; torchrun train.py", "1"),
+    ("NCCL_P2P_DISABLE=1 nccl-test; torchrun train.py", "1"),
+    ("torchrun train.py; export NCCL_P2P_DISABLE=1", "1"),
+    ('if [ "$ARCH" = a ]; then export NCCL_P2P_DISABLE=1; fi; train', "1"),
+    ("test -e /dev/x || export NCCL_P2P_DISABLE=1; train", "1"),
+    ("export NCCL_P2P_DISABLE=$OFF; train", None),
+    ("export NCCL_P2P_DISABLE=$(cat /off); train", None),
+    ('os.environ["NCCL_P2P_DISABLE"] = off; main()', None),
+    ("export NCCL_P2P_DISABLE=hf_qwertzuiopasdfghjklyx; train", None),
+    ("python train.py NCCL_P2P_DISABLE=1", "1"),
+]
+
+
+def test_an_assignment_has_its_value_and_how_sure_it_is(subtests: pytest.Subtests) -> None:
+    for text, value in SURE:
+        with subtests.test(text):
+            (setting,) = read(text).settings
+            assert setting.is_certain
+            assert value in (setting.value, None)
+    for text, value in DOUBTFUL:
+        with subtests.test(text):
+            (setting,) = read(text).settings
+            assert (setting.value, setting.is_certain) == (value, False)
+
+
+WORDS = [
+    (["env", "NCCL_P2P_DISABLE=1", "train"], True),
+    (["mpirun", "-x", "NCCL_P2P_DISABLE=1", "train"], True),
+    (["train.py", "NCCL_P2P_DISABLE=1"], False),
+]
+
+
+@pytest.mark.parametrize(("words", "is_certain"), WORDS)
+def test_a_word_of_its_own_counts_behind_env_and_a_launcher(words: list[str], *, is_certain: bool) -> None:
+    assert read(command=words).settings == (Setting(P2P, "1", Place.COMMAND, is_certain=is_certain),)
+
+
+def test_a_reference_to_a_literal_variable_has_its_value_and_any_other_none() -> None:
+    env = [{"name": "OFF", "value": "1"}]
+    assert read("export NCCL_P2P_DISABLE=$(OFF); train", env=env).settings[0].value == "1"
+    assert read("export NCCL_P2P_DISABLE=$(ON); train", env=env).settings[0].value is None
+
+
+def test_a_default_and_a_removal_are_told_apart() -> None:
+    assert read("export NCCL_P2P_DISABLE=${NCCL_P2P_DISABLE:-1}; train").settings == (
+        Setting(P2P, "1", Place.ARGUMENTS, is_default=True),
+    )
+    assert read('os.environ.setdefault("NCCL_P2P_DISABLE", "1")').settings == (
+        Setting(P2P, "1", Place.ARGUMENTS, is_default=True),
+    )
+    assert read("unset NCCL_P2P_DISABLE; train").settings == (Setting(P2P, None, Place.ARGUMENTS, is_removed=True),)
+
+
+def test_the_place_of_a_setting_is_known_and_hooks_are_no_part_of_the_program() -> None:
+    text = "export NCCL_P2P_DISABLE=1; train"
+    assert read(command=["sh", "-c", text]).settings[0].place is Place.COMMAND
+    assert read(command=["sh"], args=["-c", text]).settings[0].place is Place.ARGUMENTS
+    hook = read(livenessProbe={"exec": {"command": ["sh", "-c", text]}})
+    assert (hook.settings[0].place, hook.of_program) == (Place.HOOK, ())
+
+
+@pytest.mark.parametrize("texts", [SURE, DOUBTFUL, [(each, None) for each in (*SET, *NOT_SET)]])
+def test_the_words_of_a_setting_are_read_as_the_same_setting(texts: list[tuple[str, str | None]]) -> None:
+    for text, _ in texts:
+        settings = read(text).settings
+        assert read(*[word for setting in settings for word in setting.words]).settings == settings, text
 
 
 TEXT = "export CUDA_VISIBLE_DEVICES=0"
@@ -157,27 +259,32 @@ def test_fields_without_a_command_are_not(fields: dict[str, Any]) -> None:
 
 def test_letters_that_json_spells_by_their_numbers_are_read() -> None:
     raw = b'{"name": "c", "args": ["C\\u0055DA_VISIBLE_DEVICE\\u0053=0"]}'
-    assert assigned_lists(msgspec.json.decode(raw, type=Container)) == (CUDA,)
+    assert next(read_texts([msgspec.json.decode(raw, type=Container)])).lists == (CUDA,)
 
 
 def test_commands_without_a_mention_are_not_decoded() -> None:
     broken = msgspec.json.decode(b'{"name": "c", "args": [1, {"a": "b\\n"}]}', type=Container)
-    assert assigned_lists(broken) == ()
+    assert next(read_texts([broken])) == Texts()
     with pytest.raises(MalformedPod, match="args of container c"):
-        assigned_lists(msgspec.json.decode(b'{"name": "c", "args": [1, "CUDA_VISIBLE_DEVICES=0"]}', type=Container))
+        next(read_texts([msgspec.json.decode(b'{"name": "c", "args": [1, "CUDA_VISIBLE_DEVICES=0"]}', type=Container)]))
 
 
-def test_no_more_than_so_many_mentions_are_looked_at() -> None:
+def test_no_more_than_so_many_mentions_are_looked_at_and_the_rest_is_reported() -> None:
     mentions = "echo $CUDA_VISIBLE_DEVICES\n"
-    assert found(mentions * (MENTIONS - 1) + TEXT) == (CUDA,)
-    assert found(mentions * MENTIONS + TEXT) == ()
+    last, behind = read(mentions * (MENTIONS - 1) + TEXT), read(mentions * MENTIONS + TEXT)
+    assert (last.lists, last.is_cut) == ((CUDA,), False)
+    assert (behind.lists, behind.is_cut) == ((), True)
 
 
-def test_of_all_containers_of_a_pod_so_many_mentions_are_looked_at() -> None:
-    fat = msgspec.json.decode(
-        msgspec.json.encode(container(args=["$CUDA_VISIBLE_DEVICES "] * MENTIONS)), type=Container
-    )
-    last = msgspec.json.decode(msgspec.json.encode(container(args=[TEXT])), type=Container)
+def test_no_longer_text_is_read_and_the_rest_is_reported() -> None:
+    last, behind = read(TEXT.rjust(LONGEST)), read(TEXT.rjust(LONGEST + 1))
+    assert (last.lists, last.is_cut) == ((CUDA,), False)
+    assert behind.is_cut
+
+
+def test_of_all_containers_of_a_pod_so_much_is_read() -> None:
+    last, fat = decoded(TEXT), decoded(*["$CUDA_VISIBLE_DEVICES "] * MENTIONS)
     most = MENTIONS_OF_ALL // MENTIONS
-    assert list(lists_of_each([*[fat] * (most - 1), last]))[-1] == (CUDA,)
-    assert list(lists_of_each([*[fat] * most, last]))[-1] == ()
+    assert [list(read_texts([*[fat] * count, last]))[-1].is_cut for count in (most - 1, most)] == [False, True]
+    fat, most = decoded("$CUDA_VISIBLE_DEVICES".ljust(LONGEST)), LONGEST_OF_ALL // LONGEST
+    assert [list(read_texts([*[fat] * count, last]))[-1].is_cut for count in (most - 1, most)] == [False, True]
