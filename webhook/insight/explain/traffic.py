@@ -19,11 +19,8 @@ TRAFFIC, NVLINK_USE = "traffic", "nvlink-use"
 
 def traffic(examined: ExaminedPod) -> Iterator[Finding]:
     """Yields the bytes moved in the last minutes, and a hint where NVLink seems unused; nothing without recent data."""
-    evidence, resolution = examined.evidence, examined.resolution
-    found, started = evidence.sources.traffic, evidence.pod.running_since
-    if found is None or resolution is None or evidence.asked_at is None or not is_recent(found, evidence.asked_at):
-        return
-    if not _are_whole(examined):
+    resolution, found, started = examined.resolution, _recent(examined), examined.evidence.pod.running_since
+    if found is None or resolution is None:
         return
     own = [gpu for given in resolution.containers for gpu in given.gpus]
     moved = pod_traffic(found, [gpu.uuid for gpu in own], started)
@@ -36,11 +33,8 @@ def traffic(examined: ExaminedPod) -> Iterator[Finding]:
 
 def used_nvlink(examined: ExaminedPod) -> bool:
     """Returns whether the GPUs of the pod moved bytes over NVLink lately, and not suspiciously few."""
-    evidence, resolution = examined.evidence, examined.resolution
-    found, started = evidence.sources.traffic, evidence.pod.running_since
-    if found is None or resolution is None or evidence.asked_at is None or not is_recent(found, evidence.asked_at):
-        return False
-    if not _are_whole(examined):
+    resolution, found, started = examined.resolution, _recent(examined), examined.evidence.pod.running_since
+    if found is None or resolution is None:
         return False
     sets = [[gpu.uuid for gpu in members] for members in _sets(examined, resolution) if len(members) > 1]
     moved = [pod_traffic(found, uuids, started) for uuids in sets]
@@ -64,10 +58,16 @@ def _hints(
             )
 
 
-def _are_whole(examined: ExaminedPod) -> bool:
-    """Returns whether no other pod may have a part of its cards: traffic is counted for cards, not for pods."""
-    requests = [container.request for container in examined.gpu_containers]
-    return bool(requests) and all(request is not None and request.is_whole for request in requests)
+def _recent(examined: ExaminedPod) -> Traffic | None:
+    """Returns the recent traffic of the node; None where another pod may have a part of the pod's GPUs.
+
+    Traffic is counted for GPUs, not for pods.
+    """
+    evidence, requests = examined.evidence, [container.request for container in examined.gpu_containers]
+    found, at = evidence.sources.traffic, evidence.asked_at
+    if found is None or at is None or not is_recent(found, at):
+        return None
+    return found if requests and all(request is not None and request.is_whole for request in requests) else None
 
 
 def _sets(examined: ExaminedPod, resolution: Resolution) -> Sequence[Sequence[Gpu]]:
