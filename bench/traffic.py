@@ -21,7 +21,7 @@ NODE = 3_600 + 12_000
 """A Node with HAMi's list of eight cards; labels, images and conditions of a real node are an estimate."""
 TOPOLOGY = 11_300
 """A ConfigMap of an agent, for eight cards on NVSwitches."""
-LEASE = 850 + 3_400
+LEASE = 850 + 1_700
 """A Lease of an agent with managedFields, and with the traffic of eight cards that are busy all day."""
 FRAME = 30
 """The frame around each object of a watch."""

@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> None:
         if arguments:
             _print(pid=os.getpid(), **_take(sharing, uuid, arguments[0]))
             return
-        handle, _ = sharing.offer(uuid, HandleKind.IPC, _SIZE)
+        handle = sharing.offer(uuid, HandleKind.IPC, _SIZE)
         _print(pid=os.getpid(), handle=handle.hex())
         sys.stdin.read()
     except NotTriedError as reason:
@@ -112,7 +112,7 @@ def _take(sharing: Sharing, uuid: str, handle: str) -> dict[str, Any]:
     quick = Method(copies=1, samples=1, warm_ups=0)
     request = Take(card=uuid, kind=HandleKind.IPC, handle=handle, size=_SIZE, method=quick)
     try:
-        found = sharing.take(request, None)
+        found = sharing.take(request)
     except CallFailed as error:
         return {"code": error.code, "why": explained(error.function, error.code)}
     return {"code": 0, "why": "the memory is read"} if found.intact else {"code": -1, "why": "it holds something else"}

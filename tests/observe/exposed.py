@@ -22,7 +22,7 @@ from webhook.programs.planner import metrics as planner_metrics
 from webhook.programs.planner.counts import Counts as PlannerCounts
 from webhook.programs.planner.extender.counts import Counts as ExtenderCounts
 from webhook.programs.planner.extender.counts import families as extender_families
-from webhook.programs.planner.traffic import Attribution, PodGpu, PodOnNode
+from webhook.programs.planner.held_gpus import HeldGpus, PodGpu, PodOnNode
 from webhook.programs.server import metrics as server_metrics
 from webhook.programs.server.counts import Counts
 from webhook.programs.server.gates import Cause
@@ -106,13 +106,11 @@ def extender_counts() -> ExtenderCounts:
 def planner_vitals() -> planner_metrics.Vitals:
     """Vitals of a planner that leads and knows everything."""
     report = CacheReport(name="pods", objects=1, bytes=1, left_out=0, filled=True, confirmed_seconds=1.0)
-    attribution = Attribution(
-        cards=(PodGpu("team-a", "train", "main", "n1", "0", "GPU-a", "NVSwitch"),),
+    held = HeldGpus(
+        gpus=(PodGpu("team-a", "train", "main", "n1", "0", "GPU-a", "NVSwitch", "true"),),
         bandwidths={PodOnNode("team-a", "train", "n1", "NVSwitch"): 0.5},
     )
-    return planner_metrics.Vitals(
-        leads=True, report=PlannerReport(), caches=(report,), events_lost=0, attribution=attribution
-    )
+    return planner_metrics.Vitals(leads=True, report=PlannerReport(), caches=(report,), events_lost=0, held=held)
 
 
 def _agent() -> Exposition:

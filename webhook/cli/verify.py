@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 WORSE, NOTHING = 1, 2
 """The exit codes for a result below expectation, and for no measurement."""
 _MIB = 1024 * 1024
+_STEPS = 8
+"""The number of steps that the other pod may take until it comes, and then again until both are done."""
 
 _OF_REPORTS = ("file", "against", "save", "output")
 _OF_METHODS = ("all_reduce", "size", "samples")
@@ -82,6 +84,8 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
     from webhook.programs.verify.run import Wanted
 
     if listen or peer:
+        if listen and peer:
+            raise typer.BadParameter("one pod listens and the other is its peer", param_hint="--peer")
         useless = ("file", "against", *_OF_METHODS, *_OF_PUBLISHING)
         _refuse_given(called, useless, "--listen and --peer measure one pair of GPUs in one way")
         look = LookAtMachine(node=node or _name_of_machine(), root=str(root))
@@ -106,7 +110,9 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
         )
         report = _measure(wanted, save)
     if save:
-        _write(report, save)
+        from webhook.hardware.measurement.document import format_report
+
+        _write(format_report(report), save)
     _print(report, output)
     if publish:
         _publish(report, publish, namespace, kubeconfig, context)
@@ -135,13 +141,30 @@ def _try_with_peer(  # noqa: PLR0913 - one argument for each option that counts 
     output: Output,
 ) -> None:
     """Print a PeerReport, and end with exit code 1 if the verdict is not as expected."""
-    from webhook.cli.peer_trial import meet, print_report, save_report
-    from webhook.programs.verify.peer.words import Conclusion
+    import msgspec
 
-    report, topology = meet(listen, peer, look, seconds, gpus=gpus, force=force)
+    from webhook.insight.drawings.peers import peer_text
+    from webhook.programs.verify.peer.channel import connected, listening
+    from webhook.programs.verify.peer.report import Conclusion
+    from webhook.programs.verify.peer.trial import offer_all, side_here, take_all
+    from webhook.words.printable import printable, printable_json
+
+    side = side_here(look, seconds, asked=gpus, force=force)
+    if listen:
+        with listening(listen, _STEPS * seconds) as channel:
+            report = offer_all(side, channel)
+    else:
+        with connected(peer or "", _STEPS * seconds) as channel:
+            report = take_all(side, channel)
+    as_json = msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
     if save:
-        save_report(report, save)
-    print_report(report, topology, as_json=output is Output.JSON)
+        _write(as_json, save)
+    if output is Output.JSON:
+        typer.echo(printable_json(as_json), nl=False)
+    else:
+        labels = {gpu.uuid: gpu.label for gpu in side.topology.gpus if gpu.uuid} if side.topology else {}
+        for line in peer_text(report, labels).splitlines():
+            typer.echo(printable(line))
     if report.verdict is not Conclusion.AS_EXPECTED:
         raise typer.Exit(WORSE)
 
@@ -150,6 +173,7 @@ def _measure(wanted: "Wanted", save: Path | None) -> "BandwidthReport":
     """Returns the report; a partial one after Ctrl-C or SIGTERM. Until then ``save`` has each result at once."""
     import signal
 
+    from webhook.hardware.measurement.document import format_report
     from webhook.programs.verify.here import NothingToMeasure
     from webhook.programs.verify.run import measured
 
@@ -158,7 +182,7 @@ def _measure(wanted: "Wanted", save: Path | None) -> "BandwidthReport":
 
         _tell(last_result(report))
         if save:
-            _write(report, save)
+            _write(format_report(report), save)
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -189,12 +213,11 @@ def _read(path: Path) -> "BandwidthReport":
     return parse_report(data, source=source)
 
 
-def _write(report: "BandwidthReport", path: Path) -> None:
-    from webhook.hardware.measurement.document import format_report
+def _write(report: str, path: Path) -> None:
     from webhook.words.errors import GpuTopologyError
 
     try:
-        path.write_text(format_report(report), encoding="utf-8")
+        path.write_text(report, encoding="utf-8")
     except OSError as error:
         raise GpuTopologyError(f"{path}: the report cannot be written: {error.strerror}") from None
 

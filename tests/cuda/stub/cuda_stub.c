@@ -755,30 +755,20 @@ static struct shared exported(uint64_t handle)
 API result cuMemExportToShareableHandle(void *to, uint64_t handle, int type, unsigned long long flags)
 {
     STARTED();
-    if (flags || !handle || handle >= (uint64_t)handle_count || handles[handle].types != type)
+    if (flags || !handle || handle >= (uint64_t)handle_count || handles[handle].types != type || type != FABRIC)
         return INVALID_VALUE;
     struct shared what = exported(handle);
-    if (type == FABRIC) {
-        memset(to, 0, 64);
-        memcpy(to, &what, sizeof what);
-        return SUCCESS;
-    }
-    int file = memfd_create("cuda_stub", 0);
-    if (file < 0 || write(file, &what, sizeof what) != sizeof what)
-        return UNKNOWN;
-    *(int *)to = file;
+    memset(to, 0, 64);
+    memcpy(to, &what, sizeof what);
     return SUCCESS;
 }
 
 API result cuMemImportFromShareableHandle(uint64_t *handle, void *from, int type)
 {
     STARTED();
-    struct shared what = {.pid = 0};
-    if (type == FABRIC)
-        memcpy(&what, from, sizeof what);
-    else if (pread((int)(intptr_t)from, &what, sizeof what, 0) != sizeof what)
-        return INVALID_VALUE;
-    if (memcmp(what.magic, "stub", 5) != 0 || !is_visible(what.card))
+    struct shared what;
+    memcpy(&what, from, sizeof what);
+    if (type != FABRIC || memcmp(what.magic, "stub", 5) != 0 || !is_visible(what.card))
         return INVALID_VALUE;
     return keep(&what, type, handle);
 }

@@ -167,7 +167,7 @@ def test_without_times_and_priority_a_pod_can_be_kept() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"status": {"phase": "Running", "podIP": "10.0.0.1"}},
+        {"status": {"phase": "Pending", "podIP": "10.0.0.1"}},
         {"metadata": {"resourceVersion": "2", "managedFields": [{"manager": "kubelet"}]}},
         {"metadata": {"annotations": {**HELD, "other": "x"}}},
     ],

@@ -7,7 +7,7 @@ from webhook.hardware.traffic.model import Traffic, Window
 AT = datetime(2026, 11, 23, 3, 20, 10, tzinfo=UTC)
 A, B = "GPU-a", "GPU-b"
 MB = 1_000_000
-LENGTHS = (60, 300, 600, 1200)
+LENGTHS = (60, 300)
 
 
 def ago(seconds: float) -> datetime:
@@ -21,13 +21,12 @@ def steady(
     busy: float | None = 1.0,
     lengths: tuple[int, ...] = LENGTHS,
 ) -> tuple[Window, ...]:
-    """A card that has done the same all the time; rates for each second, and the share of busy samples."""
+    """A card that has done the same all the time; rates for each second, and the mean utilisation."""
     return tuple(
         Window(
             seconds=seconds,
             nvlink=None if nvlink is None else round(nvlink * seconds),
             pcie=None if pcie is None else round(pcie * seconds),
-            busy=None if busy is None else round(busy * seconds),
             utilization=busy,
         )
         for seconds in lengths

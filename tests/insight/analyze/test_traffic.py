@@ -10,8 +10,7 @@ from tests.cli.command import gpu_topology
 from tests.hardware.traffic.windows import MB, steady
 from tests.insight.analyze.clusters import AT, Cluster, Object, cards, running
 from webhook.cluster.redaction.objects import kept
-from webhook.hardware.traffic.document import format_traffic
-from webhook.hardware.traffic.model import Traffic, Window
+from webhook.hardware.traffic.model import Traffic, Window, format_traffic
 from webhook.insight.analyze.diagnosis import Severity
 from webhook.words import names
 

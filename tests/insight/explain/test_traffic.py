@@ -50,7 +50,7 @@ def test_nvlink_that_seems_unused_is_a_hint_and_changes_nothing_else() -> None:
     quiet, used = explained(four()), explained(four(), steady(nvlink=100_000 * MB))
     found = finding(quiet, "nvlink-use")
     assert (found.verdict, found.code, found.stops) == ("hint", "GT900", False)
-    assert found.evidence.startswith("GPU0, GPU1, GPU2 and GPU3 are busy, moved 240 GB over PCIe in the last 10 min")
+    assert found.evidence.startswith("GPU0, GPU1, GPU2 and GPU3 are busy, moved 120 GB over PCIe in the last 5 min")
     assert (quiet.fails, quiet.reach, quiet.conclusion) == (used.fails, used.reach, used.conclusion)
     assert failing(quiet) == failing(used)
 

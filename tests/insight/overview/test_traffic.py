@@ -11,9 +11,8 @@ from tests.insight.analyze.clusters import Cluster
 from tests.insight.analyze.test_traffic import quiet
 from tests.insight.overview.scenes import pod_of, seen
 from webhook.hardware.topology.model import NVSWITCH, MigMode, NvLink
-from webhook.hardware.traffic.judgement import PodTraffic
-from webhook.hardware.traffic.words import share_text
-from webhook.insight.overview.traffic import nvlink_use
+from webhook.hardware.traffic.model import PodTraffic, share_text
+from webhook.insight.overview.pods import nvlink_use
 
 SECONDS = 300
 

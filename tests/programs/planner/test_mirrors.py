@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +16,6 @@ from webhook.cluster.api.object_version import VersionedObject, read_versioned
 from webhook.cluster.state.cache import FAILING_SECONDS, SILENT_SECONDS
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
-from webhook.hardware.traffic.document import MOST_CHARACTERS
 from webhook.objects.lease import micro_time
 from webhook.programs.planner.mirrors import Mirrors
 
@@ -106,17 +104,6 @@ def test_a_follower_hears_of_all_nodes_before_all_pods() -> None:
     assert (sorted(told.follower.heard[:2]), sorted(told.follower.heard[2:])) == (["n1", "n2"], ["a/p1", "a/p2"])
 
 
-@pytest.mark.parametrize(
-    "annotations", [[], {"gpu.topology/traffic": 1}, {"gpu.topology/traffic": ["x"]}], ids=["list", "number", "texts"]
-)
-def test_a_lease_with_annotations_of_another_shape_is_told_and_hides_no_other(annotations: Any) -> None:
-    told = published()
-    manifest = {"metadata": {"annotations": annotations}, "spec": {"renewTime": "2026-01-15T10:00:00.000000Z"}}
-    told.mirrors.leases.put(told.versioned("gpu-topology-n2", manifest))
-    assert list(told.mirrors.leases.values()) == ["gpu-topology-n1"]
-    assert any("Lease gpu-topology-n2: " in line and "annotations" in line for line in told.said), told.said
-
-
 def test_a_pod_is_read_however_deep_what_a_client_wrote_there_is_nested() -> None:
     """How deep a decoder goes depends on who calls it: a reader that fails would hide the pod, or all pods."""
     told = Told()
@@ -128,15 +115,6 @@ def test_a_pod_is_read_however_deep_what_a_client_wrote_there_is_nested() -> Non
         told.mirrors.pods.put(read_versioned(document.encode(), all_namespaces=True))
         assert "a/p" in told.mirrors.pods.values(), levels
     assert told.said == []
-
-
-@pytest.mark.parametrize("text", ["", "\0", "x" * (MOST_CHARACTERS + 1)], ids=["empty", "NUL", "long"])
-def test_a_sign_of_life_counts_with_traffic_that_no_agent_writes(text: str) -> None:
-    told = Told()
-    manifest = {"metadata": {"annotations": {"gpu.topology/traffic": text}}, "spec": {"leaseDurationSeconds": 60}}
-    told.mirrors.leases.put(told.versioned("gpu-topology-n1", manifest))
-    (sign,) = told.mirrors.leases.values().values()
-    assert (sign.heartbeat.lasts, sign.traffic) == (60.0, None)
 
 
 def test_the_topology_of_a_node_is_what_its_agent_publishes() -> None:

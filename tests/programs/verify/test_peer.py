@@ -22,11 +22,12 @@ from tests.cuda.stub import PlayBench
 from tests.nvml import machines
 from tests.programs.verify.test_run import BenchOf, h100, two
 from webhook.hardware.measurement.messages import HandleKind
-from webhook.programs.verify.peer.channel import Channel, PeerLost, connected, listening
-from webhook.programs.verify.peer.exchange import check_handle
-from webhook.programs.verify.peer.words import MAX_LINE, Hello, Trial
-from webhook.programs.verify.peer.words import Done as Ended
+from webhook.programs.verify.peer.channel import MAX_LINE, Channel, PeerLost, connected, listening
+from webhook.programs.verify.peer.report import PROTOCOL, Hello, MemoryOffer, Offers, PeerVerdict, Result, Results
+from webhook.programs.verify.peer.trial import Side, offer_all, take_all
 from webhook.words.errors import FormatError
+
+HELLO = Hello(protocol=PROTOCOL, sees=["GPU-1"])
 
 
 def start(*arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
@@ -61,11 +62,8 @@ def meet(address: str, *, listener: Sequence[str] = (), peer: Sequence[str] = ()
 
 
 def trials(text: str | bytes) -> dict[str, tuple[str, int | None]]:
-    """Verdict and error of each trial."""
-    return {
-        f"{trial['kind']} {'equal' if trial['pidsEqual'] else 'different'}": (trial["verdict"], trial["code"])
-        for trial in msgspec.json.decode(text)["outcomes"]
-    }
+    """Verdict and error of each kind of handle."""
+    return {each["kind"]: (each["verdict"], each["code"]) for each in msgspec.json.decode(text)["outcomes"]}
 
 
 def tried(address: str, *more: str) -> dict[str, tuple[str, int | None]]:
@@ -81,34 +79,33 @@ def address(tmp_path: Path) -> str:
 
 
 @pytest.mark.long
-def test_with_different_pids_two_of_three_handles_work_without_fabric_and_equal_pids_cannot_be_tried(
-    bench_of: BenchOf, play_bench: PlayBench, address: str
-) -> None:
-    play_bench(h100(bench_of))
-    found = tried(address)
-    assert found["cuda-ipc different"] == found["posix-fd different"] == ("works", None)
-    assert found["fabric different"] == ("refused", 801)
-    assert found["cuda-ipc equal"] == ("not-tried", None)  # in one PID namespace
-
-
-@pytest.mark.long
 def test_fabric_works_where_the_driver_has_it_and_what_it_does_not_permit_is_refused_with_its_number(
     bench_of: BenchOf, play_bench: PlayBench, address: str
 ) -> None:
     play_bench(h100(bench_of).with_lines("fabric", "error cuIpcOpenMemHandle_v2 800 0"))
-    found = tried(address)
-    assert found["fabric different"] == ("works", None)
-    assert found["cuda-ipc different"] == ("refused", 800)
+    assert tried(address) == {"cuda-ipc": ("refused", 800), "fabric": ("works", None)}
 
 
 @pytest.mark.long
-def test_over_tcp_no_file_can_be_handed_on(bench_of: BenchOf, play_bench: PlayBench) -> None:
+def test_pods_may_meet_over_tcp(bench_of: BenchOf, play_bench: PlayBench) -> None:
     play_bench(h100(bench_of))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    found = tried(f"127.0.0.1:{port}")
-    assert found["posix-fd different"] == ("not-tried", None)
-    assert found["cuda-ipc different"] == ("works", None)
+    assert tried(f"127.0.0.1:{port}") == {"cuda-ipc": ("works", None), "fabric": ("refused", 801)}
+
+
+@pytest.mark.long
+def test_in_pid_namespaces_of_their_own_both_processes_have_different_pids(
+    bench_of: BenchOf, play_bench: PlayBench, address: str
+) -> None:
+    """Both namespaces give out the same PIDs, and the driver refuses equal ones."""
+    apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    if not shutil.which("unshare") or subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine gives no PID namespace to a process")
+    play_bench(h100(bench_of))
+    both = [start(option, address, "-o", "json", before=apart) for option in ("--listen", "--peer")]
+    offered, taken = (trials(each.communicate(timeout=300)[0]) for each in both)
+    assert offered["cuda-ipc"] == taken["cuda-ipc"] == ("works", None)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +134,7 @@ def test_a_peer_waits_for_the_pod_that_listens_as_long_as_a_step_may_take(addres
     def listen() -> None:
         begun.wait(60)
         with listening(address, 60) as channel:
-            channel.tell(Ended())
+            channel.tell(HELLO)
 
     thread = Thread(target=listen)
     thread.start()
@@ -145,7 +142,7 @@ def test_a_peer_waits_for_the_pod_that_listens_as_long_as_a_step_may_take(addres
         pass
     begun.set()
     with connected(address, 60) as channel:
-        assert channel.hear() == Ended()
+        assert channel.hear(Hello) == HELLO
     thread.join()
 
 
@@ -164,7 +161,7 @@ def test_cards_that_others_use_are_used_if_that_is_forced(
 ) -> None:
     busy = two(machines.hgx_h100()).with_lines_of_each_card("processes 1")
     play_bench(h100(bench_of).on(busy))
-    assert tried(address, "--force")["cuda-ipc different"] == ("works", None)
+    assert tried(address, "--force")["cuda-ipc"] == ("works", None)
 
 
 @pytest.mark.long
@@ -178,23 +175,17 @@ def test_of_cards_that_are_used_in_part_the_free_one_is_offered(
     assert report["offeredCardVisible"] is True
 
 
-def test_both_sides_print_table_bars_and_verdict(bench_of: BenchOf, play_bench: PlayBench, address: str) -> None:
+def test_both_sides_print_table_and_verdict(bench_of: BenchOf, play_bench: PlayBench, address: str) -> None:
     play_bench(h100(bench_of))
     options = ["--node", "gpu-1"]
     met = meet(address, listener=options, peer=options)
     assert met.offered == met.taken
-    # Whether a process gets the PID of another one is left to chance.
-    assert [line for line in met.taken.splitlines() if "  equal  " not in line] == [
+    assert met.taken.splitlines() == [
         "Node gpu-1: GPU1 of the pod that listens ==NV18==> GPU0 of its peer",
         "",
-        "handle    PIDs       result                                            GB/s   of expected  verdict",
-        "cuda-ipc  different  works                                             365.7  99%          as-expected",
-        "posix-fd  different  works                                             365.7  99%          as-expected",
-        "fabric    different  refused: cuMemCreate returned 801: not supported",
-        "",
-        "expected  ######################################## 370.8 GB/s",
-        "cuda-ipc  #######################################  365.7 GB/s",
-        "posix-fd  #######################################  365.7 GB/s",
+        "handle    result                                            GB/s   of expected  verdict",
+        "cuda-ipc  works                                             365.7  99%          as-expected",
+        "fabric    refused: cuMemCreate returned 801: not supported",
         "",
         "Verdict: as-expected. The pods reach 365.7 GB/s (cuda-ipc), 99% of what NV18 should carry.",
     ]
@@ -258,28 +249,27 @@ def test_a_file_that_is_there_already_stays(bench_of: BenchOf, play_bench: PlayB
 @pytest.fixture
 def ends() -> Iterator[tuple[Channel, socket.socket]]:
     ours, theirs = socket.socketpair()
-    channel = Channel(ours, 0.2)
-    yield channel, theirs
-    channel.close()
-    theirs.close()
+    with ours, theirs:
+        yield Channel(ours, 0.2), theirs
 
 
 def test_a_line_without_end_is_refused(ends: tuple[Channel, socket.socket]) -> None:
     channel, theirs = ends
     theirs.sendall(b"x" * (2 * MAX_LINE))
     with pytest.raises(FormatError, match=f"expected lines of at most {MAX_LINE} bytes"):
-        channel.hear()
+        channel.hear(Hello)
 
 
 @pytest.mark.parametrize(
     "word",
     [
-        {"say": "Result", "pid": 7, "reason": "\x9b2J"},
-        {"say": "NoTrial", "kind": "cuda-ipc", "pids_equal": False, "reason": "\u202e"},
-        {"say": "Trial", "kind": "cuda-ipc", "pids_equal": False, "pid": 7, "card": "GPU-\x9b2J", "handle": ""},
-        {"say": "Hello", "protocol": 1, "pid": 7, "cards": ["GPU-1", "\x1b[2J"]},
+        {"say": "Results", "results": [{"kind": "cuda-ipc", "verdict": "refused", "reason": "\x9b2J"}]},
+        {"say": "Results", "results": [{"kind": "cuda-ipc", "verdict": "works", "takerCard": "GPU-\x9b2J"}]},
+        {"say": "Offers", "card": "GPU-1", "offers": [{"kind": "cuda-ipc", "pid": 7, "reason": "\u202e"}]},
+        {"say": "Offers", "card": "GPU-1\n", "offers": []},
+        {"say": "Hello", "protocol": 2, "sees": ["GPU-1", "\x1b[2J"]},
     ],
-    ids=["reason of a result", "reason of no trial", "card of a trial", "cards of a greeting"],
+    ids=["reason of a result", "card of a result", "reason of no offer", "offered card", "cards of a greeting"],
 )
 def test_what_would_move_a_terminal_is_no_word(word: dict[str, object], ends: tuple[Channel, socket.socket]) -> None:
     channel, theirs = ends
@@ -287,26 +277,60 @@ def test_what_would_move_a_terminal_is_no_word(word: dict[str, object], ends: tu
     with pytest.raises(
         FormatError, match=r"the other pod: expected a word of the protocol, found .*: Expected `str` matching"
     ):
-        channel.hear()
+        channel.hear(Hello)
 
 
-@pytest.mark.parametrize(
-    ("kind", "handle", "expected"),
-    [
-        ("cuda-ipc", "", "a handle of 64 bytes"),
-        ("fabric", "", "a handle of 64 bytes"),
-        ("posix-fd", "0" * 128, "no handle"),
-    ],
-)
-def test_a_handle_that_is_none_of_its_kind_is_refused(kind: str, handle: str, expected: str) -> None:
-    trial = Trial(kind=HandleKind(kind), pids_equal=False, pid=7, card="GPU-1", handle=handle)
-    with pytest.raises(FormatError, match=f"the other pod: expected {expected} for {kind}"):
-        check_handle(trial)
+@pytest.mark.parametrize("handle", ["00", "0" * 127, "G" * 128, "0" * 128 + "\n"])
+def test_a_handle_of_another_length_is_no_word(handle: str, ends: tuple[Channel, socket.socket]) -> None:
+    channel, theirs = ends
+    offer = {"kind": "cuda-ipc", "pid": 7, "handle": handle}
+    theirs.sendall(msgspec.json.encode({"say": "Offers", "card": "GPU-1", "offers": [offer]}) + b"\n")
+    with pytest.raises(FormatError, match="expected a word of the protocol"):
+        channel.hear(Offers)
+
+
+SIDE = Side(node="n", cards=["GPU-1"], visible=["GPU-1"], topology=None, seconds=60)
+
+
+def test_a_taker_of_another_protocol_is_offered_nothing(ends: tuple[Channel, socket.socket]) -> None:
+    Channel(ends[1], 60).tell(Hello(protocol=1, sees=[]))
+    with pytest.raises(FormatError, match='expected protocol 2, found "1"'):
+        offer_all(SIDE, ends[0])
+
+
+def test_results_of_something_else_are_refused(bench_of: BenchOf, play_bench: PlayBench) -> None:
+    play_bench(h100(bench_of))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        Channel(theirs, 60).tell(HELLO)
+        Channel(theirs, 60).tell(Results(results=[Result(kind=HandleKind.FABRIC, verdict=PeerVerdict.WORKS)]))
+        with pytest.raises(FormatError, match="expected a result for each offer"):
+            offer_all(SIDE, Channel(ours, 60))
+
+
+def test_without_a_handle_nothing_is_used_and_the_reason_is_told_on(ends: tuple[Channel, socket.socket]) -> None:
+    offers = [
+        MemoryOffer(kind=HandleKind.IPC, pid=7, reason="step-timed-out"),
+        MemoryOffer(kind=HandleKind.FABRIC, pid=7, reason="cuMemCreate returned 801", code=801),
+    ]
+    theirs = Channel(ends[1], 60)
+    theirs.tell(Offers(card="GPU-2", offers=offers))
+    report = take_all(SIDE, ends[0])
+    assert theirs.hear(Hello) == HELLO
+    said = [(each.verdict, each.reason, each.code) for each in theirs.hear(Results).results]
+    assert said == [("not-tried", "step-timed-out", None), ("refused", "cuMemCreate returned 801", 801)]
+    assert (report.verdict, report.same_cards) == ("no-way", False)
+
+
+def test_a_message_of_another_kind_is_refused(ends: tuple[Channel, socket.socket]) -> None:
+    Channel(ends[1], 60).tell(HELLO)
+    with pytest.raises(FormatError, match='expected Results, found "Hello"'):
+        ends[0].hear(Results)
 
 
 def test_a_peer_that_is_silent_is_not_waited_for(ends: tuple[Channel, socket.socket]) -> None:
     with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
-        ends[0].hear()
+        ends[0].hear(Hello)
 
 
 def dripping(connection: socket.socket, data: bytes, ended: Event) -> Thread:
@@ -335,7 +359,7 @@ def test_the_limit_is_that_of_the_whole_conversation(ends: tuple[Channel, socket
     ended = Event()
     thread = dripping(theirs, b" " * 1000, ended)
     with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
-        channel.hear()
+        channel.hear(Hello)
     ended.set()
     thread.join()
 
@@ -343,93 +367,39 @@ def test_the_limit_is_that_of_the_whole_conversation(ends: tuple[Channel, socket
 def test_words_count_towards_the_limit_and_nothing_is_told_after_it(ends: tuple[Channel, socket.socket]) -> None:
     channel, theirs = ends
     ended = Event()
-    thread = dripping(theirs, b'{"say":"Done"}\n' * 1000, ended)
+    thread = dripping(theirs, (msgspec.json.encode(HELLO) + b"\n") * 1000, ended)
     with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
-        without_end(channel.hear)
+        without_end(lambda: channel.hear(Hello))
     with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
-        channel.tell(Ended())
+        channel.tell(HELLO)
     ended.set()
     thread.join()
 
 
 def test_a_peer_that_reads_nothing_is_not_waited_for(ends: tuple[Channel, socket.socket]) -> None:
-    hello = Hello(protocol=1, pid=7, cards=["GPU-1"] * 64)
+    hello = Hello(protocol=PROTOCOL, sees=["GPU-1"] * 64)
     with pytest.raises(PeerLost, match=r"^the other pod has not finished within 0\.2 s$"):
         without_end(lambda: ends[0].tell(hello))
 
 
 def test_a_slow_word_within_the_limit_is_heard() -> None:
-    ours, far = socket.socketpair()
-    channel = Channel(ours, 60)
-    thread = dripping(far, b'{"say":"Done"}\n', Event())
-    assert channel.hear() == Ended()
-    thread.join()
-    channel.close()
-    far.close()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        thread = dripping(theirs, msgspec.json.encode(HELLO) + b"\n", Event())
+        assert Channel(ours, 60).hear(Hello) == HELLO
+        thread.join()
 
 
 def test_a_peer_that_ends_is_lost(ends: tuple[Channel, socket.socket]) -> None:
     ends[1].close()
     with pytest.raises(PeerLost, match="the other pod has ended the connection"):
-        ends[0].hear()
-
-
-def test_of_many_files_one_is_kept_and_none_is_left_open(ends: tuple[Channel, socket.socket], tmp_path: Path) -> None:
-    channel, theirs = ends
-    (tmp_path / "file").touch()
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    with (tmp_path / "file").open() as file:
-        for _ in range(5):
-            socket.send_fds(theirs, [b" "], [file.fileno()])
-        theirs.sendall(b"\n")
-        with pytest.raises(FormatError, match="expected a word of the protocol"):
-            channel.hear()
-    kept = channel.file()
-    assert kept is not None
-    os.close(kept)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+        ends[0].hear(Hello)
 
 
 @given(st.binary(max_size=300).filter(lambda data: b"\n" not in data))
 def test_whatever_a_peer_says_is_a_word_or_an_error_of_ours(data: bytes) -> None:
     ours, theirs = socket.socketpair()
-    channel = Channel(ours, 60)
-    with theirs:
+    with ours, theirs:
         theirs.sendall(data + b"\n")
         with pytest.raises(FormatError, match="the other pod: expected a word of the protocol"):
-            channel.hear()
-    channel.close()
-
-
-def test_a_word_arrives_as_it_was_told(ends: tuple[Channel, socket.socket]) -> None:
-    channel, theirs = ends
-    hello = Hello(protocol=1, pid=7, cards=["GPU-1"])
-    Channel(theirs, 60).tell(hello)
-    assert channel.hear() == hello
-
-
-def become(pid: int) -> subprocess.CompletedProcess[bytes]:
-    imports = "import os, sys; from webhook.programs.verify.peer.pid import become"
-    program = f"{imports}; become(int(sys.argv[1])); print(os.getpid())"
-    return subprocess.run([sys.executable, "-c", program, str(pid)], capture_output=True, check=False, cwd=ROOT)
-
-
-def test_a_pid_that_has_gone_by_is_not_reached() -> None:
-    done = become(1)
-    assert (done.returncode, done.stdout) == (3, b"")
-
-
-@pytest.mark.long
-def test_in_pid_namespaces_of_their_own_equal_pids_are_refused_and_different_ones_work(
-    bench_of: BenchOf, play_bench: PlayBench, address: str
-) -> None:
-    apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
-    if not shutil.which("unshare") or subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this machine gives no PID namespace to a process")
-    play_bench(h100(bench_of))
-    both = [start(option, address, "-o", "json", before=apart) for option in ("--listen", "--peer")]
-    offered, taken = (trials(each.communicate(timeout=300)[0]) for each in both)
-    assert offered == taken
-    assert taken["cuda-ipc different"] == ("works", None)
-    assert taken["cuda-ipc equal"] == ("refused", 201)
-    assert taken["posix-fd equal"] == ("works", None)
+            Channel(ours, 60).hear(Hello)

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from webhook.cli.status.nodes import speed
-from webhook.hardware.traffic.words import bytes_text, share_text
+from webhook.hardware.traffic.model import bytes_text, share_text
 from webhook.insight.explain.findings import Nvlink
 from webhook.insight.explain.start import STARTS, Verified
 from webhook.insight.overview.highlights import is_slower, worst

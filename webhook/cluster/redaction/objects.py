@@ -13,7 +13,7 @@ from webhook.cluster.redaction.parts import kept_annotations, keys_like_ours, on
 from webhook.cluster.redaction.pod import kept_pod
 from webhook.cluster.redaction.secrets import without_secrets_in
 from webhook.hardware.topology.document import parse_topology
-from webhook.hardware.traffic.document import parse_traffic
+from webhook.hardware.traffic.model import parse_traffic
 from webhook.objects.failed_creation import failed_creation
 from webhook.words import names
 from webhook.words.errors import FormatError

@@ -14,8 +14,7 @@ from webhook.decisions.resolve.node import KnownNode, Origin, Sources, choose_no
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.readers.hami import read_hami
-from webhook.hardware.traffic.document import parse_traffic
-from webhook.hardware.traffic.model import Traffic
+from webhook.hardware.traffic.model import Traffic, parse_traffic
 from webhook.objects.lease import lasts, renewed_at
 from webhook.words import names
 from webhook.words.errors import FormatError, ManifestError

@@ -10,7 +10,6 @@ import msgspec
 
 from webhook.cluster.state.cache import Document, Form, Limit
 from webhook.decisions.configuration import HAMI_RESOURCES
-from webhook.hardware.traffic.document import MOST_CHARACTERS as MOST_TRAFFIC_CHARACTERS
 from webhook.objects.lease import is_led, renewed_at
 from webhook.objects.pod import Namespace
 from webhook.words import names
@@ -106,16 +105,7 @@ class _LeaseSpec(msgspec.Struct, rename="camel"):
     lease_duration_seconds: int | None = None
 
 
-class _TrafficAnnotation(msgspec.Struct):
-    traffic: str | None = msgspec.field(default=None, name=names.TRAFFIC)
-
-
-class _LeaseMetadata(msgspec.Struct):
-    annotations: _TrafficAnnotation | None = None
-
-
 class _Lease(msgspec.Struct):
-    metadata: _LeaseMetadata | None = None
     spec: _LeaseSpec | None = None
 
 
@@ -172,23 +162,6 @@ def read_node(document: Document, name: str, before: Packed | None) -> Packed:
     for key, text in ((names.HAMI_NODE_REGISTER, found.register), (names.HAMI_NODE_SCORE, found.score or "")):
         _check_length(f"Node {name}: annotation {key}", text)
     return pack(before, found.register, found.score or "")
-
-
-def read_traffic(document: Document, name: str, before: Packed | None) -> Packed | None:
-    """Read an agent's report of traffic from the annotation of its Lease.
-
-    Returns:
-        None without the annotation, and if it is longer than an agent writes or holds NUL. The agent counts as alive
-        in any case.
-
-    Raises:
-        ManifestError: the document is no Lease.
-    """
-    metadata = _decode(document, _LEASE, f"Lease {name}").metadata
-    text = metadata.annotations.traffic if metadata and metadata.annotations else None
-    if not text or len(text) > MOST_TRAFFIC_CHARACTERS or "\0" in text:
-        return None
-    return pack(before, text)
 
 
 def lease_reader(

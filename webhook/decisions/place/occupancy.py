@@ -1,4 +1,4 @@
-"""The pods that hold whole cards, for which traffic of a card can be attributed to a pod and its use judged."""
+"""The pods that hold whole cards, whose traffic and bandwidth can be attributed to a pod."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -11,15 +11,9 @@ from webhook.decisions.allocation.model import WHOLE, Device
 from webhook.decisions.node_record import NodeRecord
 from webhook.decisions.place.pod import Occupant, PodRecord
 from webhook.decisions.resolve.node import KnownNode
-from webhook.hardware.traffic.judgement import Sign, Unused, unused
-from webhook.hardware.traffic.model import Traffic
-from webhook.hardware.traffic.words import bytes_text
-from webhook.words.catalogue.entry import Message
-from webhook.words.catalogue.traffic import NVLINK_HARDLY_USED, NVLINK_UNUSED
 from webhook.words.choices import Profile
 from webhook.words.errors import FormatError, LimitError
 from webhook.words.mark import Mark
-from webhook.words.timestamp import parse_timestamp
 
 
 class HeldCard(NamedTuple):
@@ -100,14 +94,6 @@ def sets_of(found: Occupied) -> list[tuple[str, ...]]:
     return [tuple(uuids) for uuids in by_container.values() if len(uuids) > 1]
 
 
-def unused_nvlink(found: Occupied, traffic: Traffic, node: KnownNode) -> tuple[Unused, tuple[str, ...]] | None:
-    """Returns the first set of cards of a pod over whose NVLinks nothing moves, strong signs first; None if none is."""
-    started = parse_timestamp(found.occupant.started)
-    judged = [(unused(traffic, uuids, started), uuids) for uuids in sets_of(found)]
-    suspects = [(hint, uuids) for hint, uuids in judged if hint and is_linked(node, uuids)]
-    return min(suspects, key=lambda each: each[0].sign is not Sign.STRONG, default=None)
-
-
 def is_linked(node: KnownNode, uuids: Sequence[str]) -> bool:
     """Returns whether each pair of these cards has NVLink, as far as the topology knows them."""
     gpus = [node.gpu(uuid, None) for uuid in uuids]
@@ -116,19 +102,3 @@ def is_linked(node: KnownNode, uuids: Sequence[str]) -> bool:
         return False
     gpu_set = node.gpu_set(indices)
     return not node.doubt(gpu_set) and gpu_set.every_pair_has_nvlink
-
-
-def hint_message(hint: Unused, labels: str) -> Message:
-    """Returns the message for a hint.
-
-    Args:
-        hint: The hint.
-        labels: The GPUs, such as ``GPU0 and GPU1``.
-    """
-    moved = hint.moved
-    return (NVLINK_UNUSED if hint.sign is Sign.STRONG else NVLINK_HARDLY_USED).say(
-        gpus=labels,
-        minutes=moved.seconds // 60,
-        pcie=bytes_text(moved.pcie or 0),
-        nvlink=bytes_text(moved.nvlink or 0),
-    )

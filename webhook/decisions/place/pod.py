@@ -99,8 +99,6 @@ class Occupant(msgspec.Struct, frozen=True):
     """HAMi's list of the devices of the pod."""
     asked: tuple[tuple[str, bool, Amounts], ...]
     """For each container: its name, whether it is an init container, and its requests; init containers first."""
-    started: str
-    """The time when the kubelet took the pod on, by the clock of the node."""
     mark: str
     """The annotation ``gpu.topology/injected``; empty without it."""
     link: str
@@ -247,7 +245,7 @@ def _nominated(pod: Pod) -> str:
 
 def _occupant(pod: Pod, spec: PodSpec) -> Occupant | None:
     status, allocation = pod.status, pod.annotations.get(names.HAMI_DEVICES_ALLOCATED, "")
-    if status is None or status.phase != "Running" or not status.start_time or not spec.node_name:
+    if status is None or status.phase != "Running" or not spec.node_name:
         return None
     if not allocation or len(allocation) > MOST_ALLOCATION:
         return None
@@ -259,7 +257,6 @@ def _occupant(pod: Pod, spec: PodSpec) -> Occupant | None:
     return Occupant(
         allocation=allocation,
         asked=asked,
-        started=status.start_time,
         mark=_short(pod.annotations, names.INJECTED),
         link=_short(pod.annotations, names.LINK),
         expects_nvlink=_short(pod.annotations, names.EXPECT_NVLINK),

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from math import isinf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook.hardware.topology.connections import Connections
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import HAMI, NO_INDICES, Gpu, MigMode, NodeTopology
 from webhook.hardware.topology.sets import GpuSet, assess, links_doubt
-from webhook.hardware.traffic.model import Traffic
+
+if TYPE_CHECKING:
+    from webhook.hardware.traffic.model import Traffic
 
 SETS_KEPT = 256
 NVLS_SINCE = 90
@@ -241,7 +243,7 @@ class Sources:
     """Seconds for which ``published`` holds, according to the agent itself."""
     annotated: KnownNode | None = None
     """The topology of HAMi's annotations."""
-    traffic: Traffic | None = None
+    traffic: "Traffic | None" = None
     """The recent traffic of its GPUs, from the agent's Lease."""
     exists: bool = True
     """Whether the node exists, as far as that is known."""

@@ -74,8 +74,6 @@ class HandleKind(StrEnum):
 
     IPC = "cuda-ipc"
     """``cuIpcGetMemHandle``: 64 bytes."""
-    POSIX_FD = "posix-fd"
-    """``cuMemExportToShareableHandle``: a file descriptor, which only a UNIX socket carries."""
     FABRIC = "fabric"
     """``cuMemExportToShareableHandle``: 64 bytes."""
 
@@ -89,20 +87,13 @@ class Offer(Request, frozen=True, kw_only=True):
 
 
 class Take(Request, frozen=True, kw_only=True):
-    """A request to use the memory of another process: to copy from it to the own card.
-
-    A file descriptor is sent beside the message.
-    """
+    """A request to use the memory of another process: to copy from it to the own card."""
 
     card: str
     kind: HandleKind
     handle: str
     size: int
     method: Method
-
-
-class TellPid(Request, frozen=True, kw_only=True):
-    """A request for the PID of the process, in its own namespace."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="told", tag=lambda name: name):
@@ -200,7 +191,7 @@ class Offered(Answer, frozen=True, kw_only=True):
     """The handle of memory that another process may use until this process ends."""
 
     handle: str
-    """The handle in hexadecimal digits; empty for a file descriptor, which is sent beside the message."""
+    """The handle in hexadecimal digits."""
 
 
 class Taken(Answer, frozen=True, kw_only=True):
@@ -211,13 +202,7 @@ class Taken(Answer, frozen=True, kw_only=True):
     """Whether the memory held the data that its owner wrote."""
 
 
-class PidTold(Answer, frozen=True, kw_only=True):
-    """The PID of the process, in its own namespace."""
-
-    pid: int
-
-
-ASK = LookAtMachine | LookAtCuda | LookAtNccl | MeasurePair | MeasureSet | Offer | Take | TellPid
-TOLD = Failed | NoLibrary | Machine | CudaDevices | NcclVersion | PairMeasured | SetMeasured | Offered | Taken | PidTold
+ASK = LookAtMachine | LookAtCuda | LookAtNccl | MeasurePair | MeasureSet | Offer | Take
+TOLD = Failed | NoLibrary | Machine | CudaDevices | NcclVersion | PairMeasured | SetMeasured | Offered | Taken
 MAX_BYTES = 192 * 1024
 """Size limit of one message. Linux buffers 208 KiB of a socket."""

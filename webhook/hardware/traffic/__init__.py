@@ -1,1 +1,1 @@
-"""The traffic of GPUs in the last minutes and hours: values, their written form, and judgements of them."""
+"""The traffic of GPUs in the last minutes."""

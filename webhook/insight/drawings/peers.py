@@ -1,14 +1,11 @@
-"""A report of two pods as text: what each kind of handle came to, the rates as bars, and the verdict."""
+"""A report of two pods as text: what each kind of handle came to, and the verdict."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from webhook.insight.drawings.columns import columns
-from webhook.programs.verify.peer.judgement import best_of
-from webhook.programs.verify.peer.words import Conclusion, Outcome, PeerReport, PeerVerdict
+from webhook.programs.verify.peer.report import Conclusion, Outcome, PeerReport, PeerVerdict, best_of
 
-_HEADINGS = ("handle", "PIDs", "result", "GB/s", "of expected", "verdict")
-_WIDTH = 40
-"""Characters of the longest bar."""
+_HEADINGS = ("handle", "result", "GB/s", "of expected", "verdict")
 
 
 def peer_text(report: PeerReport, labels: Mapping[str, str]) -> str:
@@ -19,15 +16,12 @@ def peer_text(report: PeerReport, labels: Mapping[str, str]) -> str:
         labels: The names of the cards that this side knows, such as ``GPU0``, by UUID.
     """
     table = columns(_HEADINGS, [_row(outcome) for outcome in report.outcomes]).plain
-    bars = "\n".join(_bars(report.outcomes))
-    return "\n\n".join(filter(None, (_ends(report, labels), table, bars, _verdict(report))))
+    return "\n\n".join((_ends(report, labels), table, _verdict(report)))
 
 
 def _ends(report: PeerReport, labels: Mapping[str, str]) -> str:
     taker = next((outcome.taker_card for outcome in report.outcomes if outcome.taker_card), None)
     link = next((outcome.link for outcome in report.outcomes if outcome.link), "?")
-    if report.card is None:
-        return f"Node {report.node}: no memory was offered."
     source = labels.get(report.card, report.card)
     target = labels.get(taker, taker) if taker else "no GPU"
     return f"Node {report.node}: {source} of the pod that listens =={link}==> {target} of its peer"
@@ -37,7 +31,6 @@ def _row(outcome: Outcome) -> Sequence[str]:
     why = f": {outcome.reason}" if outcome.reason else ""
     return (
         outcome.kind,
-        "equal" if outcome.pids_equal else "different",
         f"{outcome.verdict}{why}",
         "" if outcome.measured_gbps is None else f"{outcome.measured_gbps:.1f}",
         "" if outcome.ratio is None else f"{outcome.ratio:.0%}",
@@ -45,18 +38,6 @@ def _row(outcome: Outcome) -> Sequence[str]:
         if outcome.speed
         else "",
     )
-
-
-def _bars(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yields a bar for the expected rate, and one for each rate that was measured, on one scale."""
-    rates = [(f"{each.kind}", each.measured_gbps) for each in outcomes if each.measured_gbps]
-    expected = next((each.expected_gbps for each in outcomes if each.expected_gbps), None)
-    if expected is None or not rates:
-        return
-    most = max(expected, *(rate for _, rate in rates))
-    for name, rate in (("expected", expected), *rates):
-        bar = "#" * max(1, round(_WIDTH * rate / most))
-        yield f"{name:<10}{bar:<{_WIDTH}} {rate:.1f} GB/s"
 
 
 def _verdict(report: PeerReport) -> str:

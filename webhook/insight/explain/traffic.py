@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from webhook.decisions.place.occupancy import hint_message, is_linked
+from webhook.decisions.place.occupancy import is_linked
 from webhook.decisions.resolve.resolve import Resolution
 from webhook.hardware.topology.model import Gpu
-from webhook.hardware.traffic.judgement import PodTraffic, is_recent, pod_traffic, unused
-from webhook.hardware.traffic.model import Traffic
-from webhook.hardware.traffic.words import bytes_text
+from webhook.hardware.traffic.model import PodTraffic, Traffic, bytes_text, is_recent, pod_traffic, unused
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Finding, hint, holds
 from webhook.insight.explain.words import gpus
+from webhook.words.catalogue.traffic import NVLINK_HARDLY_USED, NVLINK_UNUSED
 from webhook.words.choices import Profile
 from webhook.words.listing import listed
 
@@ -20,11 +19,8 @@ TRAFFIC, NVLINK_USE = "traffic", "nvlink-use"
 
 def traffic(examined: ExaminedPod) -> Iterator[Finding]:
     """Yields the bytes moved in the last minutes, and a hint where NVLink seems unused; nothing without recent data."""
-    evidence, resolution = examined.evidence, examined.resolution
-    found, started = evidence.sources.traffic, evidence.pod.running_since
-    if found is None or resolution is None or evidence.asked_at is None or not is_recent(found, evidence.asked_at):
-        return
-    if not _are_whole(examined):
+    resolution, found, started = examined.resolution, _recent(examined), examined.evidence.pod.running_since
+    if found is None or resolution is None:
         return
     own = [gpu for given in resolution.containers for gpu in given.gpus]
     moved = pod_traffic(found, [gpu.uuid for gpu in own], started)
@@ -37,11 +33,8 @@ def traffic(examined: ExaminedPod) -> Iterator[Finding]:
 
 def used_nvlink(examined: ExaminedPod) -> bool:
     """Returns whether the GPUs of the pod moved bytes over NVLink lately, and not suspiciously few."""
-    evidence, resolution = examined.evidence, examined.resolution
-    found, started = evidence.sources.traffic, evidence.pod.running_since
-    if found is None or resolution is None or evidence.asked_at is None or not is_recent(found, evidence.asked_at):
-        return False
-    if not _are_whole(examined):
+    resolution, found, started = examined.resolution, _recent(examined), examined.evidence.pod.running_since
+    if found is None or resolution is None:
         return False
     sets = [[gpu.uuid for gpu in members] for members in _sets(examined, resolution) if len(members) > 1]
     moved = [pod_traffic(found, uuids, started) for uuids in sets]
@@ -55,15 +48,26 @@ def _hints(
 ) -> Iterator[Finding]:
     for members in _sets(examined, resolution):
         uuids = [gpu.uuid for gpu in members]
-        suspect = unused(found, uuids, started)
-        if suspect and is_linked(resolution.node, uuids):
-            yield hint(NVLINK_USE, hint_message(suspect, gpus(members)))
+        moved = unused(found, uuids, started)
+        if moved and is_linked(resolution.node, uuids):
+            over_nvlink, over_pcie = bytes_text(moved.nvlink or 0), bytes_text(moved.pcie or 0)
+            entry = NVLINK_HARDLY_USED if moved.nvlink else NVLINK_UNUSED
+            yield hint(
+                NVLINK_USE,
+                entry.say(gpus=gpus(members), minutes=moved.seconds // 60, pcie=over_pcie, nvlink=over_nvlink),
+            )
 
 
-def _are_whole(examined: ExaminedPod) -> bool:
-    """Returns whether no other pod may have a part of its cards: traffic is counted for cards, not for pods."""
-    requests = [container.request for container in examined.gpu_containers]
-    return bool(requests) and all(request is not None and request.is_whole for request in requests)
+def _recent(examined: ExaminedPod) -> Traffic | None:
+    """Returns the recent traffic of the node; None where another pod may have a part of the pod's GPUs.
+
+    Traffic is counted for GPUs, not for pods.
+    """
+    evidence, requests = examined.evidence, [container.request for container in examined.gpu_containers]
+    found, at = evidence.sources.traffic, evidence.asked_at
+    if found is None or at is None or not is_recent(found, at):
+        return None
+    return found if requests and all(request is not None and request.is_whole for request in requests) else None
 
 
 def _sets(examined: ExaminedPod, resolution: Resolution) -> Sequence[Sequence[Gpu]]:

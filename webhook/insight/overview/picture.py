@@ -10,7 +10,7 @@ from webhook.cluster.snapshot.nodes import ClusterNode
 from webhook.decisions.place.pins import pinned_cards
 from webhook.decisions.place.pod import PodRecord
 from webhook.hardware.topology.model import NodeTopology
-from webhook.hardware.traffic.judgement import PodTraffic
+from webhook.hardware.traffic.model import PodTraffic, is_recent, pod_traffic
 from webhook.insight.analyze.analyzers import Analysis
 from webhook.insight.analyze.free_cards import FilledWorld
 from webhook.insight.overview.cards import BareCard, bare_cards
@@ -20,7 +20,6 @@ from webhook.insight.overview.links import UNKNOWN, Linked
 from webhook.insight.overview.model import Card, CardState, Finding, Node, Overview, Pod
 from webhook.insight.overview.pods import NOT_JUDGED, Asked, Subject, asked, malformed_pod, pod_of
 from webhook.insight.overview.reservations import kept_for_later
-from webhook.insight.overview.traffic import moved
 from webhook.objects.pod import MalformedPod
 from webhook.objects.pod import Pod as DecodedPod
 from webhook.words.catalogue.rights import READER_MISSING
@@ -139,9 +138,11 @@ class _Picture:
         node = self._nodes.get(held.node)
         if node is None or ask.has_slices or held.is_chosen:  # traffic is counted for cards, not for pods
             return None
+        traffic, at = node.node.traffic, self._snapshot.at
+        if traffic is None or at is None or not is_recent(traffic, at):
+            return None
         own = set(held.cards)
-        uuids = [card.uuid for card in node.cards if card.index in own]
-        return moved(pod, uuids, node.node.traffic, self._snapshot.at)
+        return pod_traffic(traffic, [card.uuid for card in node.cards if card.index in own], pod.running_since)
 
     def _note(self, key: str, ask: Asked, held: Held) -> None:
         for index in held.cards:

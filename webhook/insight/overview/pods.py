@@ -1,19 +1,21 @@
 """The pods that ask for GPUs, as an overview shows them."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
 from webhook.decisions.bind.injection import injected_profile
 from webhook.decisions.request.claims import read_claims
 from webhook.decisions.request.resources import read_requests, unrecognized
-from webhook.hardware.traffic.judgement import PodTraffic
+from webhook.hardware.topology.connections import nvlink_capacity
+from webhook.hardware.topology.model import Gpu
+from webhook.hardware.traffic.model import PodTraffic
 from webhook.insight.analyze.pods import holder_of
 from webhook.insight.explain.findings import Judgement, Nvlink
 from webhook.insight.explain.start import Verified, verified
 from webhook.insight.overview.holdings import Held
 from webhook.insight.overview.links import Linked, Worth
 from webhook.insight.overview.model import Finding, Pod
-from webhook.insight.overview.traffic import nvlink_use
 from webhook.insight.overview.waits import waits_for
 from webhook.objects.planner_signs import PlannerSigns
 from webhook.objects.pod import Pod as DecodedPod
@@ -152,6 +154,22 @@ def _use(subject: Subject) -> float | None:
     own = set(subject.held.cards)
     gpus = [gpu for gpu in subject.linked.topology.gpus if gpu.index in own]
     return nvlink_use(subject.moved, gpus) if len(gpus) == len(own) else None
+
+
+def nvlink_use(moved: PodTraffic, gpus: Sequence[Gpu]) -> float | None:
+    """Returns the share of what the NVLinks of the GPUs of a pod carry, in both directions together, that it used.
+
+    It is None where the traffic or the capacity of a GPU is not known, or no link of a GPU works. Copies in one
+    direction may reach a little more than the capacity, which is reckoned as NCCL does.
+
+    Args:
+        moved: The traffic of the pod.
+        gpus: All of its GPUs.
+    """
+    capacities = [capacity for gpu in gpus if (capacity := nvlink_capacity(gpu)) is not None]
+    if moved.nvlink is None or not capacities or len(capacities) < len(gpus):
+        return None
+    return moved.nvlink / (2 * sum(capacities) * 1e9 * moved.seconds)
 
 
 def _worth(ask: Asked, held: Held, linked: Linked | None) -> Worth | None:

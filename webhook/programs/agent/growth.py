@@ -5,17 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
-from webhook.hardware.traffic.model import BUSY, Traffic, Window
+from webhook.hardware.traffic.model import MOST_CARDS, Traffic, Window
 
-MOST_CARDS = 64
 MOST_BYTES_PER_SECOND = 400e9
 """The fastest growth of one counter: PCIe 7 with 16 lanes carries 256 GB/s each way, a link of NVLink 5 50 GB/s."""
 LONGEST_STEP = 60.0
 """The longest time, in seconds, for which one sample of utilisation counts."""
-LENGTHS = (60, 300, 600, 1200, 3600, 10800, 43200, 86400)
-"""The shortest lengths of the reported windows, in seconds. An older reading replaces one that is not kept."""
-_KEPT = ((400.0, 1.0), (1260.0, 60.0), (15000.0, 600.0), (91000.0, 3600.0))
-"""Pairs of an age and a span, in seconds: one of the readings up to that age is kept in each span."""
+LENGTHS = (60, 300)
+"""The shortest lengths of the reported windows, in seconds."""
 _Key = tuple[str, Direction, int]
 """The carrier, direction and link of a counter."""
 
@@ -31,8 +28,6 @@ class CardTotals:
     """Bytes."""
     utilization: float | None = None
     """The utilisation in the last sample."""
-    busy: float | None = None
-    """Seconds of samples with a utilisation of at least :data:`BUSY`."""
     used: float | None = None
     """Seconds, each weighted with the utilisation in its sample."""
 
@@ -67,7 +62,6 @@ class _Seen:
     """The last known value of each counter."""
     sums: Mapping[_Key, int]
     """The total growth of each counter."""
-    busy: float = 0.0
     used: float = 0.0
 
 
@@ -84,7 +78,9 @@ class Growth:
         found = {card.uuid: self._add_card(card, at) for card in cards[:MOST_CARDS] if card.uuid}
         if len(self._seen) > 2 * MOST_CARDS:  # cards were changed again and again
             self._seen = {uuid: seen for uuid, seen in self._seen.items() if uuid in found}
-        self._marks = [*_thinned(self._marks, at), _Mark(at, found)]
+        while len(self._marks) > 1 and at - self._marks[1].at >= LENGTHS[-1]:
+            self._marks.pop(0)
+        self._marks.append(_Mark(at, found))
         return found
 
     @property
@@ -99,7 +95,7 @@ class Growth:
             now: The wall-clock time of that reading. The lengths of windows do not depend on it.
         """
         if not self._marks:
-            return Traffic(at=now)
+            return Traffic(at=now, cards={})
         last = self._marks[-1]
         marks = _chosen(self._marks[:-1], last.at)
         return Traffic(at=now, cards={uuid: _windows(uuid, last, marks) for uuid in last.cards})
@@ -162,21 +158,18 @@ def _after(
         at=at,
         counters=dict(counters) if grown is None else {**before.counters, **counters},
         sums={**before.sums, **{key: before.sums.get(key, 0) + (grown or {}).get(key, 0) for key in counters}},
-        busy=before.busy + (step if (utilization or 0.0) >= BUSY else 0.0),
         used=before.used + step * (utilization or 0.0),
     )
 
 
 def _told(card: CardCounters, seen: _Seen) -> CardTotals:
     """Returns the totals of the values that the driver reported in this reading."""
-    is_told = card.utilization is not None
     return CardTotals(
         index=card.index,
         nvlink={way: _sum(seen, "nvlink", way) for way in Direction if any(told is way for told, _ in card.nvlink)},
         pcie={way: _sum(seen, "pcie", way) for way in card.pcie},
         utilization=card.utilization,
-        busy=seen.busy if is_told else None,
-        used=seen.used if is_told else None,
+        used=None if card.utilization is None else seen.used,
     )
 
 
@@ -184,29 +177,10 @@ def _sum(seen: _Seen, carrier: str, way: Direction) -> int:
     return sum(total for key, total in seen.sums.items() if key[:2] == (carrier, way))
 
 
-def _thinned(marks: Sequence[_Mark], now: float) -> list[_Mark]:
-    """Returns the first mark in each span.
-
-    Each longer span consists of whole shorter ones, so its first mark is still there when the mark has that age.
-    """
-    kept: dict[tuple[float, int], _Mark] = {}
-    for mark in marks:
-        span = next((span for age, span in _KEPT if now - mark.at <= age), None)
-        if span is not None:
-            kept.setdefault((span, int(mark.at // span)), mark)
-    return list(kept.values())
-
-
 def _chosen(marks: Sequence[_Mark], now: float) -> list[_Mark]:
-    """Returns the youngest mark that is old enough for each length, and the oldest mark; the youngest first."""
-    found: dict[int, _Mark] = {}
-    for length in LENGTHS:
-        old_enough = next((mark for mark in reversed(marks) if now - mark.at >= length), None)
-        if old_enough:
-            found[round(now - old_enough.at)] = old_enough
-    if marks and now - marks[0].at >= LENGTHS[0]:
-        found[round(now - marks[0].at)] = marks[0]
-    return list(found.values())
+    """Returns the youngest mark that is old enough for each length; the youngest first."""
+    old_enough = [next((mark for mark in reversed(marks) if now - mark.at >= length), None) for length in LENGTHS]
+    return list({round(now - mark.at): mark for mark in old_enough if mark}.values())
 
 
 def _windows(uuid: str, last: _Mark, marks: Sequence[_Mark]) -> tuple[Window, ...]:
@@ -218,7 +192,6 @@ def _window(before: CardTotals, now: CardTotals, seconds: float) -> Window:
         seconds=round(seconds),
         nvlink=_between(before.nvlink, now.nvlink),
         pcie=_between(before.pcie, now.pcie),
-        busy=None if before.busy is None or now.busy is None else min(round(now.busy - before.busy), round(seconds)),
         utilization=None
         if before.used is None or now.used is None
         else min(1.0, max(0.0, round((now.used - before.used) / seconds, 3))),

@@ -9,8 +9,7 @@ from typing import Any
 from webhook.hardware.topology.document import format_topology, parse_topology
 from webhook.hardware.topology.model import MigMode, NodeTopology
 from webhook.hardware.topology.nccl_file import format_nccl_topology
-from webhook.hardware.traffic.document import format_traffic
-from webhook.hardware.traffic.model import Traffic
+from webhook.hardware.traffic.model import Traffic, format_traffic
 from webhook.objects.event import Reporter, event_manifest
 from webhook.objects.lease import lease_spec
 from webhook.programs.agent.cordon import cordon_change

@@ -11,11 +11,10 @@ from webhook.cluster.state.report import CacheReport
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.round import PlannerReport
 from webhook.hardware.topology.sets import LinkClass
-from webhook.hardware.traffic.judgement import Sign
 from webhook.programs.exposition import counter, gauge, info
 from webhook.programs.mirror_metrics import cache_families
 from webhook.programs.planner.counts import OBSERVED, Counts
-from webhook.programs.planner.traffic import Attribution, PodGpu, PodOnNode
+from webhook.programs.planner.held_gpus import HeldGpus, PodGpu, PodOnNode
 from webhook.programs.planner.writer import Fate
 
 RESULTS = ("pinned", "repinned", "released", "taken", "missed", "refused", "given-up", "taken-back")
@@ -45,8 +44,8 @@ class Vitals:
     """The report about waiting pods; ``None`` if this replica does not lead."""
     caches: tuple[CacheReport, ...]
     events_lost: int
-    attribution: Attribution = field(default_factory=Attribution)
-    """The cards that pods hold; empty if this replica does not lead."""
+    held: HeldGpus = field(default_factory=HeldGpus)
+    """The GPUs that pods hold; empty if this replica does not lead."""
 
 
 def families(counts: Counts, vitals: Callable[[], Vitals]) -> Iterator[Metric]:
@@ -57,41 +56,35 @@ def families(counts: Counts, vitals: Callable[[], Vitals]) -> Iterator[Metric]:
     if now.report:
         yield from _waiting(now.report)
     if now.leads:
-        yield from _cards(now.attribution)
+        yield from _held(now.held)
     yield from _placed(counts)
     yield from _observed(counts)
     yield from _program(counts, now)
     yield from cache_families(now.caches)
 
 
-def _cards(found: Attribution) -> Iterator[Metric]:
-    """Return the metrics of cards. Only the leader has them, because two series for one card could not be joined."""
+def _held(held: HeldGpus) -> Iterator[Metric]:
+    """Return the metrics of held GPUs. Only the leader has them, because two series for one GPU could not be joined."""
     yield gauge(
         "pod_gpu_info",
-        "1 for each whole card that a pod holds for itself; its traffic is the pod's.",
+        "1 for each whole GPU that a pod holds for itself; its traffic is the pod's.",
         PodGpu._fields,
-        dict.fromkeys(found.cards, 1),
+        dict.fromkeys(held.gpus, 1),
     )
     yield gauge(
-        "pod_gpus_left_out", "Cards beyond the 20,000 series of gpu_topology_pod_gpu_info.", (), {(): found.left_out}
+        "pod_gpus_left_out", "GPUs beyond the 20,000 series of gpu_topology_pod_gpu_info.", (), {(): held.left_out}
     )
     yield gauge(
         "pod_bandwidth_ratio",
-        "Bandwidth of the weakest pair of a pod's cards, as a ratio of the best for as many cards of its node.",
+        "Bandwidth of the weakest pair of a pod's GPUs, as a ratio of the best for as many GPUs of its node.",
         PodOnNode._fields,
-        {tuple(labels): ratio for labels, ratio in found.bandwidths.items()},
+        {tuple(labels): ratio for labels, ratio in held.bandwidths.items()},
     )
     yield gauge(
         "pod_bandwidths_left_out",
         "Pods beyond the 20,000 series of gpu_topology_pod_bandwidth_ratio.",
         (),
-        {(): found.bandwidths_left_out},
-    )
-    yield gauge(
-        "nvlink_unused_pods",
-        "Busy pods whose NVLinks seem unused, by the strength of the sign. A hint.",
-        ("sign",),
-        {(str(sign),): found.unused.get(sign, 0) for sign in Sign},
+        {(): held.bandwidths_left_out},
     )
 
 

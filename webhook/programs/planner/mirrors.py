@@ -5,8 +5,6 @@ Topologies are brought up to date once between two decisions, however often a no
 """
 
 from collections.abc import Callable
-from datetime import datetime
-from functools import partial
 from math import inf
 from time import monotonic, time
 from typing import NamedTuple
@@ -20,13 +18,14 @@ from webhook.cluster.state.keeper import Keeper, blindness, waiting
 from webhook.cluster.state.nodes import NodeSources
 from webhook.cluster.state.owners import Shortening
 from webhook.cluster.state.reduction import (
+    LEASES,
     NAMESPACE_FORM,
     NODES,
     TOPOLOGY_FORM,
     Heartbeat,
     Packed,
     lease_reader,
-    read_traffic,
+    weigh_heartbeat,
     weigh_packed,
 )
 from webhook.cluster.state.reduction import read_node as read_texts
@@ -36,17 +35,11 @@ from webhook.decisions.place.kept_pod import size_of
 from webhook.decisions.place.pod import MOST_SHARED, Occupant, PodRecord, read_pod, shortened
 from webhook.decisions.resolve.node import Sources, choose_node
 from webhook.hardware.topology.model import NodeTopology
-from webhook.hardware.traffic.document import parse_traffic
-from webhook.hardware.traffic.judgement import is_recent
-from webhook.hardware.traffic.model import Traffic
 from webhook.objects.pod import Namespace
 from webhook.programs.planner.decisions import Follower
-from webhook.words.errors import FormatError
 from webhook.words.nesting import decode_answer
 from webhook.words.node_names import config_map_name
 
-AGENTS = Limit(objects=20_000, bytes=64 * 1024 * 1024)
-"""Limit for four times the 5,000 nodes that Kubernetes supports. The traffic of a node is kept compressed."""
 PODS = Limit(objects=300_000, bytes=256 * 1024 * 1024)
 """Limit for the 150,000 pods that Kubernetes supports, 100,000 of them with cards: kubernetes.io, "Considerations for
 large clusters". It is half of the memory that the chart gives the planner, so all stays below four fifths of it."""
@@ -61,14 +54,6 @@ class KeptNode(NamedTuple):
 
     record: NodeRecord
     texts: Packed
-
-
-class AgentSign(NamedTuple):
-    """An agent's last sign of life, and the traffic that it reports."""
-
-    heartbeat: Heartbeat
-    traffic: Packed | None
-    """The annotation of its Lease; ``None`` if it is missing or too long."""
 
 
 class _Status(msgspec.Struct):
@@ -127,8 +112,7 @@ class Mirrors:
             kinds.config_maps(namespace), TOPOLOGY_FORM, changed=self._topology_changed
         )
         read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
-        sign = Form(partial(_read_sign, read_lease), _weigh_sign, AGENTS)
-        self.leases: Cache[AgentSign] = keeper.keep(kinds.leases(namespace), sign)
+        self.leases: Cache[Heartbeat] = keeper.keep(kinds.leases(namespace), Form(read_lease, weigh_heartbeat, LEASES))
         self.pods: Cache[PodRecord] = keeper.keep(
             kinds.PODS, Form(read_pod, weigh_pod, PODS, Shortening(_namespace_of, shortened)), changed=self._pod_changed
         )
@@ -153,18 +137,6 @@ class Mirrors:
     def namespace(self, name: str) -> Namespace:
         """Return the namespace; one with ``known`` unset if there is none."""
         return self.namespaces.get(name) or Namespace(name, known=False)
-
-    def traffic(self, node: str, now: datetime) -> Traffic | None:
-        """Return the recent traffic of a node's GPUs; ``None`` if its agent reports none, or a malformed or old one."""
-        sign = self.leases.get(config_map_name(node))
-        if sign is None or sign.traffic is None:
-            return None
-        (text,) = sign.traffic.texts
-        try:
-            found = parse_traffic(text, f"Lease of node {node}")
-        except FormatError:
-            return None
-        return found if is_recent(found, now) else None
 
     def take_pod(self, pod: VersionedObject) -> None:
         """Put a pod into the mirror that the API server returned in another answer than the watch."""
@@ -225,8 +197,8 @@ class Mirrors:
 
     def _compare_ages(self) -> None:
         """Note the nodes whose agents fell silent or came back: no other object changes with that."""
-        signs = self.leases.values()
-        fresh = {key for key, sign in signs.items() if self._sources.is_fresh(sign.heartbeat, self._max_age)}
+        heartbeats = self.leases.values()
+        fresh = {key for key, heartbeat in heartbeats.items() if self._sources.is_fresh(heartbeat, self._max_age)}
         turned, self._fresh = fresh ^ self._fresh, fresh
         self._changed.update(self._names[key] for key in turned if key in self._names)
 
@@ -276,20 +248,6 @@ def _read_node(document: Document, name: str, before: KeptNode | None) -> KeptNo
     if before and before.record is record and before.texts is texts:
         return before
     return KeptNode(record, texts)
-
-
-def _read_sign(
-    read: Callable[[Document, str, Heartbeat | None], Heartbeat],
-    document: Document,
-    name: str,
-    before: AgentSign | None,
-) -> AgentSign:
-    heartbeat = read(document, name, before.heartbeat if before else None)
-    return AgentSign(heartbeat, read_traffic(document, name, before.traffic if before else None))
-
-
-def _weigh_sign(sign: AgentSign) -> int:
-    return len(sign.heartbeat.renewed) + (weigh_packed(sign.traffic) if sign.traffic else 0)
 
 
 def _weigh_node(kept: KeptNode) -> int:

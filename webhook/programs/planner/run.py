@@ -28,12 +28,12 @@ from webhook.programs.planner import leadership, workload_reader, writer
 from webhook.programs.planner.clock import Clock
 from webhook.programs.planner.counts import Counts
 from webhook.programs.planner.decisions import MakeDecisions
+from webhook.programs.planner.held_gpus import HeldGpuWatch
 from webhook.programs.planner.leadership import Leadership
 from webhook.programs.planner.lease import PlannerLease
 from webhook.programs.planner.metrics import Vitals, families
 from webhook.programs.planner.mirrors import Mirrors
 from webhook.programs.planner.rounds import Rounds, Stirred
-from webhook.programs.planner.traffic import TrafficWatch
 from webhook.programs.planner.workload_reader import WorkloadReader
 from webhook.programs.planner.writer import Writer
 from webhook.programs.upkeep import Upkeep
@@ -67,7 +67,7 @@ class PlannerSettings:
     counts: tuple[str, ...] = (HAMI_RESOURCES.count,)
     """Names of the resources by which pods ask for numbers of HAMi's GPUs."""
     expects_nvlink: bool = True
-    """Whether hints about unused NVLinks are given for a pod for which neither pod nor namespace says it."""
+    """Whether the use of NVLink is expected where neither pod nor namespace says it."""
 
 
 class Companion(Protocol):
@@ -194,13 +194,11 @@ class Program:
             log=log,
             clock=clock,
         )
-        self.watch = TrafficWatch(
+        self.watch = HeldGpuWatch(
             self.mirrors,
-            self._events,
             counts=settings.counts,
             expects=settings.expects_nvlink,
             leads=lambda: self.leadership.leads,
-            log=log,
             clock=clock,
         )
         filling = self.mirrors.keeper.work(filled_from(Api(session)), counts.api_errors)
@@ -242,7 +240,7 @@ class Program:
             leads=self.leadership.leads,
             report=self._rounds.report,
             caches=self.mirrors.report(),
-            attribution=self.watch.attribution,
+            held=self.watch.held,
             events_lost=sum(counts[fate] for fate in (Fate.FAILED, Fate.DROPPED, Fate.LIMITED)),
         )
 

@@ -1,6 +1,5 @@
 """The supervisor of the process that measures: it sends one step at a time, and ends a process that takes too long."""
 
-import os
 import socket
 import subprocess
 import sys
@@ -25,14 +24,9 @@ TIMED_OUT, ENDED, GIVEN_UP = "step-timed-out", "process-ended", "given-up"
 
 
 class Supervisor:
-    """The process that measures. It is started with the first step, and again after a lost step.
+    """The process that measures. It is started with the first step, and again after a lost step."""
 
-    Args:
-        pid: The PID that the process shall have in its PID namespace; None for any.
-    """
-
-    def __init__(self, pid: int | None = None) -> None:
-        self._pid = pid
+    def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
         self._lost = 0
@@ -55,37 +49,32 @@ class Supervisor:
         Raises:
             StepLost: the step took longer, the process died, or too many steps were lost before.
         """
-        answer, descriptor = self.ask_beside(request, seconds, None)
-        if descriptor is not None:
-            os.close(descriptor)
-        return answer
-
-    def ask_beside(self, request: ASK, seconds: float, descriptor: int | None) -> tuple[TOLD, int | None]:
-        """Runs a step with a file beside it; returns its answer and the file beside that, which the caller closes.
-
-        Raises:
-            StepLost: as for ``ask``.
-        """
         if self._lost >= _MOST_ENDED:
             raise StepLost(GIVEN_UP)
         channel = self._channel or self._start()
         channel.settimeout(seconds)
         try:
-            socket.send_fds(channel, [msgspec.json.encode(request)], [] if descriptor is None else [descriptor])
-            said, descriptors, _, _ = socket.recv_fds(channel, MAX_BYTES, 1)
+            channel.sendall(msgspec.json.encode(request))
+            said = channel.recv(MAX_BYTES)
         except TimeoutError:
             self._lose(TIMED_OUT)
         except OSError:
             self._lose(ENDED)
         if not said:
             self._lose(ENDED)
-        return _ANSWERS.decode(said), descriptors[0] if descriptors else None
+        return _ANSWERS.decode(said)
+
+    @property
+    def pid(self) -> int:
+        """The PID of the process, which is started for it."""
+        if self._process is None:
+            self._start()
+        return self._process.pid if self._process else 0
 
     def _start(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         descriptor = theirs.fileno()
         command = [sys.executable, "-m", "webhook.programs.verify.worker", str(descriptor)]
-        command += [] if self._pid is None else [str(self._pid)]
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - ourselves
                 command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=(descriptor,)

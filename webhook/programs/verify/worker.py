@@ -1,4 +1,4 @@
-"""The process that calls the driver: ``python -m webhook.programs.verify.worker DESCRIPTOR [PID]``.
+"""The process that calls the driver: ``python -m webhook.programs.verify.worker DESCRIPTOR``.
 
 A driver may hang, and a process that hangs in it may not react even to SIGKILL. So the supervisor
 (``webhook.programs.verify.supervisor``) waits only for a limited time. NCCL logs to standard output, so answers have a
@@ -6,7 +6,6 @@ socket of their own.
 """
 
 import ctypes
-import os
 import signal
 import socket
 import sys
@@ -33,9 +32,7 @@ from webhook.hardware.measurement.messages import (
     NoLibrary,
     Offer,
     Offered,
-    PidTold,
     Take,
-    TellPid,
 )
 from webhook.hardware.measurement.report import MAX_TEXT
 from webhook.hardware.topology.document import format_topology
@@ -45,7 +42,6 @@ from webhook.programs.verify.measure import Cards, measure_pair, measure_set
 from webhook.programs.verify.nccl import LIBRARY as NCCL_LIBRARY
 from webhook.programs.verify.nccl import Nccl
 from webhook.programs.verify.peer.memory import Sharing
-from webhook.programs.verify.peer.pid import become
 from webhook.words.printable import fitted
 
 _SET_DEATH_SIGNAL = 1
@@ -65,10 +61,6 @@ def no_library(name: str, error: OSError) -> NoLibrary:
 
 class Worker:
     """The worker, which runs one step after the other. A library is loaded by the first step that needs it."""
-
-    def __init__(self) -> None:
-        self.descriptor: int | None = None
-        """The descriptor of a file that came beside the step, or goes beside its answer."""
 
     def answer(self, request: ASK) -> TOLD:
         """Runs one step and returns its answer."""
@@ -90,12 +82,9 @@ class Worker:
             case MeasureSet():
                 return measure_set(self._cards, self._nccl, request.cards, request.method)
             case Offer():
-                handle, self.descriptor = self._sharing.offer(request.card, request.kind, request.size)
-                return Offered(handle=handle.hex())
+                return Offered(handle=self._sharing.offer(request.card, request.kind, request.size).hex())
             case Take():
-                return self._sharing.take(request, self.descriptor)
-            case TellPid():
-                return PidTold(pid=os.getpid())
+                return self._sharing.take(request)
 
     def _look_at_cuda(self) -> TOLD:
         try:
@@ -132,32 +121,18 @@ def serve(channel: socket.socket) -> None:
     """Answers requests until the other end closes the socket."""
     worker, decoder = Worker(), msgspec.json.Decoder(ASK)
     while True:
-        request, descriptors, _, _ = socket.recv_fds(channel, MAX_BYTES, 1)
+        request = channel.recv(MAX_BYTES)
         if not request:
             return
-        worker.descriptor = descriptors[0] if descriptors else None
-        answer = msgspec.json.encode(worker.answer(decoder.decode(request)))
-        beside = [worker.descriptor] if worker.descriptor is not None else []
-        socket.send_fds(channel, [answer], beside)
-        for descriptor in beside:
-            os.close(descriptor)
+        channel.sendall(msgspec.json.encode(worker.answer(decoder.decode(request))))
 
 
 def main() -> None:
-    """Serves the socket whose descriptor is the first argument, in a process with the PID of the second."""
-    descriptor, pid = int(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else None
+    """Serves the socket whose descriptor is the first argument. The kernel ends this process with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal: the supervisor decides
-    _die_with_parent()
-    if pid is not None:
-        become(pid)
-        _die_with_parent()
-    with socket.socket(fileno=descriptor) as channel:
+    ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)  # so that it never keeps cards in use
+    with socket.socket(fileno=int(sys.argv[1])) as channel:
         serve(channel)
-
-
-def _die_with_parent() -> None:
-    """Makes the kernel kill this process when its parent ends, so that it never keeps cards in use."""
-    ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ _FIX = (
 
 NVLINK_UNUSED = Entry(
     "GT900",
-    "{gpus} are busy, moved {pcie} over PCIe in the last {minutes} min, and not one byte over NVLink since the first "
-    "busy minute",
+    "{gpus} are busy, moved {pcie} over PCIe in the last {minutes} min, and not one byte over NVLink",
     _FIX,
     _PAGE,
 )

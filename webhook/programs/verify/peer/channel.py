@@ -1,22 +1,24 @@
-"""The connection between the commands of two pods, with lines of JSON and perhaps a file beside a line."""
+"""The connection between the commands of two pods, with lines of JSON."""
 
-import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from time import monotonic, sleep
+from typing import TypeVar
 
 import msgspec
 
-from webhook.programs.verify.peer.words import MAX_LINE, WORD
+from webhook.programs.verify.peer.report import Hello, Message, Offers, Results
 from webhook.words.errors import FormatError, GpuTopologyError
 from webhook.words.nesting import decode
 from webhook.words.shape import shape_problem
 
-_WORDS: msgspec.json.Decoder[WORD] = msgspec.json.Decoder(WORD)
+MAX_LINE = 64 * 1024
+_DECODER = msgspec.json.Decoder(Hello | Offers | Results)
 _PEER = "the other pod"
 _PAUSE_SECONDS = 0.25
+_M = TypeVar("_M", bound=Message)
 
 
 class PeerLost(GpuTopologyError):
@@ -36,34 +38,27 @@ class Channel:
         self._socket = connection
         self._seconds, self._until = seconds, monotonic() + seconds
         self._read = b""
-        self._file: int | None = None
-        self.carries_files = connection.family == socket.AF_UNIX
 
-    def tell(self, word: WORD, file: int | None = None) -> None:
-        """Sends a word.
+    def tell(self, message: Message) -> None:
+        """Sends a message.
 
         Raises:
-            PeerLost: the word cannot be sent, or the time of the conversation is over.
+            PeerLost: the message cannot be sent, or the time of the conversation is over.
         """
         self._limit()
-        line = msgspec.json.encode(word) + b"\n"
         try:
-            if file is None:
-                self._socket.sendall(line)
-            else:
-                sent = socket.send_fds(self._socket, [line], [file])
-                self._socket.sendall(line[sent:])
+            self._socket.sendall(msgspec.json.encode(message) + b"\n")
         except TimeoutError:
             raise PeerLost(self._too_long) from None
         except OSError as error:
             raise PeerLost(f"{_PEER} cannot be told anything: {error}") from None
 
-    def hear(self) -> WORD:
-        """Receives the next word.
+    def hear(self, kind: type[_M]) -> _M:
+        """Receives the next message, which must be of this kind.
 
         Raises:
-            PeerLost: no word came, or not within the time of the conversation.
-            FormatError: the word is not of the protocol, or too long.
+            PeerLost: no message came, or not within the time of the conversation.
+            FormatError: the message is another one, or too long.
         """
         while b"\n" not in self._read:
             if len(self._read) > MAX_LINE:
@@ -71,19 +66,12 @@ class Channel:
             self._read += self._more()
         line, self._read = self._read.split(b"\n", 1)
         try:
-            return decode(_WORDS, line)
+            message = decode(_DECODER, line)
         except msgspec.DecodeError as error:
             raise FormatError(_PEER, expected="a word of the protocol", found=shape_problem(error)) from None
-
-    def file(self) -> int | None:
-        """Returns the file that came last, once. The caller must close it."""
-        found, self._file = self._file, None
-        return found
-
-    def close(self) -> None:
-        """Closes the connection."""
-        self._keep(None)
-        self._socket.close()
+        if not isinstance(message, kind):
+            raise FormatError(_PEER, expected=kind.__name__, found=type(message).__name__)
+        return message
 
     def _limit(self) -> None:
         """Limits the next read or write to what is left of the conversation."""
@@ -99,12 +87,7 @@ class Channel:
     def _more(self) -> bytes:
         self._limit()
         try:
-            if self.carries_files:
-                read, files, _, _ = socket.recv_fds(self._socket, MAX_LINE, 1)
-                if files:
-                    self._keep(files[0])
-            else:
-                read = self._socket.recv(MAX_LINE)
+            read = self._socket.recv(MAX_LINE)
         except TimeoutError:
             raise PeerLost(self._too_long) from None
         except OSError as error:
@@ -112,12 +95,6 @@ class Channel:
         if not read:
             raise PeerLost(f"{_PEER} has ended the connection")
         return read
-
-    def _keep(self, file: int | None) -> None:
-        if self._file is not None:
-            with suppress(OSError):
-                os.close(self._file)
-        self._file = file
 
 
 @contextmanager
@@ -137,36 +114,26 @@ def listening(address: str, seconds: float) -> Iterator[Channel]:
             connection, _ = listener.accept()
     except (OSError, OverflowError, ValueError) as error:
         raise PeerLost(f"{address}: {_PEER} does not come: {error}") from None
-    channel = Channel(connection, seconds)
-    try:
-        yield channel
-    finally:
-        channel.close()
+    with closing(connection):
+        yield Channel(connection, seconds)
 
 
 @contextmanager
 def connected(address: str, seconds: float) -> Iterator[Channel]:
     """Connects to the pod that listens; waits for it, because either pod may start first (see ``listening``)."""
-    try:
-        connection = _awaited(address, seconds)
-    except (OSError, OverflowError, ValueError) as error:
-        raise PeerLost(f"{address}: {_PEER} is not there: {error}") from None
-    channel = Channel(connection, seconds)
-    try:
-        yield channel
-    finally:
-        channel.close()
-
-
-def _awaited(address: str, seconds: float) -> socket.socket:
     until = monotonic() + seconds
     while True:
         try:
-            return _connection(address, seconds)
-        except (ConnectionRefusedError, FileNotFoundError, socket.gaierror):  # DNS has a pod's name once it runs
-            if monotonic() + _PAUSE_SECONDS > until:
-                raise
+            connection = _connection(address, seconds)
+            break
+        except (OSError, OverflowError, ValueError) as error:
+            # DNS has a pod's name once it runs
+            may_come = isinstance(error, ConnectionRefusedError | FileNotFoundError | socket.gaierror)
+            if not may_come or monotonic() + _PAUSE_SECONDS > until:
+                raise PeerLost(f"{address}: {_PEER} is not there: {error}") from None
         sleep(_PAUSE_SECONDS)
+    with closing(connection):
+        yield Channel(connection, seconds)
 
 
 def _connection(address: str, seconds: float) -> socket.socket:

@@ -1,12 +1,11 @@
-"""The memory of a card that two processes share, by three kinds of handles.
+"""The memory of a card that two processes share, by a handle of CUDA IPC or of FABRIC (CUDA's virtual memory).
 
-A handle of CUDA IPC has 64 bytes for the whole allocation. The other two kinds belong to CUDA's virtual memory: a file
-descriptor, or a FABRIC handle of 64 bytes.
+Each handle has 64 bytes for the whole allocation.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from ctypes import byref, c_int, c_size_t, c_void_p
+from ctypes import byref, c_size_t
 
 from webhook.hardware.measurement.messages import HandleKind, Method, Take, Taken
 from webhook.hardware.measurement.samples import rates
@@ -16,13 +15,11 @@ from webhook.programs.verify.library import CallFailed
 from webhook.programs.verify.measure import Cards, buffer, repeated, timed
 
 _PATTERN = 0x0FF3E7ED
-_TYPES = {HandleKind.POSIX_FD: 1, HandleKind.FABRIC: 8}
-"""``CU_MEM_HANDLE_TYPE_...``."""
+_FABRIC = 8
+"""``CU_MEM_HANDLE_TYPE_FABRIC``."""
 _PINNED, _ON_DEVICE, _READ_WRITE, _MINIMUM = 1, 1, 3, 0
 _LAZY_PEER_ACCESS = 1
 """``CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS``."""
-_NO_FILE = 304
-"""``CUDA_ERROR_OPERATING_SYSTEM``, for a handle that came without its file."""
 
 
 class Sharing:
@@ -36,21 +33,21 @@ class Sharing:
         self._cards, self._cuda = cards, cards.cuda
         self._call = cards.cuda.library.call
 
-    def offer(self, uuid: str, kind: HandleKind, size: int) -> tuple[bytes, int | None]:
-        """Allocates memory with a known pattern; returns its handle, as bytes or as the descriptor of a file."""
+    def offer(self, uuid: str, kind: HandleKind, size: int) -> bytes:
+        """Allocates memory with a known pattern; returns its handle."""
         card = self._cards.card(uuid)
         if kind is HandleKind.IPC:
             address = self._cuda.allocate(card, size)
             self._cuda.fill(card, address, size, _PATTERN)
             found = abi.IpcMemHandle()
             self._call("cuIpcGetMemHandle", byref(found), address)
-            return bytes(found.reserved), None
-        return self._offer_virtual(card, kind, size)
+            return bytes(found.reserved)
+        return self._offer_virtual(card, size)
 
-    def take(self, request: Take, descriptor: int | None) -> Taken:
+    def take(self, request: Take) -> Taken:
         """Copies from memory that another process offered, and measures it."""
         card = self._cards.card(request.card)
-        with self._mapped(card, request, descriptor) as source, buffer(self._cuda, card, request.size) as target:
+        with self._mapped(card, request) as source, buffer(self._cuda, card, request.size) as target:
             self._cuda.fill(card, target, request.size, 0)
             gbps = self._rates(card, (target, source), request.size, request.method)
             intact = self._cuda.holds(card, target, request.size, _PATTERN)
@@ -67,10 +64,10 @@ class Sharing:
         return rates(size * method.copies, times)
 
     @contextmanager
-    def _mapped(self, card: Card, request: Take, descriptor: int | None) -> Iterator[int]:
+    def _mapped(self, card: Card, request: Take) -> Iterator[int]:
         self._cuda.use(card)
-        if request.kind is not HandleKind.IPC:
-            with self._imported(request, descriptor) as handle, self._at_address(card, handle, request.size) as address:
+        if request.kind is HandleKind.FABRIC:
+            with self._imported(request) as handle, self._at_address(card, handle, request.size) as address:
                 yield address
             return
         found = abi.DevicePointer()
@@ -83,15 +80,9 @@ class Sharing:
                 self._call("cuIpcCloseMemHandle", found)
 
     @contextmanager
-    def _imported(self, request: Take, descriptor: int | None) -> Iterator[int]:
-        found = abi.AllocationHandle()
-        if request.kind is HandleKind.FABRIC:
-            fabric = abi.FabricHandle.from_buffer_copy(bytes.fromhex(request.handle))
-            self._call("cuMemImportFromShareableHandle", byref(found), byref(fabric), _TYPES[request.kind])
-        elif descriptor is None:
-            raise CallFailed("cuMemImportFromShareableHandle", _NO_FILE)
-        else:  # the driver expects the number of the descriptor in place of a pointer
-            self._call("cuMemImportFromShareableHandle", byref(found), c_void_p(descriptor), _TYPES[request.kind])
+    def _imported(self, request: Take) -> Iterator[int]:
+        found, fabric = abi.AllocationHandle(), abi.FabricHandle.from_buffer_copy(bytes.fromhex(request.handle))
+        self._call("cuMemImportFromShareableHandle", byref(found), byref(fabric), _FABRIC)
         try:
             yield found.value
         finally:
@@ -117,20 +108,16 @@ class Sharing:
         self._call("cuMemSetAccess", address, size, byref(access), 1)
         return address.value
 
-    def _offer_virtual(self, card: Card, kind: HandleKind, size: int) -> tuple[bytes, int | None]:
+    def _offer_virtual(self, card: Card, size: int) -> bytes:
         self._cuda.use(card)
         wanted = abi.MemAllocationProp(
-            type=_PINNED, requested_handle_types=_TYPES[kind], location=abi.MemLocation(_ON_DEVICE, card.device)
+            type=_PINNED, requested_handle_types=_FABRIC, location=abi.MemLocation(_ON_DEVICE, card.device)
         )
         granularity, handle = c_size_t(), abi.AllocationHandle()
         self._call("cuMemGetAllocationGranularity", byref(granularity), byref(wanted), _MINIMUM)
         whole = -(-size // (granularity.value or 1)) * (granularity.value or 1)
         self._call("cuMemCreate", byref(handle), whole, byref(wanted), 0)
         self._cuda.fill(card, self._map(card, handle.value, whole), whole, _PATTERN)
-        if kind is HandleKind.FABRIC:
-            fabric = abi.FabricHandle()
-            self._call("cuMemExportToShareableHandle", byref(fabric), handle, _TYPES[kind], 0)
-            return bytes(fabric.data), None
-        file = c_int(-1)
-        self._call("cuMemExportToShareableHandle", byref(file), handle, _TYPES[kind], 0)
-        return b"", file.value
+        fabric = abi.FabricHandle()
+        self._call("cuMemExportToShareableHandle", byref(fabric), handle, _FABRIC, 0)
+        return bytes(fabric.data)
