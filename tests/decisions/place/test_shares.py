@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.decisions.place.cluster import PlacedCluster, named
-from tests.decisions.place.test_leaders import leader, objects, template
 from tests.hardware.topology.machines import a100_pcie_bridged, h20
 from webhook.decisions.place.memory import Memory
 from webhook.decisions.place.pod import PodRecord
@@ -148,35 +147,6 @@ def test_pods_of_many_priorities_cost_no_more_than_the_budget_and_nothing_once_t
     assert cluster.pinned(waiting[-1]) == ("GPU-n07.0", "GPU-n07.1")
 
 
-@pytest.mark.long
-def test_templates_of_many_containers_are_read_in_many_rounds_and_keep_no_other_tenant_waiting() -> None:
-    """A thousand leaders whose workers have 300 containers, on a node without free cards."""
-    cluster = PlacedCluster(named(h20(), "full"), named(h20(), "free"))
-    cluster.create("other", 8, gated=False)
-    cluster.give("other", "full", tuple(f"GPU-full.{card}" for card in range(8)))
-    many = template(4)
-    many["spec"]["containers"] += [{"name": f"c{number}", "image": "i"} for number in range(300)]
-    cluster.workloads = objects(size=2, worker=many)
-    leaders = [f"serve-{number}" for number in range(1000)]
-    selector = {"kubernetes.io/hostname": "full"}
-    for number, name in enumerate(leaders):
-        leader(cluster, name, size=2, options=DENY, group=str(number), nodeSelector=selector)
-    for _ in range(2):  # the StatefulSet is asked for, and then the LeaderWorkerSet
-        cluster.round()
-    told = list[int]()
-    while not told or told[-1] < len(leaders):
-        if len(told) == 1:
-            cluster.create("stranger", 2, namespace="other", options=DENY)
-        cluster.now += 1
-        cluster.round()
-        told.append(sum(cluster.why(name)[1].startswith("GT676") for name in leaders))
-        assert work(cluster) < 1.1 * BUDGET
-        assert len(told) < 10
-        assert len(told) < 3 or len(cluster.pinned("stranger")) == 2
-    assert told[0] > 0
-    assert len(told) > 2
-
-
 def using(cluster: PlacedCluster, name: str, *, cpus: int, cards: int = 0, priority: int = 0, **spec: Any) -> None:
     """A pod that denies, with CPU, cards and a priority."""
     limits = {"nvidia.com/gpu": str(cards), "nvidia.com/gpucores": "100"} if cards else {}
@@ -254,7 +224,7 @@ def test_a_pod_that_only_warns_is_let_go_in_time_although_nothing_changes() -> N
 
 
 def pod(namespace: str, name: str) -> PodRecord:
-    return PodRecord(namespace, name, f"{namespace}-{name}", "", False, {}, (), "", "", None, None)
+    return PodRecord(namespace, name, f"{namespace}-{name}", "", False, {}, (), "", "", None)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, BUDGET)), max_size=40), st.integers(1, 4))

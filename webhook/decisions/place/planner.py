@@ -53,7 +53,6 @@ class Planner:
         scene.memory.note_put_off(filter(None, map(scene.world.unbound.get, put_off)), now)
         scene.memory.arrive(scene.world.arrived, now)
         scene.world.arrived.clear()
-        scene.later.look(now, scene.settings.reserve_seconds)
         scene.chooser.work = scene.searches = 0
         scene.begin_wishes()
         on_their_way = scene.intents.nodes()

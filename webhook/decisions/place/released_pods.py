@@ -173,7 +173,7 @@ class FollowedPods:
                 _stays(found, this)
                 return
             message = _why(chosen, pod, unbound, placed, lost)
-            again = this.placed(chosen, placed.attempt + (not is_new), refused, placed.later)
+            again = this.placed(chosen, placed.attempt + (not is_new), refused)
             yield self._repin(pod, chosen, again, this, refused=message)
         elif others_move and asked and placed.attempt < scene.settings.attempts:
             _stays(found, this)
@@ -245,7 +245,7 @@ class FollowedPods:
         scene.memory.rested[pod.uid] = Search(this.now, scene.world.gains, last.until)
         if asked and chosen and _will_do(chosen, asked) and (asked.waits or attempt <= scene.settings.attempts):
             scene.memory.rested[pod.uid] = self._searched(attempt, this)
-            yield self._repin(pod, chosen, this.placed(chosen, attempt, later=before.later if before else None), this)
+            yield self._repin(pod, chosen, this.placed(chosen, attempt), this)
 
     def _searched(self, attempt: int, this: Round) -> Search:
         """Returns the search that ends with a choice, or with the loss of one; its number says how long others wait."""

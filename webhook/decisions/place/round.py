@@ -13,10 +13,9 @@ from webhook.decisions.place import evidence
 from webhook.decisions.place.card_request import Asked, CardsAsked, read_asked, read_asked_as_it_is
 from webhook.decisions.place.choice import Chooser, Chosen, is_satisfying
 from webhook.decisions.place.group import MOST_PODS, pod_group_of
-from webhook.decisions.place.later_pods import HeldForLater
 from webhook.decisions.place.memory import Intents, Memory, NoCards
 from webhook.decisions.place.pins import written_pin
-from webhook.decisions.place.placed_annotation import UNKNOWN_LINK, Later, Placed, fitted
+from webhook.decisions.place.placed_annotation import UNKNOWN_LINK, Placed
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.scheduling import NodeNeeds
@@ -78,7 +77,6 @@ class Scene:
         self.settings = policy.placement
         self.memory = Memory()
         self.intents = Intents(world)
-        self.later = HeldForLater(world)
         self.chooser = Chooser(world, _resources_of_hami(policy))
         self.shares = Shares(self.memory, lambda: self.chooser.work)
         self.wishes: set[WorkloadRef] = set()
@@ -107,13 +105,12 @@ class Scene:
         return [host for host in hosts if host] if hosts[0] else []
 
     def free_cards(self, pod: PodRecord, asked: CardsAsked) -> str:
-        """Returns the free cards of the nodes on which a pod can run, those held for later pods, and cordoned nodes."""
+        """Returns the free cards of the nodes on which a pod can run, and cordoned nodes."""
         if asked.part:
             return evidence.cards_with_room(self.world, self.chooser, pod, asked.part)
-        free, held = evidence.free_cards(self.world, self.chooser, pod), self.later.cards
+        free = evidence.free_cards(self.world, self.chooser, pod)
         cordoned = evidence.cordoned_nodes(self.world, self.chooser, pod, asked)
-        of_later = f"cards held for pods of groups that come later: {held}" if held else ""
-        return "; ".join(part for part in (free, of_later, cordoned) if part)
+        return "; ".join(part for part in (free, cordoned) if part)
 
     def begin_wishes(self) -> None:
         """Forgets what the last round asked for."""
@@ -136,12 +133,11 @@ class Scene:
         except KeyError:
             raise NotReadYet from None
 
-    def asked(self, pod: PodRecord, *, is_admitted: bool = True) -> Asked:
+    def asked(self, pod: PodRecord) -> Asked:
         """Reads what a pod without a node asks of its cards.
 
         Args:
             pod: The pod.
-            is_admitted: Whether every webhook has seen it.
 
         Raises:
             NotPlaceable: HAMi does not give the pod whole cards, the pod chooses its cards itself, or its request
@@ -165,7 +161,7 @@ class Scene:
                 namespace=namespace,
                 policy=policy,
                 cluster=_NOTHING_DETECTED.overruled_by(policy.versions),
-                is_admitted=is_admitted,
+                is_admitted=True,
             )
             hindrance = None if written_pin(pod) or not pod.unbound.is_gated else why_not(to_place)
         except (Refused, FormatError, MalformedPod) as problem:
@@ -329,7 +325,6 @@ class Round:
         chosen: Chosen,
         attempt: int = 1,
         refused: tuple[str, ...] = (),
-        later: Later | None = None,
         together: int = 0,
     ) -> Placed:
         """Returns the value of the annotation ``gpu.topology/placed`` for a choice.
@@ -338,11 +333,10 @@ class Round:
             chosen: The cards.
             attempt: 1 for the first choice.
             refused: The nodes that the scheduler refused before.
-            later: The cards held for other pods of the group; fewer sets where the annotation has no room for all.
             together: The number of pods of the group that get their cards with this choice; 0: the pod is placed alone.
         """
         gpu_set, is_known = chosen.choice.chosen, chosen.has_known_links
-        placed = Placed(
+        return Placed(
             node=chosen.node.name,
             cards=chosen.uuids,
             link=gpu_set.link if is_known else UNKNOWN_LINK,
@@ -352,11 +346,9 @@ class Round:
             at=format_timestamp(self.at),
             gave_up=tuple(unmet.evidence for unmet in chosen.choice.unmet),
             refused=refused,
-            later=later,
             together=together,
             preempts=chosen.preempts,
         )
-        return fitted(placed) if later else placed
 
 
 def _resources_of_hami(policy: AdmitPolicy) -> frozenset[str]:
