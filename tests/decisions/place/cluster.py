@@ -50,6 +50,8 @@ class PlacedCluster:
     ) -> None:
         self.policy = admit_policy(parse_config({"placement": {"mode": "on", **(settings or {})}}), version="1.0.0")
         self.namespace = Namespace("team", {"gpu.topology/injection": "enabled"}, dict(namespace or {}))
+        self.cpu = self.tick = 0.0
+        """The planner's clock of CPU time, and by how much each look at it moves it on."""
         self.lead()
         self.now = 1000.0
         self.version = 0
@@ -71,7 +73,12 @@ class PlacedCluster:
     def lead(self) -> None:
         """A planner begins that knows nothing but what stands on the objects."""
         self.world = World()
-        self.planner = Planner(self.world, self.policy, namespaces=lambda _: self.namespace)
+        self.planner = Planner(self.world, self.policy, namespaces=lambda _: self.namespace, cpu=self.spent)
+
+    def spent(self) -> float:
+        """The CPU time, after one more tick."""
+        self.cpu += self.tick
+        return self.cpu
 
     def restart(self) -> None:
         """Another planner takes over, and is told all objects."""

@@ -7,6 +7,7 @@ import pytest
 
 from tests.decisions.place.cluster import BEGIN, Object, PlacedCluster, named
 from tests.hardware.topology.machines import a100_pcie_bridged, bent, dgx1_v100, h20, hgx_h100, l40s
+from webhook.decisions.place.shares import BUDGET
 from webhook.hardware.topology.model import NodeTopology
 
 
@@ -567,6 +568,7 @@ def test_pods_that_ask_different_things_do_not_keep_each_other_from_their_turn()
         cluster.create(f"odd-{number:03}", 2, options=options)
     cluster.now += 1
     cluster.create("plain", 2, options={"min-bandwidth": "200", "on-violation": "deny"})
+    cluster.tick = BUDGET / 400
     cluster.round()
     assert cluster.pinned("plain") == ()
     cluster.round()

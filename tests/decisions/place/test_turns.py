@@ -4,7 +4,6 @@ import pytest
 
 from tests.decisions.place.cluster import BEGIN, PlacedCluster, named
 from tests.hardware.topology.machines import a100_pcie_bridged, h20
-from webhook.decisions.place.shares import BUDGET
 from webhook.decisions.place.writes import Write
 
 LET_GO = {"gpu.topology/placement": "released"}
@@ -370,17 +369,3 @@ def test_after_a_pod_got_what_was_kept_for_it_a_node_is_kept_for_the_next_of_its
     cluster.round()
     cluster.now += RESERVE / 2
     assert not any(let_in(cluster, RESERVE // 2 - 20))
-
-
-@pytest.mark.long
-def test_thousands_of_pods_that_none_could_serve_cost_nothing_once_they_are_answered() -> None:
-    cluster = keeping()
-    for number in range(1000):
-        cluster.create(f"never-{number}", 2, options={**IMPOSSIBLE, "min-bandwidth": str(100_000 + number)})
-    works = []
-    for _ in range(15):
-        cluster.now += 10
-        cluster.round()
-        works.append(cluster.planner._scene.chooser.work)  # noqa: SLF001 - the figure that the budget is about
-    assert max(works) < 1.1 * BUDGET
-    assert works[-1] == 0

@@ -104,7 +104,7 @@ class GatedGroups:
 
     def _has_time(self, members: Sequence[Member], this: Round) -> bool:
         """Returns whether cards for these pods are looked for in this round; if not, they are passed over."""
-        if self._scene.has_time_for(members[0].asked):
+        if self._scene.shares.has_time:
             return True
         for member in members:
             self._turns.pass_over(member.pod, this)

@@ -164,7 +164,6 @@ class GroupChooser:
         return kept if kept and _wanted(kept, cards) >= _wanted(anywhere, cards) else anywhere
 
     def _best(self, member: Member, only: Collection[str]) -> Chosen | None:
-        self._scene.searches += 1
         return self._scene.chooser.best(member.pod, member.asked.cards, closed=self._this.closed, only=only)
 
     def _is_allowed(self, found: Placement) -> bool:

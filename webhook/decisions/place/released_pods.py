@@ -159,7 +159,7 @@ class FollowedPods:
         asked = self._asked(pod)
         is_others = scene.is_taken(pod, placed, asked) or lost or is_new
         refused = placed.refused if is_others else tuple(dict.fromkeys((*placed.refused, placed.node)))
-        if asked and not scene.has_time_for(asked):
+        if asked and not scene.shares.has_time:
             _stays(found, this)
             return
         chosen = None
@@ -235,7 +235,7 @@ class FollowedPods:
         if scene.world.is_making_room(pod.nominated, pod.priority):
             return
         asked = self._asked(pod)
-        if this.in_flight >= scene.settings.in_flight or (asked and not scene.has_time_for(asked)):
+        if this.in_flight >= scene.settings.in_flight or (asked and not scene.shares.has_time):
             return
         chosen = this.best(scene, pod, asked) if asked else None
         if asked and asked.waits and not (chosen and is_satisfying(chosen)):

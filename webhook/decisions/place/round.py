@@ -19,7 +19,7 @@ from webhook.decisions.place.placed_annotation import UNKNOWN_LINK, Placed
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.scheduling import NodeNeeds
-from webhook.decisions.place.shares import BUDGET, Shares
+from webhook.decisions.place.shares import Shares
 from webhook.decisions.place.world import PlaceNode, World
 from webhook.decisions.request.placement import PodToPlace, has_parts_or_one_card, unplaced, unplaced_as_it_is
 from webhook.decisions.request.resources import read_requests
@@ -32,9 +32,6 @@ from webhook.words.timestamp import format_timestamp
 
 SAMPLED_FROM = 100
 """The number of nodes that kube-scheduler always looks at: pkg/scheduler/schedule_one.go, minFeasibleNodesToFind."""
-SEARCHES = 4096
-"""The most members of groups for which one round looks for cards; the other groups wait for the next round. The work
-takes about a second with 1,000 nodes."""
 _FAMILY = "hami"
 _NOTHING_DETECTED = ClusterFacts()
 _Same = tuple[CardsAsked, NodeNeeds | None, frozenset[tuple[str, int]], frozenset[str]]
@@ -70,20 +67,21 @@ class Scene:
         world: The pods and nodes of the cluster.
         policy: The configuration.
         namespaces: Returns the namespace of a name.
+        cpu: Returns the seconds of CPU that this thread has spent.
     """
 
-    def __init__(self, world: World, policy: AdmitPolicy, namespaces: Callable[[str], Namespace]) -> None:
+    def __init__(
+        self, world: World, policy: AdmitPolicy, namespaces: Callable[[str], Namespace], cpu: Callable[[], float]
+    ) -> None:
         self.world = world
         self.settings = policy.placement
         self.memory = Memory()
         self.intents = Intents(world)
         self.chooser = Chooser(world, _resources_of_hami(policy))
-        self.shares = Shares(self.memory, lambda: self.chooser.work)
+        self.shares = Shares(self.memory, cpu)
         self.wishes: set[WorkloadRef] = set()
         """The objects that this round asks for."""
         self._wished: Counter[str] = Counter()
-        self.searches = 0
-        """The number of searches for cards of members of groups. The caller sets it to 0 before a round."""
         self._policy = policy
         self._namespaces = namespaces
 
@@ -205,16 +203,6 @@ class Scene:
         with self.world.without(pod):
             return not self.world.has_room_for(part, pin.node, pin.cards)
 
-    def has_time_for(self, asked: Asked) -> bool:
-        """Returns whether cards for a pod are looked for in this round.
-
-        A group that does not fit is searched for member by member before that shows, and a tenant may create many such
-        groups.
-        """
-        if asked.group_size > 1 and self.searches >= SEARCHES:
-            return False
-        return self.shares.has_time and self.chooser.work < BUDGET
-
     def refused(self, pod: PodRecord) -> NoCards | None:
         """Returns the last answer to a pod for which there were no cards, if it would be the same now."""
         found = self.memory.refused.get(pod.uid)
@@ -251,10 +239,6 @@ class Round:
     """Requests for which no cards were found in this round: no card becomes free during a round."""
     victims_in_vain: set[tuple[_Same, int]] = field(default_factory=set)
     """Requests, and priorities of pods, for which no cards were found in this round that preemption makes usable."""
-    read: Counter[str] = field(default_factory=Counter)
-    """The number of pods of each namespace whose request was read in this round."""
-    told: Counter[str] = field(default_factory=Counter)
-    """The number of pods of each namespace that are told in this round why they wait."""
     answers: dict[tuple[object, ...], tuple[int, object]] = field(default_factory=dict)
     """The answers for pods with the same request, each with the number of changes of the world at that time."""
     report: PlannerReport = field(default_factory=PlannerReport)
@@ -263,13 +247,6 @@ class Round:
         """Counts a pod that waits for a reason."""
         self.report.waiting[reason] += 1
         self.report.oldest = max(self.report.oldest, waited)
-
-    def has_answer(self, scene: Scene, pod: PodRecord, asked: Asked) -> bool:
-        """Returns whether a pod with the same request was answered in this round, so that the answer costs nothing."""
-        same = self._same(pod, asked)
-        if scene.chooser.may_preempt(pod) and (same, pod.priority) not in self.victims_in_vain:
-            return False
-        return same in self.in_vain or self.answers.get(same, (-1, None))[0] == scene.world.changes
 
     def best(self, scene: Scene, pod: PodRecord, asked: Asked) -> Chosen | None:
         """Returns the best cards for a pod; None if no node on which it can run has enough."""

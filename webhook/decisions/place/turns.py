@@ -9,7 +9,6 @@ from webhook.decisions.place.placed_annotation import Placed
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.round import Round, Scene
-from webhook.decisions.place.shares import MOST_OF_A_NAMESPACE
 from webhook.decisions.place.telling import chosen_write, gate_write, waiting_write
 from webhook.decisions.place.writes import Write
 from webhook.words.catalogue import waiting as said
@@ -102,18 +101,19 @@ class Turns:
         """Notes why a pod waits, and has it say so unless it did a moment ago."""
         waited = self._scene.memory.see(pod, this.now)
         this.count(reason, waited)
-        if self.may_tell(pod, reason, this) and (write := waiting_write(pod, reason, message, waited)):
+        if self._is_due_to_tell(pod, reason, this) and (write := waiting_write(pod, reason, message, waited)):
             self._scene.memory.told[pod.uid] = this.now
-            this.told[pod.namespace] += 1
             yield write
 
     def may_tell(self, pod: PodRecord, reason: PlaceReason, this: Round) -> bool:
-        """Returns whether the condition may be written: at once for a new reason, else every half minute.
-
-        Of thousands of pods of one namespace some are told in each round, so that the writes for others start soon.
-        """
-        if this.told[pod.namespace] >= MOST_OF_A_NAMESPACE:
+        """Returns whether the condition may be written in this round. A pod that has no time for it comes earlier next."""
+        if not self._scene.shares.has_time:
+            self._scene.memory.pass_over(pod)
             return False
+        return self._is_due_to_tell(pod, reason, this)
+
+    def _is_due_to_tell(self, pod: PodRecord, reason: PlaceReason, this: Round) -> bool:
+        """Returns whether the condition is written: at once for a new reason, else every half minute."""
         told = self._scene.memory.told.get(pod.uid)
         is_new = pod.unbound is not None and pod.unbound.placed.reason != reason
         return told is None or is_new or this.now - told >= TELL_SECONDS

@@ -85,8 +85,8 @@ class PlaceNode:
         """The pods of every priority, with those that are on their way."""
         self.levels: dict[int, Level] = {}
         """The pods bound to the node, by their priority: those that kube-scheduler may evict for others."""
-        self._refusals: dict[int, str] = {}
-        """The answers to requirements, by their numbers."""
+        self._refusals: dict[bytes, str] = {}
+        """The answers to requirements, by their keys."""
 
     def changed(self, record: NodeRecord | None, topology: NodeTopology | None, builds: Builds) -> None:
         """Takes over the present state of the node."""
@@ -116,12 +116,12 @@ class PlaceNode:
         record = self.record
         if record is None:
             return "is unknown"
-        found = self._refusals.get(needs.number)
+        found = self._refusals.get(needs.key)
         if found is None:
             if len(self._refusals) >= max(_LEAST_ANSWERS, _ANSWERS_KEPT // (1 + len(self._among))):
                 self._refusals.clear()
             found = needs.refusal(self.name, record.labels, record.taints, unschedulable=record.is_cordoned)
-            self._refusals[needs.number] = found
+            self._refusals[needs.key] = found
         return found
 
     def is_only_cordoned(self, needs: NodeNeeds) -> bool:
