@@ -67,11 +67,15 @@ class Scene:
         world: The pods and nodes of the cluster.
         policy: The configuration.
         namespaces: Returns the namespace of a name.
-        cpu: Returns the seconds of CPU that this thread has spent.
+        cpu: Returns the seconds of CPU that this thread has spent. Without it a round takes all the time it needs.
     """
 
     def __init__(
-        self, world: World, policy: AdmitPolicy, namespaces: Callable[[str], Namespace], cpu: Callable[[], float]
+        self,
+        world: World,
+        policy: AdmitPolicy,
+        namespaces: Callable[[str], Namespace],
+        cpu: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.world = world
         self.settings = policy.placement

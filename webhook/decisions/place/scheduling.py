@@ -20,8 +20,6 @@ from webhook.objects.pod import is_present
 from webhook.words.nesting import decode
 
 _T = TypeVar("_T")
-_SHARED_KEPT, _LONGEST_SHARED = 256, 4096
-"""The most requirements that are kept after their pods are gone, and the most bytes of one."""
 MOST_OF_NEEDS = 32 * 1024
 """The most bytes of the requirements of a pod, of which a user may write a megabyte. No node meets longer ones."""
 MOST_EXPRESSIONS = 512
@@ -80,7 +78,7 @@ _TOLERATIONS = msgspec.json.Decoder(tuple[_Toleration, ...])
 
 
 class NodeNeeds:
-    """The requirements of a pod to a node. Pods of one template share one value, so that answers about it can be kept.
+    """The requirements of a pod to a node. Those of pods of one template are equal, and so are their answers.
 
     Args:
         key: A digest of the three fields, by which answers are kept, also of pods that are gone: their requirements may
@@ -135,27 +133,19 @@ _NO_NODE = NodeNeeds(b"none", {}, (), ())
 def node_needs(selector: msgspec.Raw, affinity: msgspec.Raw, tolerations: msgspec.Raw) -> NodeNeeds:
     """Reads the requirements of a pod with these JSON fields; no node meets what cannot be read or is too long."""
     texts = bytes(selector), bytes(affinity), bytes(tolerations)
-    length = sum(map(len, texts))
-    if length > MOST_OF_NEEDS:
+    if sum(map(len, texts)) > MOST_OF_NEEDS:
         return _NO_NODE
-    return _shared_needs(*texts) if length <= _LONGEST_SHARED else _node_needs(*texts)
-
-
-def _node_needs(selector: bytes, affinity: bytes, tolerations: bytes) -> NodeNeeds:
     try:
-        labels = _decode(_SELECTOR, selector)
-        asked = _decode(_AFFINITY, affinity) or _Affinity()
+        labels = _decode(_SELECTOR, texts[0])
+        asked = _decode(_AFFINITY, texts[1]) or _Affinity()
         required = asked.node_affinity.required if asked.node_affinity else None
-        tolerated = _decode(_TOLERATIONS, tolerations) or ()
+        tolerated = _decode(_TOLERATIONS, texts[2]) or ()
     except msgspec.DecodeError:
         return _NO_NODE
     if len(tolerated) > MOST_EXPRESSIONS:
         return _NO_NODE
-    key = blake2b(repr((selector, affinity, tolerations)).encode(), digest_size=16).digest()
+    key = blake2b(repr(texts).encode(), digest_size=16).digest()
     return NodeNeeds(key, labels or {}, None if required is None else _bounded(required.terms or ()), tolerated)
-
-
-_shared_needs = lru_cache(_SHARED_KEPT)(_node_needs)
 
 
 def _decode(decoder: msgspec.json.Decoder[_T], text: bytes) -> _T | None:

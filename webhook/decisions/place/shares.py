@@ -6,6 +6,7 @@ sentences. A namespace that has spent its share goes on behind all others, and t
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 
 from webhook.decisions.place.memory import Memory
 from webhook.decisions.place.pod import PodRecord
@@ -25,7 +26,7 @@ class Shares:
     def __init__(self, memory: Memory, cpu: Callable[[], float]) -> None:
         self._memory = memory
         self._cpu = cpu
-        self._began = self._end = 0.0
+        self._began, self._end = 0.0, inf
         self._has_share = True
 
     @property
@@ -48,12 +49,12 @@ class Shares:
         share = (self._end - self._cpu()) / max(1, len({pod.namespace for pod in pods}))
         spent, late, served = defaultdict[str, float](float), list[PodRecord](), set[str]()
         for pod in self._arranged(pods):
-            before = self._cpu()
             self._has_share = spent[pod.namespace] < share
-            if not self._has_share or before >= self._end:
+            if not self.has_time:
                 late.append(pod)
                 continue
             served.add(pod.namespace)
+            before = self._cpu()
             yield pod
             spent[pod.namespace] += self._cpu() - before
         self._has_share = True

@@ -106,7 +106,7 @@ class Turns:
             yield write
 
     def may_tell(self, pod: PodRecord, reason: PlaceReason, this: Round) -> bool:
-        """Returns whether the condition may be written in this round. A pod that has no time for it comes earlier next."""
+        """Returns whether the condition may be written in this round; if there is no time, earlier in the next."""
         if not self._scene.shares.has_time:
             self._scene.memory.pass_over(pod)
             return False
