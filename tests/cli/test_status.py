@@ -17,7 +17,6 @@ from tests.insight.overview.scenes import (
     claims,
     cordoned,
     fault,
-    group_with_later_pods,
     mig,
     pinned,
     ran,
@@ -127,10 +126,9 @@ def test_a_node_that_is_asked_for_and_may_not_be_listed_is_not_said_to_be_missin
         (cordoned, "0,1[a a ] 2,3[. .-]"),
         (mig, "0,1[. . ] 2,3(. ./)"),
         (pinned, "0,1[a a ] 2,3[B B ]"),
-        (group_with_later_pods, "0-7[a a a a . . ~ ~ ]"),
         (claims, "0,1[. . ] 2,3[a a ]"),
     ],
-    ids=["shared", "links down", "lost", "silent", "cube", "cordoned", "MIG", "chosen", "group", "claims"],
+    ids=["shared", "links down", "lost", "silent", "cube", "cordoned", "MIG", "chosen", "claims"],
 )
 def test_cells_say_who_has_a_card_and_how_it_is(make: Callable[[Cluster], object], expected: str) -> None:
     cluster = Cluster()
@@ -148,7 +146,6 @@ def test_cells_say_who_has_a_card_and_how_it_is(make: Callable[[Cluster], object
         (cordoned, "a- HAMi was told to leave it alone"),
         (mig, "1/ in MIG mode"),
         (pinned, "A, B, ... the planner chose the card for that pod"),
-        (group_with_later_pods, "~ kept for later pods of a group"),
         (fault("worse cards"), "{ } some pairs have NVLink"),
     ],
 )

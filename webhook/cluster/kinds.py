@@ -105,10 +105,6 @@ LEASE = Kind("Lease", "leases", COORDINATION, has_namespaces=True)
 EVENT = Kind("Event", "events", "events.k8s.io/v1", has_namespaces=True)
 DEPLOYMENT = Kind("Deployment", "deployments", "apps/v1", has_namespaces=True)
 DISRUPTION_BUDGET = Kind("PodDisruptionBudget", "poddisruptionbudgets", "policy/v1", has_namespaces=True)
-STATEFUL_SET = Kind("StatefulSet", "statefulsets", "apps/v1", has_namespaces=True)
-LEADER_WORKER_SET = Kind(
-    "LeaderWorkerSet", "leaderworkersets", "leaderworkerset.x-k8s.io/v1", has_namespaces=True, is_optional=True
-)
 POD_GROUPS = tuple(
     Kind("PodGroup", "podgroups", f"scheduling.k8s.io/{version}", has_namespaces=True, is_optional=True)
     for version in ("v1beta1", "v1alpha3", "v1alpha2")

@@ -272,8 +272,7 @@ class PlacementSettings(Section, frozen=True, kw_only=True):
     """How long the webhook waits for a silent planner before it removes the gates of pods that only warn. Another
     planner needs up to 27 seconds to take the place of a leader that died."""
     reserve_seconds: _OfPlacement = 600
-    """A pod that has waited for this time gets a node kept free for it, for the same time. Cards are held for this time
-    for pods of a group that come later."""
+    """A pod that has waited for this time gets a node kept free for it, for the same time."""
     network: tuple[NetworkLevel, ...] = ()
     """The network between nodes, from the nearest to the farthest. Empty: the labels that are common for this, and the
     speed of the NICs."""

@@ -197,7 +197,6 @@ REMAP_ENV_PREFIX = "GPU_TOPOLOGY_"
 LWS_GROUP = "leaderworkerset.sigs.k8s.io/group-key"
 LWS_SIZE = "leaderworkerset.sigs.k8s.io/size"
 LWS_WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
-LWS_REVISION = "leaderworkerset.sigs.k8s.io/template-revision-hash"
 LWS_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 # How a pod names its PodGroup: kubernetes-sigs/scheduler-plugins apis/scheduling, HAMi pkg/util/types.go; and
 # volcano.sh/apis pkg/apis/scheduling/v1beta1, KubeGroupNameAnnotationKey.

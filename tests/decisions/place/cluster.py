@@ -20,7 +20,7 @@ from webhook.decisions.place.world import World
 from webhook.decisions.place.writes import Write
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.pod import Namespace
-from webhook.objects.workload import MISSING, WorkloadKind, WorkloadRef, read_workload
+from webhook.objects.workload import MISSING, WorkloadRef, read_workload
 
 GATE = "gpu.topology/place"
 BEGIN = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -50,6 +50,8 @@ class PlacedCluster:
     ) -> None:
         self.policy = admit_policy(parse_config({"placement": {"mode": "on", **(settings or {})}}), version="1.0.0")
         self.namespace = Namespace("team", {"gpu.topology/injection": "enabled"}, dict(namespace or {}))
+        self.cpu = self.tick = 0.0
+        """The planner's clock of CPU time, and by how much each look at it moves it on."""
         self.lead()
         self.now = 1000.0
         self.version = 0
@@ -61,7 +63,7 @@ class PlacedCluster:
         self.records: dict[str, PodRecord] = {}
         self.node_records: dict[str, NodeRecord] = {}
         self.workloads: dict[WorkloadRef, Object | None] = {}
-        """Objects that may be read, by how pods name them; revisions do not count. None: they may not be."""
+        """Objects that may be read, by how pods name them. None: they may not be."""
         self.has_pod_groups = True
         """Whether a PodGroup that a pod names, and that is not among those objects, is known not to be there."""
         self.said: list[Write] = []
@@ -71,7 +73,12 @@ class PlacedCluster:
     def lead(self) -> None:
         """A planner begins that knows nothing but what stands on the objects."""
         self.world = World()
-        self.planner = Planner(self.world, self.policy, namespaces=lambda _: self.namespace)
+        self.planner = Planner(self.world, self.policy, namespaces=lambda _: self.namespace, cpu=self.spent)
+
+    def spent(self) -> float:
+        """The CPU time, after one more tick."""
+        self.cpu += self.tick
+        return self.cpu
 
     def restart(self) -> None:
         """Another planner takes over, and is told all objects."""
@@ -170,21 +177,19 @@ class PlacedCluster:
         return writes
 
     def stateful_set(self, name: str) -> Object:
-        """The owner of the pods of a StatefulSet that the planner may not read."""
+        """The owner of the pods of a StatefulSet."""
         uid = f"uid-of-{name}"
-        self.workloads.setdefault(WorkloadRef(WorkloadKind.STATEFUL_SET, "team", name, uid), None)
         return {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": uid, "controller": True}
 
     def read(self) -> None:
         """The planner is told what it asked for, as far as there is an answer."""
         for ref in self.planner.wishes:
-            found = self.workloads.get(ref._replace(revision=""))
+            found = self.workloads.get(ref)
             if found is not None:
-                workload = read_workload(ref, msgspec.json.encode(found))
-                self.world.workload_read(ref, workload if ref.uid in ("", workload.uid) else None)
-            elif ref._replace(revision="") in self.workloads:
+                self.world.workload_read(ref, read_workload(ref, msgspec.json.encode(found)))
+            elif ref in self.workloads:
                 self.world.workload_read(ref, None)
-            elif self.has_pod_groups and not ref.uid:
+            elif self.has_pod_groups:
                 self.world.workload_read(ref, MISSING)
 
     def apply(self, write: Write) -> None:

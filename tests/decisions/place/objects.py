@@ -131,9 +131,7 @@ def described(world: World) -> dict[str, Any]:
         },
         "free": {name: (stock.build.topology.gpus[0].name, stock.free) for name, stock in stocks.items() if stock},
         "listed": sorted((sorted(stock.free), on) for stock, on in world.stocks.items()),
-        "groups": {
-            group: (sorted(found.keys), dict(found.nodes), found.pinned) for group, found in world.groups.items()
-        },
+        "groups": {group: (sorted(found.keys), dict(found.nodes)) for group, found in world.groups.items()},
         "holders": {(card, node): world.holders(card, node) for card in every for node in NODES},
         "with": {card: getattr(world.node_with((card,)), "name", "") for card in every},
         "room": {

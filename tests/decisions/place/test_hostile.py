@@ -216,20 +216,12 @@ def test_a_pod_of_the_same_name_begins_anew() -> None:
 
 def named_by(place: str, name: str) -> dict[str, Any]:
     """Parts of a pod that name an object of a group."""
-    ring = {"labels": {"gpu.topology/group": "ring"}, "options": {"group-size": "2"}}
-    made_by = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "uid": "u", "controller": True}
-    match place:
-        case "Volcano":
-            return {"annotations": {"scheduling.k8s.io/group-name": name}}
-        case "a Workload":
-            return {"workloadRef": {"name": "w", "podGroup": "p", "podGroupReplicaKey": name}}
-        case "an owner":
-            return {**ring, "owner": {**made_by, "name": name}}
-        case _:
-            return {**ring, "owner": {**made_by, "uid": name}}
+    if place == "Volcano":
+        return {"annotations": {"scheduling.k8s.io/group-name": name}}
+    return {"workloadRef": {"name": "w", "podGroup": "p", "podGroupReplicaKey": name}}
 
 
-@pytest.mark.parametrize("place", ["Volcano", "a Workload", "an owner", "the uid of an owner"])
+@pytest.mark.parametrize("place", ["Volcano", "a Workload"])
 @pytest.mark.parametrize("length", [253, 254, 100_000])
 def test_a_name_that_is_too_long_for_an_object_is_none(place: str, length: int) -> None:
     name, is_possible = "n" * length, length == 253
@@ -238,9 +230,8 @@ def test_a_name_that_is_too_long_for_an_object_is_none(place: str, length: int) 
     found.round()
     assert [name in wish for wish in found.planner.wishes] == ([True] if is_possible else [])
     assert len(found.records["team/train"].group) < 300
-    if place in ("Volcano", "a Workload"):
-        assert (name in found.records["team/train"].group) == is_possible
-        assert (len(found.pinned("train")) == 2) != is_possible
+    assert (name in found.records["team/train"].group) == is_possible
+    assert (len(found.pinned("train")) == 2) != is_possible
     found.now += 61
     for _ in range(2):
         found.round()

@@ -7,6 +7,7 @@ import pytest
 
 from tests.decisions.place.cluster import BEGIN, Object, PlacedCluster, named
 from tests.hardware.topology.machines import a100_pcie_bridged, bent, dgx1_v100, h20, hgx_h100, l40s
+from webhook.decisions.place.shares import BUDGET
 from webhook.hardware.topology.model import NodeTopology
 
 
@@ -554,29 +555,6 @@ def test_a_pod_of_a_group_goes_where_the_others_are() -> None:
     assert {card[0] for card in cluster.cards("two")} == {"b"}
 
 
-def test_the_first_pod_of_a_group_whose_others_come_late_goes_on() -> None:
-    cluster = PlacedCluster(named(h20(), "a"))
-    cluster.create("one", 2, options={**GROUP, "on-violation": "deny"}, labels=LABEL, owner=cluster.stateful_set("set"))
-    cluster.round()
-    assert cluster.pinned("one") == ()
-    cluster.now += 60
-    cluster.create("stranger", 5, options={"on-violation": "deny"})
-    cluster.round()
-    assert len(cluster.pinned("one")) == 2
-    assert cluster.pinned("stranger") == ()
-    cluster.schedule()
-    cluster.create("two", 2, options={**GROUP, "on-violation": "deny"}, labels=LABEL, owner=cluster.stateful_set("set"))
-    cluster.round()
-    assert len(cluster.pinned("two")) == 2
-    cluster.schedule()
-    cluster.round()
-    assert cluster.pinned("stranger") == ()
-    cluster.delete("two")
-    cluster.delete("one")
-    cluster.round()
-    assert len(cluster.pinned("stranger")) == 5
-
-
 @pytest.mark.slow
 def test_pods_that_ask_different_things_do_not_keep_each_other_from_their_turn() -> None:
     nodes = [f"n{free:02}" for free in range(16)]
@@ -590,6 +568,7 @@ def test_pods_that_ask_different_things_do_not_keep_each_other_from_their_turn()
         cluster.create(f"odd-{number:03}", 2, options=options)
     cluster.now += 1
     cluster.create("plain", 2, options={"min-bandwidth": "200", "on-violation": "deny"})
+    cluster.tick = BUDGET / 400
     cluster.round()
     assert cluster.pinned("plain") == ()
     cluster.round()

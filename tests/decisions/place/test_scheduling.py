@@ -162,10 +162,11 @@ def test_an_affinity_without_end_matches_no_node(terms: int, holds: bool) -> Non
     assert may_run(with_terms(*[{"matchExpressions": [says("zone", "In", "a")]}] * terms)) is holds
 
 
-def test_pods_of_one_template_share_what_they_need() -> None:
+def test_pods_of_one_template_have_equal_needs_and_others_do_not() -> None:
     first, second = (node_needs(raw({"zone": "a"}), NOTHING, NOTHING) for _ in range(2))
-    assert first is second
-    assert node_needs(raw({"zone": "b"}), NOTHING, NOTHING) is not first
+    assert first == second
+    assert node_needs(raw({"zone": "b"}), NOTHING, NOTHING) != first
+    assert node_needs(NOTHING, raw({"zone": "a"}), NOTHING) != first
 
 
 @pytest.mark.parametrize(

@@ -271,16 +271,6 @@ def test_what_was_given_up_for_it_is_said() -> None:
     )
 
 
-def test_what_is_held_for_later_pods_of_its_group_is_said() -> None:
-    sets = f'{{"node":"{NODE}","cards":["{H20[2]}","{H20[3]}"]}},{{"node":"{NODE}","cards":["{H20[4]}","{H20[5]}"]}}'
-    placed = f'{PLACED[:-1]},"later":{{"size":3,"sets":[{sets}]}}}}'
-    one = found(on(pinned(placed), NODE, list(PAIR)))
-    assert one.evidence == (
-        f"HAMi gave what the planner chose: {CHOSEN}; it holds 4 cards for later pods of its group of 3, for "
-        "placement.reserveSeconds at most"
-    )
-
-
 def test_other_cards_than_those_that_were_chosen_fail_and_stop_no_link() -> None:
     manifest = on(pinned(), NODE, [H20[2], H20[3]])
     one = found(manifest)

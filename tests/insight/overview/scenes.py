@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tests.insight.analyze.clusters import AT, Cluster, Object, cards, pairs, running
+from tests.insight.analyze.clusters import AT, Cluster, Object, cards, pairs
 from tests.insight.analyze.faults import FAULTS
 from tests.insight.explain.situations import injected
 from tests.pods import container, pod
@@ -79,7 +79,7 @@ def _down(link: NvLink) -> NvLink:
     return replace(link, active=0)
 
 
-def pinned(cluster: Cluster, *, later: Object | None = None) -> Object:
+def pinned(cluster: Cluster) -> Object:
     """A pod behind the gate whose cards the planner holds: two of the node ``paired``."""
     found = injected(pod(container(gpus=2), schedulerName="hami-scheduler"))
     chosen = cards("paired", 2, 3)
@@ -96,27 +96,12 @@ def pinned(cluster: Cluster, *, later: Object | None = None) -> Object:
     metadata |= {"name": "pinned", "uid": "uid-pinned", "resourceVersion": "1", "creationTimestamp": AT.isoformat()}
     metadata["labels"] = metadata.get("labels", {}) | {"gpu.topology/placement": "waiting"}
     metadata["annotations"] |= {
-        "gpu.topology/placed": json.dumps(placed | ({"later": later} if later else {})),
+        "gpu.topology/placed": json.dumps(placed),
         "nvidia.com/use-gpuuuid": ",".join(chosen),
     }
     found["spec"]["schedulingGates"] = [{"name": "gpu.topology/place"}]
     cluster.add(found)
     return found
-
-
-def group_with_later_pods(cluster: Cluster) -> None:
-    """The first pod of a group has its cards, and the planner keeps others for the second."""
-    first = running("first", "paired", 2, 3)
-    placed = {"node": "paired", "cards": cards("paired", 2, 3), "link": "NVLink", "bandwidth": 240.0, "share": 1.0}
-    later = {"size": 2, "sets": [{"node": "switched", "cards": cards("switched", 6, 7)}]}
-    first["metadata"]["annotations"]["gpu.topology/placed"] = json.dumps(
-        placed | {"attempt": 1, "at": AT.isoformat(), "later": later}
-    )
-    first["metadata"]["labels"] = first["metadata"].get("labels", {}) | {
-        "gpu.topology/placement": "pinned",
-        "gpu.topology/group": "ring",
-    }
-    cluster.add(first)
 
 
 def claims(cluster: Cluster) -> None:

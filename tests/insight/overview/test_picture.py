@@ -1,6 +1,5 @@
 """What the picture says of nodes, cards and pods."""
 
-import json
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from tests.insight.overview.scenes import (
     cordoned,
     deny,
     fault,
-    group_with_later_pods,
     mig,
     node_of,
     pinned,
@@ -174,18 +172,6 @@ def test_chosen_cards_are_those_of_the_pod_that_waits() -> None:
     assert (waiting.node, waiting.cards, waiting.bandwidth) == ("paired", (2, 3), 240.0)
     assert "chosen" in waiting.waits_for
     assert states(node_of(found, "paired")) == ["held", "held", "chosen", "chosen"]
-
-
-def test_cards_are_kept_for_later_pods_until_the_time_is_over() -> None:
-    cluster = Cluster()
-    group_with_later_pods(cluster)
-    kept = node_of(seen(cluster), "switched").cards[6]
-    assert (kept.state, kept.holders) == (CardState.CHOSEN, ())
-    assert "team-a/first" in kept.why
-    annotations = cluster.get("Pod", "first", "team-a")["metadata"]["annotations"]
-    placed = json.loads(annotations["gpu.topology/placed"])
-    annotations["gpu.topology/placed"] = json.dumps(placed | {"at": "2026-11-22T11:00:00+00:00"})
-    assert node_of(seen(cluster), "switched").cards[6].state is CardState.FREE
 
 
 def test_cards_by_claims_are_those_that_bind_wrote_down() -> None:

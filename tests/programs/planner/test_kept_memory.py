@@ -4,13 +4,11 @@ import tracemalloc
 from copy import deepcopy
 from typing import Any
 
-import msgspec
 import pytest
 import yaml
 
 from tests.decisions.place.cluster import PlacedCluster
 from tests.decisions.place.test_kept_pods import (
-    CHOICE,
     Change,
     forged_cards,
     full_choice,
@@ -21,7 +19,6 @@ from tests.decisions.place.test_kept_pods import (
 from tests.decisions.place.test_kept_pods import names as cards_of_no_node
 from tests.docs.test_docs import ROOT
 from tests.programs.planner.test_mirrors import published
-from webhook.decisions.place.placed_annotation import CardsHeld, Later, format_placed
 from webhook.decisions.place.pod import MEMORY_FULL, MOST_PARTS, read_pod
 from webhook.decisions.place.scheduling import MOST_OF_NEEDS
 from webhook.decisions.place.world import World
@@ -78,16 +75,6 @@ def running_with_many_resources(pod: dict[str, Any], number: int) -> None:
     pod["status"] = {"phase": "Running", "startTime": "2026-11-22T12:00:00Z"}
 
 
-def held_for_later(pod: dict[str, Any], number: int) -> None:
-    """What a pod with a node says that it holds for pods that are created later."""
-    few = CardsHeld("a", ("GPU-a.0",), {f"{number}-{key}": 1 for key in range(1500)})
-    one_each = tuple(CardsHeld(f"n{number}-{key}", (f"GPU-{number}-{key}",)) for key in range(255))
-    forged = msgspec.structs.replace(CHOICE, later=Later(9, (few, *one_each)))
-    pod["metadata"]["annotations"]["gpu.topology/placed"] = format_placed(forged)
-    pod["metadata"]["labels"] |= {"gpu.topology/placement": "pinned", "gpu.topology/group": f"g{number}"}
-    pod["spec"]["nodeName"] = "a"
-
-
 def running(pod: dict[str, Any], number: int) -> None:
     forged_cards(pod, number)
     pod["spec"]["nodeName"] = "a"
@@ -130,7 +117,6 @@ def grown(found: PlacedCluster, change: Change) -> tuple[int, int]:
         running,
         many_resources,
         running_with_many_resources,
-        held_for_later,
     ],
 )
 def test_pods_take_no_more_memory_than_is_counted_whatever_stands_in_them(change: Change) -> None:

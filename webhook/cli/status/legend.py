@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from webhook.cli.status.marks import FREE, KEPT, MIG, MORE, UNKNOWN
+from webhook.cli.status.marks import FREE, MIG, MORE, UNKNOWN
 from webhook.insight.overview.groups import Joined
 
 BRACKETS = {Joined.ALL: ("[", "]"), Joined.PARTLY: ("{", "}"), Joined.NOT: ("(", ")"), Joined.UNKNOWN: ("<", ">")}
@@ -17,7 +17,6 @@ _WHO = (
     (str.isupper, "A, B, ... the planner chose the card for that pod"),
     (str.isdigit, "1, 2, ... so many pods share it"),
     (MORE.__eq__, f"{MORE} more pods than there are letters or digits"),
-    (KEPT.__eq__, f"{KEPT} kept for later pods of a group"),
     (FREE.__eq__, f"{FREE} free"),
     (UNKNOWN.__eq__, f"{UNKNOWN} not known whether it is free"),
 )

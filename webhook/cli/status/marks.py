@@ -9,7 +9,7 @@ from webhook.insight.overview.model import Card, CardState, Health, Node
 MORE = "#"
 """The mark of pods beyond the letters, and of more than nine pods on one card."""
 _LETTERS = string.ascii_lowercase
-FREE, KEPT, UNKNOWN = ".", "~", "?"
+FREE, UNKNOWN = ".", "?"
 SIGNS: Final[Mapping[Health, str]] = {
     Health.OK: " ",
     Health.LINKS_DOWN: "!",
@@ -55,7 +55,7 @@ def who_has(card: Card, letters: Mapping[str, str]) -> str:
     if card.state is CardState.FREE:
         return FREE
     if not card.holders:
-        return KEPT if card.state is CardState.CHOSEN else UNKNOWN
+        return UNKNOWN
     letter = letters.get(card.holders[0], MORE)
     return letter.upper() if card.state is CardState.CHOSEN else letter
 

@@ -81,8 +81,6 @@ is created, and the allocation when the pod is bound, and mirrors the devices th
 
 PLANNER = (
     Permission(Scope.CLUSTER, "", "pods", ("get", "list", "patch", "watch")),
-    Permission(Scope.CLUSTER, "apps", "statefulsets", ("get",)),
-    Permission(Scope.CLUSTER, "leaderworkerset.x-k8s.io", "leaderworkersets", ("get",)),
     Permission(Scope.CLUSTER, "scheduling.k8s.io", "podgroups", ("get",)),
     Permission(Scope.CLUSTER, "scheduling.k8s.io", "workloads", ("get",)),
     Permission(Scope.CLUSTER, "scheduling.x-k8s.io", "podgroups", ("get",)),

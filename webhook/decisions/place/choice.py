@@ -15,10 +15,6 @@ from webhook.hardware.topology.model import HAMI
 from webhook.hardware.topology.planning.fleet import Build, Grade
 from webhook.hardware.topology.selection.choice import Choice
 
-LOOK = 200
-"""The visits of a node that take as long as the ranking of one stock for a new request: 0.2 to 0.5 ms."""
-ROOM = 5
-"""The visits of a node that take as long as finding the cards of one node that have room for a part."""
 _ASKED_KEPT = 128
 _GONE_KEPT = 1024
 
@@ -74,8 +70,6 @@ class Chooser:
         self._not_counted = not_counted
         self._known: dict[CardsAsked, dict[Stock, Ranked | None]] = {}
         """The best cards of each stock, by request. Single pods change the stocks of few nodes; most stocks stay."""
-        self.work = 0
-        """The work so far, in visits of a node. The caller sets it to 0 before a round."""
 
     def best(
         self,
@@ -139,7 +133,6 @@ class Chooser:
 
     def _victims(self, node: PlaceNode, pod: PodRecord) -> int | None:
         """Returns the priority of the most important victims on a node; None if their eviction gives no room."""
-        self.work += 1 + len(node.levels)  # a priority takes about as long as a visit
         if pod.unbound is None or node.refusal(pod.unbound.needs):
             return None
         return node.victims(pod, self._not_counted)
@@ -154,7 +147,6 @@ class Chooser:
         """Returns why a pod cannot run on a node, in a clause about the node; empty if it can."""
         if pod.unbound is None:
             return "has it already"
-        self.work += 1
         return node.refusal(pod.unbound.needs) or node.shortage(pod, self._not_counted)
 
     def is_only_cordoned(self, node: PlaceNode, pod: PodRecord) -> bool:
@@ -176,7 +168,6 @@ class Chooser:
 
     def would_do(self, node: PlaceNode, asked: CardsAsked) -> bool:
         """Returns whether a set of the cards of a node would meet what a pod requires if all were free."""
-        self.work += 1
         if node.build is None:
             return False
         ranked = self._ranked(asked, [Stock(node.build, frozenset(node.uuids))])
@@ -188,7 +179,6 @@ class Chooser:
         world.refresh()
         if asked.part is None:
             return world.stocks if only is None else world.stocks_of(only)
-        self.work += ROOM * (len(world.nodes) if only is None else len(only))
         return world.stocks_of_parts(asked.part, only)
 
     def _tiers(
@@ -211,7 +201,6 @@ class Chooser:
                 ranked = known[stock]
             except KeyError:
                 ranked = known[stock] = rank_of(stock, asked)
-                self.work += LOOK if ranked else 1
             if ranked:
                 found.append(ranked)
         found.sort(key=_by_rank, reverse=True)

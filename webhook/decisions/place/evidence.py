@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.decisions.place.card_parts import PartAsked
 from webhook.decisions.place.card_request import Asked, CardsAsked
-from webhook.decisions.place.choice import ROOM, Chooser
+from webhook.decisions.place.choice import Chooser
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.ranking import rank_of
 from webhook.decisions.place.world import PlaceNode, World
@@ -36,7 +36,6 @@ def cards_with_room(world: World, chooser: Chooser, pod: PodRecord, asked: PartA
         (-sum(world.has_room_for(asked, node.name, (uuid,)) for uuid in node.uuids.values()), node.name, node)
         for node in nodes
     ]
-    chooser.work += ROOM * len(nodes)
     found.sort(key=lambda entry: entry[:2])
     said = [f"{name}: {-count} of {counted(len(node.uuids), 'card')}" for count, name, node in found[:NAMED]]
     return _list(said, len(nodes))

@@ -11,18 +11,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.decisions.place import evidence
-from webhook.decisions.place.absent_pods import NO_PODS, AbsentPods, absent_pods
 from webhook.decisions.place.card_request import Asked
-from webhook.decisions.place.group_choice import GroupChooser, Member, Placement
+from webhook.decisions.place.group_choice import GroupChooser, Member
 from webhook.decisions.place.pin_patches import take_back
 from webhook.decisions.place.pins import pin_of
-from webhook.decisions.place.placed_annotation import CardsHeld, Later
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason, told
 from webhook.decisions.place.round import Round, Scene
-from webhook.decisions.place.telling import NotHeld, changed_write, released_write
+from webhook.decisions.place.telling import changed_write, released_write
 from webhook.decisions.place.turns import GATES_NAMED, Turns
-from webhook.decisions.place.waiting_group import WaitingGroup, broken_by, look_at_group
+from webhook.decisions.place.waiting_group import FIRST_SECONDS, WaitingGroup, broken_by, look_at_group
 from webhook.decisions.place.writes import Write
 from webhook.words.catalogue import waiting as said
 from webhook.words.catalogue.entry import Message
@@ -79,8 +77,9 @@ class GatedGroups:
             return
         if not self._has_time(group.members, this):
             return
-        absent = absent_pods(self._scene, group)
-        if absent.count and not absent.come_later and waited < self._scene.settings.full_seconds:
+        if group.absent and group.is_first and waited < FIRST_SECONDS:
+            self._count(group.members, this)
+        elif group.absent and not group.is_first and waited < self._scene.settings.full_seconds:
             message = said.GROUP_INCOMPLETE.say(present=group.present, size=group.size, group=group.name)
             for member in group.members:
                 yield from self._turns.wait(member.pod, PlaceReason.GROUP_INCOMPLETE, message, this)
@@ -88,7 +87,7 @@ class GatedGroups:
             self._count(group.members, this)
         else:
             members = _with_first(pod, group.members)
-            yield from self._choose(members, absent, group, this, together=len(members))
+            yield from self._choose(members, group, this, together=len(members), absent=group.absent)
 
     def _go_forward(self, group: WaitingGroup, this: Round) -> Iterator[Write]:
         """Yields the writes for the rest of a group that has begun: each pod goes on as soon as it can."""
@@ -101,65 +100,42 @@ class GatedGroups:
             else:
                 without.append(member)
         if without and self._has_time(without, this):
-            yield from self._choose(without, NO_PODS, group, this, together=1)
+            yield from self._choose(without, group, this, together=1)
 
     def _has_time(self, members: Sequence[Member], this: Round) -> bool:
         """Returns whether cards for these pods are looked for in this round; if not, they are passed over."""
-        if self._scene.has_time_for(members[0].asked):
+        if self._scene.shares.has_time:
             return True
         for member in members:
             self._turns.pass_over(member.pod, this)
         return False
 
     def _choose(
-        self, members: list[Member], absent: AbsentPods, group: WaitingGroup, this: Round, *, together: int
+        self, members: list[Member], group: WaitingGroup, this: Round, *, together: int, absent: int = 0
     ) -> Iterator[Write]:
         """Yields pins for all these members, or the reason why there are no cards for all of them.
 
         Args:
             members: Pods without cards, at least one.
-            absent: The pods that come later, for which cards are held too.
             group: The group.
             this: The round.
             together: As in :meth:`Turns.pin_of_group`.
+            absent: The number of pods of the group that are not there.
         """
-        first = members[0]
-        key = (first.pod.namespace, first.pod.group)
-        later = absent.members
-        found = self._choose_together(key, [*members, *later], this)
-        waits = group.waits or any(member.asked.waits for member in later)
-        if found is None and later and not waits:
-            later, found = (), self._choose_together(key, members, this)
+        found = GroupChooser(self._scene, this, members).choose()
         if found is None:
-            yield from self._without_cards(members, later, group, this, waits=waits)
+            yield from self._without_cards(members, group, this)
             return
-        held = _held_for(first.pod, later, found, group.size)
-        for member in members:
-            chosen, is_first = found[member.pod.key], member is first
-            of_first = (held or _not_held(absent)) if is_first else None
+        for number, member in enumerate(members):
+            chosen, absent_of_first = found[member.pod.key], 0 if number else absent
             yield self._turns.pin_of_group(
-                member.pod, member.asked.cards, chosen, this, together=together, later=of_first
+                member.pod, member.asked.cards, chosen, this, together=together, absent=absent_of_first
             )
 
-    def _choose_together(self, group: tuple[str, str], members: list[Member], this: Round) -> Placement | None:
-        """Returns cards for all members; None if there are not enough.
-
-        First as many of the sets that are held for the group are released as there are members, then all of them.
-        """
-        held = self._scene.later
-        for sets in dict.fromkeys((min(len(members), held.sets_for(group)), held.sets_for(group))):
-            with held.lifted(group, sets):
-                found = GroupChooser(self._scene, this, members).choose()
-            if found:
-                return found
-        return None
-
-    def _without_cards(
-        self, members: list[Member], absent: Sequence[Member], group: WaitingGroup, this: Round, *, waits: bool
-    ) -> Iterator[Write]:
+    def _without_cards(self, members: list[Member], group: WaitingGroup, this: Round) -> Iterator[Write]:
         scene, first = self._scene, members[0]
         waited = scene.memory.see(first.pod, this.now)
-        is_over = not waits and waited >= max(scene.settings.full_seconds, group.wait)
+        is_over = not group.waits and waited >= max(scene.settings.full_seconds, group.wait)
         if is_over and not self._stays_together(members, group, waited, this):
             free, count = scene.free_cards(first.pod, first.asked.cards), _cards(members)
             message = said.RELEASED_WITHOUT_CARDS.say(count=count, seconds=round(waited), evidence=free)
@@ -175,7 +151,7 @@ class GatedGroups:
             and self._turns.may_tell(member.pod, reason, this)
         }
         if tells:
-            message = self._group_without_cards(members, absent, group)
+            message = self._group_without_cards(members, group)
         for member in members:
             if member.pod.key in tells:
                 yield from self._turns.wait(member.pod, reason, message, this)
@@ -184,14 +160,11 @@ class GatedGroups:
         if self._has_room(members, this):
             self._turns.keep_a_node(first.pod, first.asked, this)
 
-    def _group_without_cards(self, members: Sequence[Member], absent: Sequence[Member], group: WaitingGroup) -> Message:
-        asked, size, count = members[0].asked.cards, len(members) + len(absent), _cards((*members, *absent))
+    def _group_without_cards(self, members: Sequence[Member], group: WaitingGroup) -> Message:
+        asked, count = members[0].asked.cards, _cards(members)
         wanted, free = evidence.wanted(asked), self._scene.free_cards(members[0].pod, asked)
-        if not absent:
-            return said.GROUP_WITHOUT_CARDS.say(size=size, group=group.name, count=count, wanted=wanted, evidence=free)
-        each = ", ".join(map(str, sorted({member.asked.cards.count for member in absent})))
-        return said.GROUP_WITHOUT_CARDS_FOR_LATER.say(
-            size=size, group=group.name, count=count, wanted=wanted, each=each, pods=len(absent), evidence=free
+        return said.GROUP_WITHOUT_CARDS.say(
+            size=len(members), group=group.name, count=count, wanted=wanted, evidence=free
         )
 
     def _stays_together(self, members: list[Member], group: WaitingGroup, waited: float, this: Round) -> bool:
@@ -201,7 +174,7 @@ class GatedGroups:
         last one has some. The others on the nodes may never end, so a group waits until a node was kept for it. A group
         that is not whole behind the gate does not wait: its other pods may come only when the first one runs.
         """
-        is_whole = not group.has_begun and group.present >= group.size
+        is_whole = not group.has_begun and not group.absent
         if not is_whole or waited >= KEPT_PERIODS * self._scene.settings.reserve_seconds:
             return False
         return self._has_room(members, this)
@@ -241,21 +214,3 @@ def _with_first(pod: PodRecord, members: Sequence[Member]) -> list[Member]:
 
 def _cards(members: Iterable[Member]) -> int:
     return sum(member.asked.cards.count for member in members)
-
-
-def _held_for(first: PodRecord, later: Sequence[Member], found: Placement, size: int) -> Later | None:
-    """Returns the cards that are held for pods that come later; None: there are none."""
-    if not later:
-        return None
-    sets = []
-    for member in later:
-        chosen, amounts = found[member.pod.key], member.pod.amounts
-        sets.append(CardsHeld(chosen.node.name, chosen.uuids, None if amounts == first.amounts else dict(amounts)))
-    return Later(size, tuple(sets))
-
-
-def _not_held(absent: AbsentPods) -> NotHeld | None:
-    """Returns for how many pods that come later no cards are held, and why; None: none are needed."""
-    if absent.members:
-        return NotHeld(len(absent.members), "there are too few free cards for them")
-    return NotHeld(absent.unknown, "nothing says what they ask for") if absent.unknown else None

@@ -12,7 +12,6 @@ from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.ranking import wanted_of
 from webhook.decisions.place.reasons import PlaceReason, told
 from webhook.decisions.place.round import NotPlaceable, NotReadYet, Round, Scene
-from webhook.decisions.place.shares import MOST_OF_A_NAMESPACE
 from webhook.decisions.place.telling import released_write
 from webhook.decisions.place.turns import GATES_NAMED, Turns
 from webhook.decisions.place.writes import Write
@@ -70,10 +69,9 @@ class WaitingPods:
         if refused and not this.closed and (refused.is_told or not self._turns.may_tell(pod, refused.reason, this)):
             yield from self._refused_again(pod, refused, waited, this)
             return
-        if this.read[pod.namespace] >= MOST_OF_A_NAMESPACE:
+        if not self._scene.shares.has_time:
             self._turns.pass_over(pod, this)
             return
-        this.read[pod.namespace] += 1
         try:
             asked = self._scene.asked(pod)
         except NotPlaceable as problem:
@@ -89,10 +87,8 @@ class WaitingPods:
             yield from missing
         elif pinned:
             yield from self._turns.let_go(pod, asked.cards, pinned, this)
-        elif self._scene.has_time_for(asked) or this.has_answer(self._scene, pod, asked):
-            yield from self._choose(pod, asked, waited, this)
         else:
-            self._turns.pass_over(pod, this)
+            yield from self._choose(pod, asked, waited, this)
 
     def _without_pod_group(self, pod: PodRecord, waited: float, this: Round) -> Iterator[Write] | None:
         """Returns the writes for a pod that waits because its PodGroup is not read yet, or not there yet.

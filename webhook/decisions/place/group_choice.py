@@ -23,8 +23,6 @@ class Member:
 
     pod: PodRecord
     asked: Asked
-    holder: str = ""
-    """The key of the pod on which the cards are written; empty: the pod itself."""
 
 
 Placement = dict[str, Chosen]
@@ -145,7 +143,7 @@ class GroupChooser:
             if chosen is None or (member.asked.waits and not is_satisfying(chosen)):
                 return None
             found[member.pod.key] = chosen
-            self._scene.intents.hold(member.pod, chosen.node, chosen.uuids, holder=member.holder)
+            self._scene.intents.hold(member.pod, chosen.node, chosen.uuids)
         return found if self._is_allowed(found) else None
 
     def _next(self, member: Member, domain: frozenset[str], found: Placement) -> Chosen | None:
@@ -166,7 +164,6 @@ class GroupChooser:
         return kept if kept and _wanted(kept, cards) >= _wanted(anywhere, cards) else anywhere
 
     def _best(self, member: Member, only: Collection[str]) -> Chosen | None:
-        self._scene.searches += 1
         return self._scene.chooser.best(member.pod, member.asked.cards, closed=self._this.closed, only=only)
 
     def _is_allowed(self, found: Placement) -> bool:
@@ -201,7 +198,7 @@ class GroupChooser:
     def _hold(self, found: Placement) -> None:
         for member in self._members:
             chosen = found[member.pod.key]
-            self._scene.intents.hold(member.pod, chosen.node, chosen.uuids, holder=member.holder)
+            self._scene.intents.hold(member.pod, chosen.node, chosen.uuids)
 
     def _drop(self) -> None:
         for member in self._members:

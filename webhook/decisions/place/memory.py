@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
+import msgspec
+
 from webhook.decisions.place.card_request import Asked
-from webhook.decisions.place.later_pods import stand_in
 from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.placed_annotation import Placed
 from webhook.decisions.place.pod import PodRecord, UnboundPod
@@ -70,14 +71,6 @@ class Search(NamedTuple):
     """The number of changes of the world by which a pod could win, at that time."""
     until: float
     """The time until which such a change causes no search, so that a pod is not pinned in vain again and again."""
-
-
-class Intent(NamedTuple):
-    """Chosen cards that are still to be written onto a pod."""
-
-    stand_in: PodRecord
-    holder: str
-    """The key of the pod onto which the cards are written."""
 
 
 class NoCards(NamedTuple):
@@ -259,38 +252,34 @@ class Intents:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._held: dict[str, Intent] = {}
+        self._held: dict[str, PodRecord] = {}
+        """The stand-in for each pod, which takes as much of a node as the pod would, and holds the cards."""
 
-    def hold(self, pod: PodRecord, node: PlaceNode, uuids: tuple[str, ...], *, holder: str = "") -> None:
-        """Counts cards and room of a node as taken by a pod.
-
-        Args:
-            pod: The pod that gets the cards.
-            node: The node.
-            uuids: The cards.
-            holder: The key of the pod onto which the cards are written; empty: the pod itself.
-        """
+    def hold(self, pod: PodRecord, node: PlaceNode, uuids: tuple[str, ...]) -> None:
+        """Counts cards and room of a node as taken by a pod."""
         self.drop(pod.key)
-        intent = self._held[pod.key] = Intent(stand_in(pod, node.name, uuids), holder or pod.key)
-        self._world.pod_changed(_name(pod.key), None, intent.stand_in)
+        stand_in = self._held[pod.key] = msgspec.structs.replace(
+            pod, node=node.name, held=uuids, parts=(), held_on=node.name, group="", unbound=None
+        )
+        self._world.pod_changed(_name(pod.key), None, stand_in)
 
     def nodes(self) -> list[str]:
-        """Returns the node of each pod whose own cards are held; a node occurs once for each such pod."""
-        return [intent.stand_in.node for key, intent in self._held.items() if intent.holder == key]
+        """Returns the node of each pod for which cards are held; a node occurs once for each such pod."""
+        return [stand_in.node for stand_in in self._held.values()]
 
     def drop(self, key: str) -> None:
         """Drops what is held for a pod: the cards are free again, or written onto the pod."""
-        intent = self._held.pop(key, None)
-        if intent is not None:
-            self._world.pod_changed(_name(key), intent.stand_in, None)
+        stand_in = self._held.pop(key, None)
+        if stand_in is not None:
+            self._world.pod_changed(_name(key), stand_in, None)
 
     def settle(self, busy: Collection[str], put_off: Collection[str]) -> None:
         """Drops what is held for pods that are not being written, or whose next try is put off.
 
         Else pods whose changes the API server refuses would keep cards from all others, for as long as they wait.
         """
-        for key, intent in list(self._held.items()):
-            if intent.holder not in busy or intent.holder in put_off:
+        for key in list(self._held):
+            if key not in busy or key in put_off:
                 self.drop(key)
 
 

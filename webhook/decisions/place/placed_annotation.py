@@ -9,30 +9,11 @@ from webhook.words.nesting import decode
 
 MOST_CHARACTERS = 32 * 1024
 MOST_CARDS = 256
-"""The most cards of one pod, and the most that are held for all later pods together."""
+"""The most cards of one pod."""
 MOST_OTHERS = 2048
-"""The most requirements, nodes and amounts in one annotation, of which a user may write ten thousand short ones."""
+"""The most requirements and nodes in one annotation, of which a user may write ten thousand short ones."""
 UNKNOWN_LINK = "unknown"
 """The link class of a set whose links the node does not tell; its bandwidth is then written as 0."""
-
-
-class CardsHeld(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The cards for one pod that does not exist yet."""
-
-    node: str
-    cards: tuple[str, ...]
-    """The UUIDs of the cards."""
-    amounts: dict[str, int] | None = None
-    """The resources that the pod takes of the node; None: as much as the pod that names the cards."""
-
-
-class Later(msgspec.Struct, frozen=True, rename="camel"):
-    """The cards that are held for pods of a group that are created later."""
-
-    size: int
-    """The number of pods of the group when all exist."""
-    sets: tuple[CardsHeld, ...]
-    """The cards of each later pod, as far as one annotation has room for them."""
 
 
 class Placed(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -55,8 +36,6 @@ class Placed(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The requirements of the pod that the set does not meet, in sentences."""
     refused: tuple[str, ...] = ()
     """The nodes that the scheduler refused with earlier choices."""
-    later: Later | None = None
-    """The cards held for other pods of the group, as long as this pod exists."""
     together: int = 0
     """The number of pods of the group that got their cards at once with this one; 0: the pod was placed alone."""
     preempts: bool = False
@@ -78,18 +57,6 @@ def format_placed(placed: Placed) -> str:
     return msgspec.json.encode(placed).decode()
 
 
-def fitted(placed: Placed) -> Placed:
-    """Returns the choice without the last sets of later pods, if the annotation would be too long to be read again."""
-    later, excess = placed.later, len(format_placed(placed)) - MOST_CHARACTERS
-    if later is None or excess <= 0:
-        return placed
-    kept = list(later.sets)
-    while kept and excess > 0:
-        excess -= len(msgspec.json.encode(kept.pop()).decode()) + len(",")
-    fewer = msgspec.structs.replace(later, sets=tuple(kept)) if kept else None
-    return msgspec.structs.replace(placed, later=fewer)
-
-
 def read_placed(annotations: Mapping[str, str]) -> Placed | None:
     """Reads the planner's choice; None if there is none, or another program made it invalid."""
     text = annotations.get(names.PLACED)
@@ -104,9 +71,5 @@ def read_placed(annotations: Mapping[str, str]) -> Placed | None:
 
 def _is_possible(placed: Placed) -> bool:
     """Returns whether the planner can have chosen this."""
-    count, later = len(placed.cards), placed.later.sets if placed.later else ()
-    if not all(held.cards and all(amount >= 0 for amount in (held.amounts or {}).values()) for held in later):
-        return False
-    held = sum(len(each.cards) for each in later)
-    others = len(placed.gave_up) + len(placed.refused) + sum(len(each.amounts or ()) for each in later)
-    return 0 < count <= MOST_CARDS and placed.attempt > 0 and held <= MOST_CARDS and others <= MOST_OTHERS
+    others = len(placed.gave_up) + len(placed.refused)
+    return 0 < len(placed.cards) <= MOST_CARDS and placed.attempt > 0 and others <= MOST_OTHERS

@@ -23,10 +23,18 @@ class Planner:
         world: The pods and nodes of the cluster.
         policy: The configuration.
         namespaces: Returns the namespace of a name.
+        cpu: Returns the seconds of CPU that this thread has spent. Without it a round takes all the time it needs.
     """
 
-    def __init__(self, world: World, policy: AdmitPolicy, *, namespaces: Callable[[str], Namespace]) -> None:
-        self._scene = Scene(world, policy, namespaces)
+    def __init__(
+        self,
+        world: World,
+        policy: AdmitPolicy,
+        *,
+        namespaces: Callable[[str], Namespace],
+        cpu: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self._scene = Scene(world, policy, namespaces, cpu)
         self._followed = FollowedPods(self._scene)
         self._waiting = WaitingPods(self._scene)
         self.report = PlannerReport()
@@ -53,8 +61,7 @@ class Planner:
         scene.memory.note_put_off(filter(None, map(scene.world.unbound.get, put_off)), now)
         scene.memory.arrive(scene.world.arrived, now)
         scene.world.arrived.clear()
-        scene.later.look(now, scene.settings.reserve_seconds)
-        scene.chooser.work = scene.searches = 0
+        scene.shares.begin()
         scene.begin_wishes()
         on_their_way = scene.intents.nodes()
         is_thorough = scene.memory.is_time_for_all(now)

@@ -10,7 +10,7 @@ from webhook.decisions.allocation.hami import Counted, counted_parts
 from webhook.decisions.allocation.model import WHOLE
 from webhook.decisions.place.group import group_of
 from webhook.decisions.place.kept_pod import gate_alone, kept_pod, size_of
-from webhook.decisions.place.placed_annotation import Later, Placed, read_placed
+from webhook.decisions.place.placed_annotation import Placed, read_placed
 from webhook.decisions.place.scheduling import ANY_NODE, MOST_OF_NEEDS, NodeNeeds, node_needs
 from webhook.objects.amounts import MOST_RESOURCES, Amounts, greatest, read_amounts, total
 from webhook.objects.pod import (
@@ -25,7 +25,6 @@ from webhook.objects.pod import (
     decode_stored_pod,
 )
 from webhook.words import names
-from webhook.words.choices import Placement
 from webhook.words.errors import ManifestError
 from webhook.words.nesting import Document
 from webhook.words.shape import shape_problem
@@ -126,8 +125,6 @@ class PodRecord(msgspec.Struct, frozen=True):
     """The node on which HAMi counts these GPUs. A list that names GPUs of another node takes none of those."""
     group: str
     """The group of pods that work together, as ``label=value``; empty: the pod works alone."""
-    later: Later | None
-    """The cards held for other pods of the group; None: there are none, or the pod has no cards itself."""
     unbound: UnboundPod | None
     occupant: Occupant | None = None
     """The running pod with its cards; None while the pod does not run, or has no cards."""
@@ -183,7 +180,6 @@ def shortened(pod: PodRecord) -> PodRecord:
         parts=pod.parts if is_whole else (),
         occupant=pod.occupant if is_whole else None,
         amounts={name: pod.amounts[name] for name in islice(pod.amounts, MOST_SHARED)},
-        later=None,
         unbound=pod.unbound and _cut(pod.unbound),
     )
 
@@ -229,7 +225,6 @@ def record_of(pod: Pod) -> PodRecord:
         held_on=intern(chosen),
         held=_held(counted),
         group=intern(group),
-        later=None if ended or not group else _later(pod, unbound),
         unbound=unbound,
         occupant=_occupant(pod, spec),
         priority=spec.priority or 0,
@@ -297,17 +292,6 @@ def _unbound(pod: Pod, metadata: Metadata, spec: PodSpec) -> UnboundPod:
         may_preempt=spec.preemption_policy != _NEVER,
         why_cut=kept.why_cut,
     )
-
-
-def _later(pod: Pod, unbound: UnboundPod | None) -> Later | None:
-    """Returns the cards that a pod holds for later pods of its group.
-
-    The label says that the planner wrote them, and has not let the pod go since.
-    """
-    if pod.labels.get(names.PLACEMENT) not in (Placement.WAITING, Placement.PINNED):
-        return None
-    placed = unbound.chosen if unbound else read_placed(pod.annotations)
-    return placed.later if placed else None
 
 
 def _held(counted: tuple[Counted, ...]) -> tuple[str, ...]:

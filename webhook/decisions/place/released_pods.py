@@ -159,7 +159,7 @@ class FollowedPods:
         asked = self._asked(pod)
         is_others = scene.is_taken(pod, placed, asked) or lost or is_new
         refused = placed.refused if is_others else tuple(dict.fromkeys((*placed.refused, placed.node)))
-        if asked and not scene.has_time_for(asked):
+        if asked and not scene.shares.has_time:
             _stays(found, this)
             return
         chosen = None
@@ -173,7 +173,7 @@ class FollowedPods:
                 _stays(found, this)
                 return
             message = _why(chosen, pod, unbound, placed, lost)
-            again = this.placed(chosen, placed.attempt + (not is_new), refused, placed.later)
+            again = this.placed(chosen, placed.attempt + (not is_new), refused)
             yield self._repin(pod, chosen, again, this, refused=message)
         elif others_move and asked and placed.attempt < scene.settings.attempts:
             _stays(found, this)
@@ -235,7 +235,7 @@ class FollowedPods:
         if scene.world.is_making_room(pod.nominated, pod.priority):
             return
         asked = self._asked(pod)
-        if this.in_flight >= scene.settings.in_flight or (asked and not scene.has_time_for(asked)):
+        if this.in_flight >= scene.settings.in_flight or (asked and not scene.shares.has_time):
             return
         chosen = this.best(scene, pod, asked) if asked else None
         if asked and asked.waits and not (chosen and is_satisfying(chosen)):
@@ -245,7 +245,7 @@ class FollowedPods:
         scene.memory.rested[pod.uid] = Search(this.now, scene.world.gains, last.until)
         if asked and chosen and _will_do(chosen, asked) and (asked.waits or attempt <= scene.settings.attempts):
             scene.memory.rested[pod.uid] = self._searched(attempt, this)
-            yield self._repin(pod, chosen, this.placed(chosen, attempt, later=before.later if before else None), this)
+            yield self._repin(pod, chosen, this.placed(chosen, attempt), this)
 
     def _searched(self, attempt: int, this: Round) -> Search:
         """Returns the search that ends with a choice, or with the loss of one; its number says how long others wait."""

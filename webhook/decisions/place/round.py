@@ -13,14 +13,13 @@ from webhook.decisions.place import evidence
 from webhook.decisions.place.card_request import Asked, CardsAsked, read_asked, read_asked_as_it_is
 from webhook.decisions.place.choice import Chooser, Chosen, is_satisfying
 from webhook.decisions.place.group import MOST_PODS, pod_group_of
-from webhook.decisions.place.later_pods import HeldForLater
 from webhook.decisions.place.memory import Intents, Memory, NoCards
 from webhook.decisions.place.pins import written_pin
-from webhook.decisions.place.placed_annotation import UNKNOWN_LINK, Later, Placed, fitted
+from webhook.decisions.place.placed_annotation import UNKNOWN_LINK, Placed
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.scheduling import NodeNeeds
-from webhook.decisions.place.shares import BUDGET, Shares
+from webhook.decisions.place.shares import Shares
 from webhook.decisions.place.world import PlaceNode, World
 from webhook.decisions.request.placement import PodToPlace, has_parts_or_one_card, unplaced, unplaced_as_it_is
 from webhook.decisions.request.resources import read_requests
@@ -33,9 +32,6 @@ from webhook.words.timestamp import format_timestamp
 
 SAMPLED_FROM = 100
 """The number of nodes that kube-scheduler always looks at: pkg/scheduler/schedule_one.go, minFeasibleNodesToFind."""
-SEARCHES = 4096
-"""The most members of groups for which one round looks for cards; the other groups wait for the next round. The work
-takes about a second with 1,000 nodes."""
 _FAMILY = "hami"
 _NOTHING_DETECTED = ClusterFacts()
 _Same = tuple[CardsAsked, NodeNeeds | None, frozenset[tuple[str, int]], frozenset[str]]
@@ -71,21 +67,25 @@ class Scene:
         world: The pods and nodes of the cluster.
         policy: The configuration.
         namespaces: Returns the namespace of a name.
+        cpu: Returns the seconds of CPU that this thread has spent. Without it a round takes all the time it needs.
     """
 
-    def __init__(self, world: World, policy: AdmitPolicy, namespaces: Callable[[str], Namespace]) -> None:
+    def __init__(
+        self,
+        world: World,
+        policy: AdmitPolicy,
+        namespaces: Callable[[str], Namespace],
+        cpu: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self.world = world
         self.settings = policy.placement
         self.memory = Memory()
         self.intents = Intents(world)
-        self.later = HeldForLater(world)
         self.chooser = Chooser(world, _resources_of_hami(policy))
-        self.shares = Shares(self.memory, lambda: self.chooser.work)
+        self.shares = Shares(self.memory, cpu)
         self.wishes: set[WorkloadRef] = set()
         """The objects that this round asks for."""
         self._wished: Counter[str] = Counter()
-        self.searches = 0
-        """The number of searches for cards of members of groups. The caller sets it to 0 before a round."""
         self._policy = policy
         self._namespaces = namespaces
 
@@ -107,13 +107,12 @@ class Scene:
         return [host for host in hosts if host] if hosts[0] else []
 
     def free_cards(self, pod: PodRecord, asked: CardsAsked) -> str:
-        """Returns the free cards of the nodes on which a pod can run, those held for later pods, and cordoned nodes."""
+        """Returns the free cards of the nodes on which a pod can run, and cordoned nodes."""
         if asked.part:
             return evidence.cards_with_room(self.world, self.chooser, pod, asked.part)
-        free, held = evidence.free_cards(self.world, self.chooser, pod), self.later.cards
+        free = evidence.free_cards(self.world, self.chooser, pod)
         cordoned = evidence.cordoned_nodes(self.world, self.chooser, pod, asked)
-        of_later = f"cards held for pods of groups that come later: {held}" if held else ""
-        return "; ".join(part for part in (free, of_later, cordoned) if part)
+        return "; ".join(part for part in (free, cordoned) if part)
 
     def begin_wishes(self) -> None:
         """Forgets what the last round asked for."""
@@ -136,12 +135,11 @@ class Scene:
         except KeyError:
             raise NotReadYet from None
 
-    def asked(self, pod: PodRecord, *, is_admitted: bool = True) -> Asked:
+    def asked(self, pod: PodRecord) -> Asked:
         """Reads what a pod without a node asks of its cards.
 
         Args:
             pod: The pod.
-            is_admitted: Whether every webhook has seen it.
 
         Raises:
             NotPlaceable: HAMi does not give the pod whole cards, the pod chooses its cards itself, or its request
@@ -165,7 +163,7 @@ class Scene:
                 namespace=namespace,
                 policy=policy,
                 cluster=_NOTHING_DETECTED.overruled_by(policy.versions),
-                is_admitted=is_admitted,
+                is_admitted=True,
             )
             hindrance = None if written_pin(pod) or not pod.unbound.is_gated else why_not(to_place)
         except (Refused, FormatError, MalformedPod) as problem:
@@ -209,16 +207,6 @@ class Scene:
         with self.world.without(pod):
             return not self.world.has_room_for(part, pin.node, pin.cards)
 
-    def has_time_for(self, asked: Asked) -> bool:
-        """Returns whether cards for a pod are looked for in this round.
-
-        A group that does not fit is searched for member by member before that shows, and a tenant may create many such
-        groups.
-        """
-        if asked.group_size > 1 and self.searches >= SEARCHES:
-            return False
-        return self.shares.has_time and self.chooser.work < BUDGET
-
     def refused(self, pod: PodRecord) -> NoCards | None:
         """Returns the last answer to a pod for which there were no cards, if it would be the same now."""
         found = self.memory.refused.get(pod.uid)
@@ -255,10 +243,6 @@ class Round:
     """Requests for which no cards were found in this round: no card becomes free during a round."""
     victims_in_vain: set[tuple[_Same, int]] = field(default_factory=set)
     """Requests, and priorities of pods, for which no cards were found in this round that preemption makes usable."""
-    read: Counter[str] = field(default_factory=Counter)
-    """The number of pods of each namespace whose request was read in this round."""
-    told: Counter[str] = field(default_factory=Counter)
-    """The number of pods of each namespace that are told in this round why they wait."""
     answers: dict[tuple[object, ...], tuple[int, object]] = field(default_factory=dict)
     """The answers for pods with the same request, each with the number of changes of the world at that time."""
     report: PlannerReport = field(default_factory=PlannerReport)
@@ -267,13 +251,6 @@ class Round:
         """Counts a pod that waits for a reason."""
         self.report.waiting[reason] += 1
         self.report.oldest = max(self.report.oldest, waited)
-
-    def has_answer(self, scene: Scene, pod: PodRecord, asked: Asked) -> bool:
-        """Returns whether a pod with the same request was answered in this round, so that the answer costs nothing."""
-        same = self._same(pod, asked)
-        if scene.chooser.may_preempt(pod) and (same, pod.priority) not in self.victims_in_vain:
-            return False
-        return same in self.in_vain or self.answers.get(same, (-1, None))[0] == scene.world.changes
 
     def best(self, scene: Scene, pod: PodRecord, asked: Asked) -> Chosen | None:
         """Returns the best cards for a pod; None if no node on which it can run has enough."""
@@ -329,7 +306,6 @@ class Round:
         chosen: Chosen,
         attempt: int = 1,
         refused: tuple[str, ...] = (),
-        later: Later | None = None,
         together: int = 0,
     ) -> Placed:
         """Returns the value of the annotation ``gpu.topology/placed`` for a choice.
@@ -338,11 +314,10 @@ class Round:
             chosen: The cards.
             attempt: 1 for the first choice.
             refused: The nodes that the scheduler refused before.
-            later: The cards held for other pods of the group; fewer sets where the annotation has no room for all.
             together: The number of pods of the group that get their cards with this choice; 0: the pod is placed alone.
         """
         gpu_set, is_known = chosen.choice.chosen, chosen.has_known_links
-        placed = Placed(
+        return Placed(
             node=chosen.node.name,
             cards=chosen.uuids,
             link=gpu_set.link if is_known else UNKNOWN_LINK,
@@ -352,11 +327,9 @@ class Round:
             at=format_timestamp(self.at),
             gave_up=tuple(unmet.evidence for unmet in chosen.choice.unmet),
             refused=refused,
-            later=later,
             together=together,
             preempts=chosen.preempts,
         )
-        return fitted(placed) if later else placed
 
 
 def _resources_of_hami(policy: AdmitPolicy) -> frozenset[str]:

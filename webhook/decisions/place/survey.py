@@ -116,7 +116,6 @@ def take(world: World, busy: Mapping[str, Sequence[str]]) -> None:
             held=tuple(uuids),
             held_on=node,
             group="",
-            later=None,
             unbound=None,
         )
         world.pod_changed(held.key, None, held)
@@ -265,6 +264,5 @@ def _pod() -> PodRecord:
         held=(),
         held_on="",
         group="",
-        later=None,
         unbound=unbound,
     )

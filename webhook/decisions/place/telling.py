@@ -1,7 +1,6 @@
 """The writes that carry out a decision about a pod: the patch, the condition, the Event, the log and the counters."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from webhook.decisions.place.choice import Chosen
 from webhook.decisions.place.pin_patches import adopt, let_go, pin, release
@@ -15,14 +14,6 @@ from webhook.words.catalogue.entry import Message
 from webhook.words.patch import Operation
 
 
-class NotHeld(NamedTuple):
-    """Pods of a group that come later, and for which no cards are held."""
-
-    pods: int
-    why: str
-    """The reason, in a clause."""
-
-
 def chosen_write(  # noqa: PLR0913 - what there is to say
     pod: PodRecord,
     chosen: Chosen,
@@ -32,7 +23,7 @@ def chosen_write(  # noqa: PLR0913 - what there is to say
     opens: bool = True,
     refused: Message | None = None,
     narrowed: Sequence[str] = (),
-    not_held: NotHeld | None = None,
+    absent: int = 0,
 ) -> Write:
     """Returns the write that pins a pod.
 
@@ -44,10 +35,10 @@ def chosen_write(  # noqa: PLR0913 - what there is to say
         opens: Whether the gate is opened at once. Otherwise the pod holds its cards behind the gate.
         refused: Why an earlier choice was not taken; None: this is the first choice.
         narrowed: Host names of the only nodes that the scheduler may look at from now on; empty: all.
-        not_held: The pods of its group for which no cards are held; None: there are no such pods.
+        absent: The number of pods of its group that are not there, and for which no cards are held.
     """
     cards = ", ".join(f"GPU{index}" for index in chosen.choice.gpus)
-    message = _chosen(placed, cards, link_text(placed), not_held)
+    message = _chosen(placed, cards, link_text(placed), absent)
     return Write(
         namespace=pod.namespace,
         name=pod.name,
@@ -73,17 +64,12 @@ def chosen_write(  # noqa: PLR0913 - what there is to say
     )
 
 
-def _chosen(placed: Placed, cards: str, link: str, not_held: NotHeld | None = None) -> Message:
-    later = placed.later
+def _chosen(placed: Placed, cards: str, link: str, absent: int = 0) -> Message:
     if placed.preempts:
         return said.CARDS_CHOSEN_WITHOUT_ROOM.say(node=placed.node, cards=cards, link=link)
-    if later is None and not_held:
-        pods, why = not_held
-        return said.CARDS_CHOSEN_AND_NONE_HELD.say(node=placed.node, cards=cards, link=link, pods=pods, why=why)
-    if later is None:
-        return said.CARDS_CHOSEN.say(node=placed.node, cards=cards, link=link)
-    held = sum(len(one.cards) for one in later.sets)
-    return said.CARDS_CHOSEN_AND_HELD.say(node=placed.node, cards=cards, link=link, held=held, pods=len(later.sets))
+    if absent:
+        return said.CARDS_CHOSEN_AND_NONE_HELD.say(node=placed.node, cards=cards, link=link, pods=absent)
+    return said.CARDS_CHOSEN.say(node=placed.node, cards=cards, link=link)
 
 
 def gate_write(

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from webhook.decisions.place import evidence
 from webhook.decisions.place.card_request import Asked, CardsAsked
 from webhook.decisions.place.choice import Chosen
-from webhook.decisions.place.placed_annotation import Later, Placed
+from webhook.decisions.place.placed_annotation import Placed
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.place.round import Round, Scene
-from webhook.decisions.place.shares import MOST_OF_A_NAMESPACE
-from webhook.decisions.place.telling import NotHeld, chosen_write, gate_write, waiting_write
+from webhook.decisions.place.telling import chosen_write, gate_write, waiting_write
 from webhook.decisions.place.writes import Write
 from webhook.words.catalogue import waiting as said
 from webhook.words.catalogue.entry import Message
@@ -54,7 +53,7 @@ class Turns:
         this: Round,
         *,
         together: int,
-        later: Later | NotHeld | None = None,
+        absent: int = 0,
     ) -> Write:
         """Pins a pod of a group. The same patch opens its gate only if no other pod is chosen together with it.
 
@@ -64,16 +63,14 @@ class Turns:
             chosen: Its cards.
             this: The round.
             together: The number of pods of the group that get their cards together, all behind the gate.
-            later: The cards held for other pods of the group, or why there are none; None: none are needed.
+            absent: The number of pods of the group that are not there, for which no cards are held.
         """
-        not_held = later if isinstance(later, NotHeld) else None
-        held = None if isinstance(later, NotHeld) else later
-        placed = this.placed(chosen, together=together, later=held)
+        placed = this.placed(chosen, together=together)
         if together == 1 and self.is_due(chosen.node.name, this):
-            return self._opened(pod, cards, chosen, placed, this, not_held)
+            return self._opened(pod, cards, chosen, placed, this, absent)
         self._scene.intents.hold(pod, chosen.node, chosen.uuids)
         waited = self._scene.memory.see(pod, this.now)
-        return chosen_write(pod, chosen, placed, waited, opens=False, not_held=not_held)
+        return chosen_write(pod, chosen, placed, waited, opens=False, absent=absent)
 
     def let_go(self, pod: PodRecord, cards: CardsAsked, pinned: Placed, this: Round) -> Iterator[Write]:
         """Opens the gate of a pod that holds its cards, when it is its turn."""
@@ -104,18 +101,19 @@ class Turns:
         """Notes why a pod waits, and has it say so unless it did a moment ago."""
         waited = self._scene.memory.see(pod, this.now)
         this.count(reason, waited)
-        if self.may_tell(pod, reason, this) and (write := waiting_write(pod, reason, message, waited)):
+        if self._is_due_to_tell(pod, reason, this) and (write := waiting_write(pod, reason, message, waited)):
             self._scene.memory.told[pod.uid] = this.now
-            this.told[pod.namespace] += 1
             yield write
 
     def may_tell(self, pod: PodRecord, reason: PlaceReason, this: Round) -> bool:
-        """Returns whether the condition may be written: at once for a new reason, else every half minute.
-
-        Of thousands of pods of one namespace some are told in each round, so that the writes for others start soon.
-        """
-        if this.told[pod.namespace] >= MOST_OF_A_NAMESPACE:
+        """Returns whether the condition may be written in this round; if there is no time, earlier in the next."""
+        if not self._scene.shares.has_time:
+            self._scene.memory.pass_over(pod)
             return False
+        return self._is_due_to_tell(pod, reason, this)
+
+    def _is_due_to_tell(self, pod: PodRecord, reason: PlaceReason, this: Round) -> bool:
+        """Returns whether the condition is written: at once for a new reason, else every half minute."""
         told = self._scene.memory.told.get(pod.uid)
         is_new = pod.unbound is not None and pod.unbound.placed.reason != reason
         return told is None or is_new or this.now - told >= TELL_SECONDS
@@ -150,14 +148,14 @@ class Turns:
         chosen: Chosen,
         placed: Placed,
         this: Round,
-        not_held: NotHeld | None = None,
+        absent: int = 0,
     ) -> Write:
         scene = self._scene
         scene.intents.hold(pod, chosen.node, chosen.uuids)
         self._begins(pod, placed, this)
         narrowed = [] if chosen.preempts else scene.narrowed(pod, chosen.node, cards)
         waited = scene.memory.see(pod, this.now)
-        return chosen_write(pod, chosen, placed, waited, narrowed=narrowed, not_held=not_held)
+        return chosen_write(pod, chosen, placed, waited, narrowed=narrowed, absent=absent)
 
     def _begins(self, pod: PodRecord, placed: Placed, this: Round) -> None:
         this.in_flight += 1

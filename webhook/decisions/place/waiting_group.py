@@ -12,6 +12,13 @@ from webhook.decisions.place.placed_annotation import Placed
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.round import NotPlaceable, Scene
 from webhook.decisions.place.world import World
+from webhook.objects.pod import MalformedPod
+from webhook.words import names
+
+FIRST_SECONDS = 10.0
+"""Seconds for which the first pod of a group waits alone. Controllers that create the others beside it take a moment;
+other controllers create them when it runs, so that it would wait in vain."""
+_FIRST = "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,19 @@ class WaitingGroup:
     def unpinned(self) -> list[Member]:
         """The members that hold no cards."""
         return [member for member in self.members if pin_of(member.pod) is None]
+
+    @property
+    def absent(self) -> int:
+        """The number of pods of the group that are not there."""
+        return max(0, self.size - self.present)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether all pods that are there are such after which others may come, so that it is no use to wait long.
+
+        These are leaders of a LeaderWorkerSet, and the first pods of StatefulSets.
+        """
+        return self.present == len(self.members) and all(_comes_first(member.pod) for member in self.members)
 
     @property
     def waits(self) -> bool:
@@ -118,6 +138,24 @@ def _is_kept(member: Member, pin: Placed, world: World) -> bool:
         return False
     is_enough = len(pin.cards) == member.asked.cards.count
     return is_enough and not any(world.is_held(uuid, node.name, but=pod.key) for uuid in pin.cards)
+
+
+def _comes_first(pod: PodRecord) -> bool:
+    """Returns whether the controller of a pod may create the others of its group only when the pod runs.
+
+    With ``LeaderReady`` and with exclusive placement that is so for the leader of a LeaderWorkerSet, and with
+    ``OrderedReady`` for the first pod of a StatefulSet.
+    """
+    if pod.unbound is None:
+        return False
+    found = pod.unbound.pod
+    if index := found.labels.get(names.LWS_WORKER_INDEX):
+        return index == _FIRST
+    try:
+        maker = found.controller
+    except MalformedPod:
+        return False
+    return maker is not None and maker.kind == "StatefulSet" and pod.name == f"{maker.name}-{_FIRST}"
 
 
 def _is_past_the_gate(mate: PodRecord) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from webhook.decisions.node_record import NodeRecord
 from webhook.decisions.place.card_parts import PartAsked, Use, has_room
-from webhook.decisions.place.pins import pin_of, pinned_cards
+from webhook.decisions.place.pins import pinned_cards
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.scheduling import NodeNeeds, shortage
 from webhook.hardware.topology.model import MigMode, NodeTopology
@@ -85,8 +85,8 @@ class PlaceNode:
         """The pods of every priority, with those that are on their way."""
         self.levels: dict[int, Level] = {}
         """The pods bound to the node, by their priority: those that kube-scheduler may evict for others."""
-        self._refusals: dict[int, str] = {}
-        """The answers to requirements, by their numbers."""
+        self._refusals: dict[bytes, str] = {}
+        """The answers to requirements, by their keys."""
 
     def changed(self, record: NodeRecord | None, topology: NodeTopology | None, builds: Builds) -> None:
         """Takes over the present state of the node."""
@@ -116,12 +116,12 @@ class PlaceNode:
         record = self.record
         if record is None:
             return "is unknown"
-        found = self._refusals.get(needs.number)
+        found = self._refusals.get(needs.key)
         if found is None:
             if len(self._refusals) >= max(_LEAST_ANSWERS, _ANSWERS_KEPT // (1 + len(self._among))):
                 self._refusals.clear()
             found = needs.refusal(self.name, record.labels, record.taints, unschedulable=record.is_cordoned)
-            self._refusals[needs.number] = found
+            self._refusals[needs.key] = found
         return found
 
     def is_only_cordoned(self, needs: NodeNeeds) -> bool:
@@ -189,13 +189,6 @@ class GroupOfPods:
     keys: set[str] = field(default_factory=set)
     nodes: Counter[str] = field(default_factory=Counter)
     """The number of pods of the group on each node."""
-    pinned: int = 0
-    """The number of pods of the group that are pinned and have no node yet."""
-
-    @property
-    def with_cards(self) -> int:
-        """The number of pods that have cards, or a node."""
-        return self.pinned + self.nodes.total()
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -206,12 +199,10 @@ class GroupOfPods:
             self.keys.add(key)
         else:
             self.keys.discard(key)
-        if not pod.node:
-            self.pinned += sign if pin_of(pod) else 0
-            return
-        self.nodes[pod.node] += sign
-        if not self.nodes[pod.node]:
-            del self.nodes[pod.node]
+        if pod.node:
+            self.nodes[pod.node] += sign
+            if not self.nodes[pod.node]:
+                del self.nodes[pod.node]
 
 
 class World:
@@ -224,8 +215,6 @@ class World:
         """The pods of interest without a node, by their keys."""
         self.groups: dict[tuple[str, str], GroupOfPods] = {}
         """The groups of pods, by namespace and group."""
-        self.holding: dict[str, PodRecord] = {}
-        """The pods that name cards for later pods of their group, by their keys."""
         self.newly_bound: deque[tuple[PodRecord, PodRecord]] = deque(maxlen=_BOUND_KEPT)
         """Pods with GPUs that got their node: before it and with it. The reader removes each entry that it reads."""
         self.stocks: dict[Stock, list[str]] = {}
@@ -268,7 +257,6 @@ class World:
             self._let_go(key, before)
             self._leave(key, before)
             self.pods.pop(key, None)
-            self.holding.pop(key, None)
             self.unbound.pop(key, None)
         if after is not None:
             self._count(key, after)
@@ -278,8 +266,6 @@ class World:
                 self.groups.setdefault((after.namespace, after.group), GroupOfPods()).count(key, after, 1)
             if after.unbound is not None:
                 self.unbound[key] = after
-            if after.later is not None:
-                self.holding[key] = after
         is_new = before and after and after.is_bound and not before.is_bound and before.uid == after.uid
         if before and after and is_new and (before.unbound or after.parts or len(after.held) == 1):
             self.newly_bound.append((before, after))

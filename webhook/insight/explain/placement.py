@@ -7,7 +7,7 @@ import msgspec
 
 from webhook.decisions.allocation.claim import FAMILY as CLAIM
 from webhook.decisions.allocation.reader import read_allocation
-from webhook.decisions.place.placed_annotation import Later, Placed, link_text, read_placed
+from webhook.decisions.place.placed_annotation import Placed, link_text, read_placed
 from webhook.decisions.place.reasons import PlaceReason
 from webhook.decisions.request.placement import (
     PodToPlace,
@@ -225,13 +225,7 @@ def _chosen(examined: ExaminedPod, placed: Placed) -> str:
 
 def _given_up(placed: Placed) -> str:
     lost = [f"{placed.share:.0%} of the ring bandwidth that such a node can give"] if placed.share < 1 else []
-    held = [_held(placed.later)] if placed.later else []
-    return "".join(f"; {fitted(text)}" for text in (*lost, *placed.gave_up, *held))
-
-
-def _held(later: Later) -> str:
-    cards = sum(len(held.cards) for held in later.sets)
-    return f"it holds {cards} cards for later pods of its group of {later.size}, for placement.reserveSeconds at most"
+    return "".join(f"; {fitted(text)}" for text in (*lost, *placed.gave_up))
 
 
 def _cards(examined: ExaminedPod, uuids: tuple[str, ...] | list[str]) -> str:

@@ -22,7 +22,7 @@ class CardState(enum.StrEnum):
     SHARED = "shared"
     """Several pods have the card, or one pod has a slice of it."""
     CHOSEN = "chosen"
-    """The planner chose the card for a pod that HAMi has not bound yet, or keeps it for a later pod of a group."""
+    """The planner chose the card for a pod that HAMi has not bound yet."""
     UNKNOWN = "unknown"
     """The pods of the cluster are not all known."""
 

@@ -19,7 +19,6 @@ from webhook.insight.overview.holdings import CardTable, Held, held_by
 from webhook.insight.overview.links import UNKNOWN, Linked
 from webhook.insight.overview.model import Card, CardState, Finding, Node, Overview, Pod
 from webhook.insight.overview.pods import NOT_JUDGED, Asked, Subject, asked, malformed_pod, pod_of
-from webhook.insight.overview.reservations import kept_for_later
 from webhook.objects.pod import MalformedPod
 from webhook.objects.pod import Pod as DecodedPod
 from webhook.words.catalogue.rights import READER_MISSING
@@ -165,10 +164,6 @@ class _Picture:
             for finding in found
         ]
 
-    @cached_property
-    def _kept(self) -> Mapping[str, str]:
-        return kept_for_later(self._filled.world, self._snapshot)
-
     def _node(self, found: _NodeCards) -> Node:
         name, record = found.node.name, found.node.record
         cards = tuple(self._card(name, card) for card in found.cards)
@@ -196,22 +191,19 @@ class _Picture:
 
     def _card(self, node: str, card: BareCard) -> Card:
         there = self._holders.get((node, card.index))
-        kept = self._kept.get(card.uuid, "") if there is None else ""
         return Card(
             index=card.index,
             uuid=card.uuid,
             product=card.product,
-            state=self._state(card, there, kept),
+            state=self._state(card, there),
             health=card.health,
-            why=card.why or (f"it is kept for later pods of the group of {kept}" if kept else ""),
+            why=card.why,
             holders=tuple(sorted(there.keys)) if there else (),
             is_mig=card.is_mig,
         )
 
-    def _state(self, card: BareCard, there: _Holders | None, kept: str) -> CardState:
+    def _state(self, card: BareCard, there: _Holders | None) -> CardState:
         if there is None:
-            if kept:
-                return CardState.CHOSEN
             return CardState.FREE if self._are_all_pods else CardState.UNKNOWN
         if there.are_chosen:
             return CardState.CHOSEN

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence, Set
 from datetime import datetime
+from time import thread_time
 from typing import Protocol
 
 from webhook.decisions.configuration import AdmitPolicy
@@ -67,7 +68,7 @@ class PlaceDecisions:
 
     def __init__(self, policy: AdmitPolicy, namespaces: NamespaceOf) -> None:
         world = World()
-        self._planner = Planner(world, policy, namespaces=namespaces)
+        self._planner = Planner(world, policy, namespaces=namespaces, cpu=thread_time)
         self.pod_changed = world.pod_changed
         self.node_changed = world.node_changed
         self.workload_read = world.workload_read

@@ -31,7 +31,6 @@ from webhook.cluster.state.reduction import (
 from webhook.cluster.state.reduction import read_node as read_texts
 from webhook.cluster.state.report import CacheReport
 from webhook.decisions.node_record import NodeRecord, read_node
-from webhook.decisions.place.kept_pod import size_of
 from webhook.decisions.place.pod import MOST_SHARED, Occupant, PodRecord, read_pod, shortened
 from webhook.decisions.resolve.node import Sources, choose_node
 from webhook.hardware.topology.model import NodeTopology
@@ -258,7 +257,7 @@ def _weigh_node(kept: KeptNode) -> int:
 def weigh_pod(pod: PodRecord) -> int:
     """Return about the bytes that a pod takes in the mirror and in the decisions."""
     unbound = UNBOUND_WEIGHT + pod.unbound.size if pod.unbound else 0
-    own = POD_WEIGHT + HELD_WEIGHT * len(pod.held) + size_of(pod.later)
+    own = POD_WEIGHT + HELD_WEIGHT * len(pod.held)
     amounts = AMOUNT_WEIGHT * len(pod.amounts) if len(pod.amounts) > MOST_SHARED else 0
     return own + amounts + unbound + _weigh_occupant(pod.occupant)
 

@@ -1,4 +1,4 @@
-"""The objects that say what pods of a group will come: read one by one when a decision asks, and kept for a while.
+"""The PodGroups that say how many pods belong to a group: read one by one when a decision asks, and kept for a while.
 
 A round never waits for a reading. It is told what is known, and a later round what was read meanwhile. Users choose
 which objects are asked for, because their pods name them. So the numbers of requests and of kept objects are limited.
@@ -15,9 +15,7 @@ from webhook.cluster.api.errors import ApiError, ApiRefused, NotFound, NotServed
 from webhook.cluster.api.verbs import Api
 from webhook.cluster.kinds import (
     COSCHEDULING_GROUPS,
-    LEADER_WORKER_SET,
     POD_GROUPS,
-    STATEFUL_SET,
     VOLCANO_GROUPS,
     WORKLOADS,
     Kind,
@@ -32,22 +30,18 @@ FRESH_SECONDS = 30.0
 MISSING_SECONDS = 2.0
 """The same for a PodGroup that was not there."""
 KEPT = 1024
-"""The most objects in memory, as many as one round asks for: with the longest templates 32 MiB."""
+"""The most objects in memory, as many as one round asks for."""
 QUEUED = 256
 READERS = 4
 EACH, TOTAL = Rate(20, 5.0), Rate(100, 20.0)
 """The rates of one namespace and of all. What is beyond is not read now; a later round asks again."""
 _KINDS: dict[WorkloadKind, tuple[Kind, ...]] = {
-    WorkloadKind.STATEFUL_SET: (STATEFUL_SET,),
-    WorkloadKind.LEADER_WORKER_SET: (LEADER_WORKER_SET,),
     WorkloadKind.POD_GROUP: POD_GROUPS,
     WorkloadKind.WORKLOAD: WORKLOADS,
     WorkloadKind.COSCHEDULING: COSCHEDULING_GROUPS,
     WorkloadKind.VOLCANO: VOLCANO_GROUPS,
 }
 """The forms in which the API server may have each kind, of which the first that it serves counts."""
-_OF_PODS = (WorkloadKind.STATEFUL_SET, WorkloadKind.LEADER_WORKER_SET)
-"""The kinds of objects that are there before their pods."""
 
 
 class _Read(NamedTuple):
@@ -115,7 +109,7 @@ class WorkloadReader:
             except NotServed:
                 continue
             except NotFound:
-                self._keep(ref, None if ref.kind in _OF_PODS else MISSING)
+                self._keep(ref, MISSING)
             except ApiError as error:
                 self._errors[kind.resource, error.kind] += 1
                 if isinstance(error, ApiRefused):
@@ -123,7 +117,7 @@ class WorkloadReader:
             except msgspec.DecodeError:
                 self._keep(ref, None)
             else:
-                self._keep(ref, found if ref.uid in ("", found.uid) else None)
+                self._keep(ref, found)
             return
         self._keep(ref, None)
 

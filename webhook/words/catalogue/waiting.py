@@ -10,15 +10,9 @@ _FREE = (
 _UNMET = "Wait until cards are given back, ask for less, set gpu.topology/on-violation: warn, or have a node uncordoned"
 
 CARDS_CHOSEN = Entry("GT620", "node {node}: {cards} ({link})", "", _PAGE)
-CARDS_CHOSEN_AND_HELD = Entry(
-    "GT638",
-    "node {node}: {cards} ({link}); free cards held for pods of the group that come later: {held} for {pods} pods",
-    "",
-    "placement.md#groups",
-)
 CARDS_CHOSEN_AND_NONE_HELD = Entry(
     "GT635",
-    "node {node}: {cards} ({link}); no cards are held for pods of the group that come later ({pods}): {why}",
+    "node {node}: {cards} ({link}); pods of the group that are not there yet: {pods}; no cards are held for them",
     "",
     "placement.md#pods-that-come-later",
 )
@@ -126,13 +120,6 @@ GROUP_WITHOUT_CARDS = Entry(
     "the {size} pods of group {group} need {count} free cards {wanted}: {evidence}",
     _FREE,
     _PAGE,
-)
-GROUP_WITHOUT_CARDS_FOR_LATER = Entry(
-    "GT676",
-    "the {size} pods of group {group} need {count} free cards {wanted}, {each} on one node for each pod that comes "
-    "later ({pods}): {evidence}",
-    _FREE,
-    "placement.md#pods-that-come-later",
 )
 WITHOUT_POD_GROUP = Entry(
     "GT677",
