@@ -359,3 +359,11 @@ def test_a_pod_that_says_that_it_has_no_peers_is_believed() -> None:
     silent = rank()
     silent["metadata"]["annotations"]["gpu.topology/peers"] = "none"
     assert told(silent).judgement.nvlink == "-"
+
+
+def test_a_rank_of_a_job_without_a_label_is_unknown_even_if_all_pods_are_known() -> None:
+    """Nobody can tell which of the pods are its other ranks."""
+    env = [{"name": "MASTER_ADDR", "value": "train-0"}, {"name": "WORLD_SIZE", "value": "8"}]
+    manifest = on(pod(container(gpus=1, env=env)), "h20-node-1", [H20[0]])
+    found = told(manifest, knows_ranks=True).judgement
+    assert (found.nvlink, found.code) == ("unknown", "GT575")

@@ -1,11 +1,12 @@
 """Every command has the same word for a pod, and it is the one that was written by hand."""
 
+import msgspec
 import pytest
 
-from tests.insight.states.reading import Scene, State, known_pod, live, snapshot, states, team
+from tests.insight.states.reading import NODE, Scene, State, known_pod, live, snapshot, states, team
 from webhook.cluster.snapshot.model import Snapshot
 from webhook.insight.analyze.analyzers import analyze
-from webhook.insight.explain.pods import PodReports
+from webhook.insight.explain.pods import PodReports, ToldNode
 from webhook.insight.explain.remedies import CHANGES
 from webhook.insight.overview.picture import overview
 from webhook.words.catalogue.index import entries
@@ -77,3 +78,17 @@ def test_every_code_of_a_kind_of_remedy_is_one_of_the_catalogue_and_of_one_kind(
     listed = [code for codes in LISTED for code in codes]
     assert len(listed) == len(set(listed))
     assert {code for code in listed if not entries()[code].fix} == set()
+
+
+def test_ranks_are_looked_for_on_the_node_that_the_caller_names() -> None:
+    (state,) = (each for each in states() if each.name == "two ranks of a job")
+    namespace = team(state.namespace)
+    waiting = live(msgspec.structs.replace(state, gpus=[]), state.manifest(), namespace)
+    del waiting["metadata"]["annotations"]
+    (other,) = state.others
+    found = snapshot(state, [waiting, live(other, other.manifest(), namespace)], namespace)
+    known = known_pod(found, state.manifest()["metadata"]["name"])
+    reports = PodReports(found)
+    assert [each.display_name for each in reports.evidence(known, ToldNode(NODE)).ranks] == [other.name]
+    assert not reports.evidence(known, ToldNode("")).ranks
+    assert not reports.evidence(known, ToldNode("elsewhere")).ranks

@@ -19,7 +19,7 @@ from webhook.cluster.snapshot.pod_reference import Wanted
 from webhook.cluster.snapshot.pod_surroundings import around
 from webhook.cluster.snapshot.workloads import find_pod
 from webhook.decisions.configuration import AdmitPolicy
-from webhook.decisions.request.ranks import JOB_LABELS
+from webhook.decisions.request.ranks import job_label
 from webhook.insight.explain.evidence import Reading, group_of, policy_for
 from webhook.insight.explain.nccl_log import NcclLog, read_nccl_logs
 from webhook.insight.explain.pods import ToldNode
@@ -61,8 +61,8 @@ def from_cluster(wanted: Wanted, where: Where, policy: AdmitPolicy, config: Path
         cluster.look(known, node=node, with_claims=own.claims.enabled)
         if group := group_of(known.pod, cluster.snapshot().namespace(known.namespace), own):
             cluster.look_at_pods(known.namespace, names.GROUP, group)
-        for label in (label for label in JOB_LABELS if known.pod.labels.get(label)):
-            cluster.look_at_pods(known.namespace, label, known.pod.labels[label])
+        if job := job_label(known.pod):
+            cluster.look_at_pods(known.namespace, *job)
         return Found(known, cluster.snapshot())
 
 

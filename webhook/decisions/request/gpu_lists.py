@@ -63,9 +63,10 @@ def listed_gpus(value: str, gpus: Sequence[Gpu]) -> list[Gpu] | None:
     """
     if value == "all":
         return list(gpus)
+    named = {name: gpu for gpu in gpus for name in (str(gpu.index), gpu.uuid)}
     found: dict[str, Gpu] = {}
     for entry in split_list(value):
-        gpu = next((gpu for gpu in gpus if entry in (str(gpu.index), gpu.uuid)), None)
+        gpu = named.get(entry)
         if gpu is None:
             return None
         found[gpu.uuid] = gpu

@@ -39,9 +39,13 @@ class RankedJob(msgspec.Struct, frozen=True):
     name: str
     """The job in words, such as ``training job train``."""
     label: tuple[str, str] | None = None
-    """A label that all pods of the job have; ``None`` if no label is known."""
-    is_certain: bool = True
-    """Whether the pod surely has other ranks; if not, a resource claim that was not read may be a channel to them."""
+    """A label that all pods of the job have; ``None`` if none is known, so that nobody can tell which pods they are."""
+
+
+def job_label(pod: Pod) -> tuple[str, str] | None:
+    """Return the label by which a pod is part of a job, with its value; ``None`` if it has none."""
+    labels = pod.labels
+    return next(((key, labels[key]) for key in JOB_LABELS if labels.get(key)), None)
 
 
 def job_of(pod: Pod, containers: Iterable[Container], specs: Mapping[str, ClaimSpec | None]) -> RankedJob | None:
@@ -57,7 +61,7 @@ def job_of(pod: Pod, containers: Iterable[Container], specs: Mapping[str, ClaimS
     """
     env: dict[str, EnvVar] = {variable.name: variable for each in containers for variable in each.env or ()}
     sizes = [_size(env[name]) for name in WORLD_SIZES if name in env]
-    label = next(((key, pod.labels[key]) for key in JOB_LABELS if pod.labels.get(key)), None)
+    label = job_label(pod)
     if label and 1 not in sizes and not (label[0] == names.LWS_GROUP and not _is_several(pod.annotations)):
         return RankedJob(fitted(f"{JOB_LABELS[label[0]]} {label[1]}"), label)
     address = env.get(_ADDRESS)
@@ -85,7 +89,7 @@ def _by_channel(pod: Pod, specs: Mapping[str, ClaimSpec | None]) -> RankedJob | 
         spec = specs.get(entry)
         shown = fitted(named.templates.get(entry) or named.by_entry.get(entry) or entry)
         if spec is None:
-            return RankedJob(f"a ComputeDomain, if resource claim {shown} is a channel of one", is_certain=False)
+            return RankedJob(f"a ComputeDomain, if resource claim {shown} is a channel of one")
         requests = (spec.devices.requests if spec.devices else None) or ()
         if any(one.device_class_name == _CHANNEL_CLASS for request in requests for one in request.alternatives):
             return RankedJob(f"the ComputeDomain of resource claim {shown}")

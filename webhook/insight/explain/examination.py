@@ -162,12 +162,15 @@ class ExaminedPod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def ranks(self) -> Peering:
-        """Whether other ranks of its job are on its node; ``UNKNOWN`` only where its GPUs have no other work."""
+        """Whether other ranks of its job are on its node; ``UNKNOWN`` only where its GPUs have no other work.
+
+        Without a label of the job nobody can tell which pods are its ranks.
+        """
         if self.job is None:
             return Peering.NONE
-        if self.evidence.ranks and self.job.is_certain:
+        if self.evidence.ranks and self.job.label:
             return Peering.KNOWN
-        is_open = not self.evidence.node or not self.evidence.knows_ranks or not self.job.is_certain
+        is_open = not self.evidence.node or not self.evidence.knows_ranks or not self.job.label
         return Peering.UNKNOWN if is_open and self.has_single_gpus else Peering.NONE
 
     @cached_property

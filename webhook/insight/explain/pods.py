@@ -9,8 +9,7 @@ import msgspec
 from webhook.cluster.snapshot.model import KnownPod, Scope, Snapshot, pods_of
 from webhook.decisions.claims.evidence import KnownClaims
 from webhook.decisions.configuration import AdmitPolicy
-from webhook.decisions.request.assigned_node import node_of
-from webhook.decisions.request.ranks import JOB_LABELS, TRAINING_JOB
+from webhook.decisions.request.ranks import JOB_LABELS, TRAINING_JOB, job_label
 from webhook.decisions.request.resources import read_requests
 from webhook.decisions.resolve.node import Sources
 from webhook.insight.explain.binding_topology import TELLER, binding_topology
@@ -93,7 +92,7 @@ class PodReports:
         snapshot, pod = self._snapshot, known.pod
         namespace, node = snapshot.namespace(known.namespace), told.name or known.node
         policy = policy_for(pod, snapshot.policy, is_configured=snapshot.setting.is_configured)
-        group, facts = group_of(pod, namespace, policy), snapshot.facts
+        group, job, facts = group_of(pod, namespace, policy), job_label(pod), snapshot.facts
         sources, reading = self._known_node(known, node, told, group)
         if (pod.spec or PodSpec()).node_name:  # the status of the pod tells whether claims served it
             facts = msgspec.structs.replace(facts, claimed=None, has_hami_dra=False)
@@ -106,9 +105,9 @@ class PodReports:
             sources=sources,
             claims=snapshot.claims.of(pod, known.namespace) if has_claims else KnownClaims(),
             node=node,
-            others=self._others(known, names.GROUP, group) if group and not self._group_problem(group) else None,
-            ranks=tuple(self._ranks(known)),
-            knows_ranks="Pod" in snapshot.read or any(pods_of(*label) in snapshot.read for label in _job_labels(pod)),
+            others=self._others(known, group) if group and not self._group_problem(group) else None,
+            ranks=tuple(self._ranks(known, node)),
+            knows_ranks="Pod" in snapshot.read or bool(job and pods_of(*job) in snapshot.read),
             launchers=known.launchers or self._launchers.get((known.namespace, pod.labels.get(TRAINING_JOB, "")), ()),
             reading=reading,
             shows_webhook=self._shows_webhook
@@ -156,16 +155,17 @@ class PodReports:
     def _group_problem(self, group: str) -> str:
         return self._snapshot.problems.get(pods_of(names.GROUP, group), "")
 
-    def _ranks(self, known: KnownPod) -> Iterator[Pod]:
-        """Yields the other pods with GPUs of the pod's job on its node."""
-        for label in _job_labels(known.pod) if known.node else ():
-            for other in self._others(known, *label):
-                if node_of(other) == known.node and not other.has_ended and _has_gpus(other, self._snapshot.policy):
-                    yield other
+    def _ranks(self, known: KnownPod, node: str) -> Iterator[Pod]:
+        """Yields the other pods with GPUs of the pod's job on a node."""
+        job = job_label(known.pod)
+        there = self._groups.get((known.namespace, *job), {}).get(node, ()) if job and node else ()
+        for name, other in islice(there, _PEERS):
+            if name != known.name and not other.has_ended and _has_gpus(other, self._snapshot.policy):
+                yield other
 
-    def _others(self, known: KnownPod, key: str, value: str) -> tuple[Pod, ...]:
-        """Returns the other pods with a label on the node of a pod, and a few elsewhere: a group may have thousands."""
-        nodes = self._groups.get((known.namespace, key, value), {})
+    def _others(self, known: KnownPod, group: str) -> tuple[Pod, ...]:
+        """Returns the other pods of the group on the node of a pod, and a few elsewhere: a group may have thousands."""
+        nodes = self._groups.get((known.namespace, names.GROUP, group), {})
         here = (pod for name, pod in nodes.get(known.node, ()) if name != known.name)
         elsewhere = (pod for node, found in nodes.items() if node != known.node for _, pod in found)
         return (*islice(here, _PEERS), *islice(elsewhere, _ELSEWHERE))
@@ -183,11 +183,6 @@ def _shows_webhook(snapshot: Snapshot) -> bool:
     is_marked = any(names.INJECTED in known.pod.annotations for known in snapshot.pods)
     is_known = snapshot.registration is not None or "mutatingwebhookconfigurations" in snapshot.problems
     return snapshot.setting.is_configured or is_known or is_used or is_marked
-
-
-def _job_labels(pod: Pod) -> list[tuple[str, str]]:
-    """Returns the first label by which a pod is part of a job, in a list."""
-    return [(key, pod.labels[key]) for key in JOB_LABELS if pod.labels.get(key)][:1]
 
 
 def _has_gpus(pod: Pod, policy: AdmitPolicy) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from webhook.decisions.request.peer_advice import fitting_profile, lacking_labels
-from webhook.decisions.request.ranks import JOB_LABELS
+from webhook.decisions.request.ranks import job_label
 from webhook.insight.explain.examination import ExaminedPod
 from webhook.insight.explain.findings import Change, Finding
 from webhook.insight.explain.variables import ASSIGNMENT
@@ -93,8 +93,8 @@ def _with_peers(examined: ExaminedPod, _: Finding) -> Change | None:
     lacking = lacking_labels(examined.evidence.namespace) if examined.evidence.namespace.known else []
     if lacking:
         return _of_namespace(examined, dict.fromkeys((each.partition("=")[0] for each in lacking), "true"))
-    labels = examined.evidence.pod.labels
-    group = next((labels[key] for key in JOB_LABELS if labels.get(key)), _DEFAULT_GROUP)
+    job = job_label(examined.evidence.pod)
+    group = job[1] if job else _DEFAULT_GROUP
     return _of_pod(examined, {names.PROFILE: profile.value, names.GROUP: group}, [])
 
 

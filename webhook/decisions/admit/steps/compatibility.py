@@ -128,10 +128,8 @@ def _own_lists(subject: Subject, patch: PodPatch) -> None:
         if by_list and visible is not None and (visible.value_from or visible.value not in SHOWS_NOTHING):
             patch.warn(LIST_REPLACES_GIVEN.say(container=container.name))
             continue
-        used, count = (
-            literal(container.own_env.get(names.ENV_CUDA_VISIBLE_DEVICES)),
-            subject.gpu_request(container).count,
-        )
+        used = literal(container.own_env.get(names.ENV_CUDA_VISIBLE_DEVICES))
+        count = subject.gpu_request(container).count
         entries = split_list(used or "")
         if used is None or not count or any(entry.startswith(UUID_PREFIX) for entry in entries):
             continue
