@@ -3,9 +3,8 @@
 import asyncio
 import secrets
 import socket
-from collections import Counter
 from collections.abc import Coroutine, Sequence
-from time import monotonic
+from math import inf
 from typing import Any, NamedTuple
 
 import uvicorn
@@ -14,20 +13,12 @@ from anyio import BrokenResourceError
 from webhook.insight.page.application import create_app
 from webhook.insight.page.feed import Feed
 from webhook.insight.page.guard import Application, Guard, Message, Receive, Scope, Send
-from webhook.programs.http.addresses import bind
-from webhook.programs.http.connections import Connections, Limits
-from webhook.programs.http.listener import Server, server_config
+from webhook.programs.http.server import Limits, Server, bind
 
 LOOPBACK = "127.0.0.1"
 _TOKEN_BYTES = 32
-LIMITS = Limits(
-    connections=64,
-    unfinished_bytes=256 * 1024 * 1024,
-    header_bytes=64 * 1024,
-    body_bytes=0,
-    answer_seconds=60.0,
-)
-"""Limits of connections: every user of the machine can open some. Large clusters take some MiB for each browser."""
+LIMITS = Limits(header_bytes=64 * 1024, request_seconds=inf)
+"""Limits of connections: every user of the machine can open some. A stream of events has no end."""
 
 
 class Place(NamedTuple):
@@ -98,8 +89,7 @@ class _Server(Server):
 
     def __init__(self, place: Place, feed: Feed) -> None:
         application = Guard(silent_about_those_who_left(create_app(feed)), place.hosts, place.token)
-        connections = Connections(LIMITS, "page", Counter(), monotonic)
-        super().__init__(server_config(application), connections, place.bound, lambda _: None)
+        super().__init__(application, place.bound, LIMITS)
         self._feed = feed
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
