@@ -16,11 +16,10 @@ import msgspec
 import yaml
 
 from tests.hardware.topology import machines
-from tests.judge import HAMI_2_9, TEAM_A, load_optional, policy
+from tests.judge import HAMI_2_9, TEAM_A, FixedState, load_optional, policy
 from tests.programs.remap.test_whole_way import environment
 from webhook.cli.workload import Injected, Injection, apply_in_place, inject_manifest
 from webhook.cluster.files.claim_manifests import claim_objects
-from webhook.cluster.files.directory import DirectoryState
 from webhook.decisions.bind.binding import begin, finish
 from webhook.decisions.bind.pod_to_bind import PodToBind
 from webhook.decisions.bind.resolution import peer_devices
@@ -72,7 +71,7 @@ class Recipe:
     def injection(self) -> Injection:
         """What ``gpu-topology inject`` makes of the manifest."""
         names = {one.get("metadata", {}).get("namespace", "default") for one in yaml.safe_load_all(self.text)}
-        state = DirectoryState({name: self.namespace(name) for name in names}, self.cluster)
+        state = FixedState({name: self.namespace(name) for name in names}, self.cluster)
         return inject_manifest(self.text, "manifest.yaml", self.policy, state)
 
     def namespace(self, name: str) -> Namespace:
