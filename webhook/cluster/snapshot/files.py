@@ -12,9 +12,9 @@ from webhook.cluster.files.manifests import ManifestFile
 from webhook.cluster.files.state import DirectoryState, json_value, load_nodes, read_folder
 from webhook.cluster.redaction.claims import CLAIM, TEMPLATE
 from webhook.cluster.redaction.objects import SNAPSHOT, identity
+from webhook.cluster.snapshot.directory import CLAIMS, OBJECTS, with_topologies, without_agent
 from webhook.cluster.snapshot.documents import Documents
 from webhook.cluster.snapshot.model import KnownPod, ToldOfWorkload
-from webhook.cluster.snapshot.saved_topologies import with_topologies, without_agent
 from webhook.cluster.snapshot.template_pods import FoundTemplate
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.hardware.topology.model import NodeTopology
@@ -29,11 +29,6 @@ from webhook.words.listing import listed
 from webhook.words.nesting import decode
 from webhook.words.patch import pointer
 from webhook.words.printable import fitted
-
-CLAIMS = "claims"
-"""The folder of a state directory with the claims, which other commands read too."""
-OBJECTS = "objects"
-"""The folder of a state directory with a cluster's other objects, without pods, namespaces and topologies."""
 
 _OF_PODS = ("Pod", CLAIM, TEMPLATE)
 """The kinds that are in the namespace of a pod."""
