@@ -13,9 +13,8 @@ import msgspec
 
 from webhook.cluster import kinds
 from webhook.cluster.state.cache import Cache, Form, Versioned
-from webhook.cluster.state.fastest_pairs import MOST_NODES, FastestPairs
 from webhook.cluster.state.keeper import Keeper, waiting
-from webhook.cluster.state.nodes import NodeSources
+from webhook.cluster.state.nodes import MOST_NODES, FastestPairs, NodeSources
 from webhook.cluster.state.reduction import (
     LEASES,
     NAMESPACE_FORM,

@@ -229,7 +229,7 @@ class Mirrors:
 
 
 class _Texts:
-    """HAMi's annotations in the mirror of nodes, as :class:`webhook.cluster.state.topology_cache.Parsed` reads them."""
+    """HAMi's annotations in the mirror of nodes, as :class:`webhook.cluster.state.nodes.Parsed` reads them."""
 
     def __init__(self, nodes: Cache[KeptNode]) -> None:
         self._nodes = nodes
