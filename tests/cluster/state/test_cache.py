@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cluster.state.cache import Cache, Document, Limit, Share
+from webhook.cluster.state.cache import Cache, Document, Form, Limit, Share
 from webhook.words.errors import FormatError
 
 NAMES = ("a", "b", "c", "d")
@@ -43,7 +43,7 @@ def read(document: Document, name: str, _: int | None) -> int:
 def make(told: Told | None = None, limit: Limit = PLENTY, changed: Changed | None = None) -> Cache[int]:
     told = told or Told()
     return Cache(
-        "things", read, lambda _: 10, limit=limit, tell=told.lines.append, clock=lambda: told.now, changed=changed
+        "things", Form(read, lambda _: 10, limit), tell=told.lines.append, clock=lambda: told.now, changed=changed
     )
 
 
@@ -122,7 +122,7 @@ def test_a_full_cache_takes_new_states_of_what_it_has_and_others_when_there_is_r
 
 def test_what_is_beyond_the_bytes_is_left_out_with_the_state_before() -> None:
     cache = Cache[int](
-        "things", read, lambda value: value, limit=Limit(9, 100), tell=Told().lines.append, clock=lambda: 0.0
+        "things", Form(read, lambda value: value, Limit(9, 100)), tell=Told().lines.append, clock=lambda: 0.0
     )
     assert cache.put(State("a", 1, b"50"))
     assert not cache.put(State("b", 2, b"49"))
@@ -221,9 +221,11 @@ def test_an_index_hears_nothing_of_a_state_with_the_same_value() -> None:
     index = Index()
     cache = Cache[int](
         "things",
-        lambda document, name, before: read(document, name, before) if before is None else before,
-        lambda _: 10,
-        limit=PLENTY,
+        Form(
+            lambda document, name, before: read(document, name, before) if before is None else before,
+            lambda _: 10,
+            PLENTY,
+        ),
         tell=Told().lines.append,
         clock=lambda: 0.0,
         changed=index.changed,
@@ -247,13 +249,15 @@ def shared(
 ) -> Cache[int]:
     return Cache(
         "things",
-        lambda document, name, before: before if before == (value := read(document, name, None)) else value,
-        lambda value: value,
-        limit=Limit(objects=1000, bytes=most),
+        Form(
+            lambda document, name, before: before if before == (value := read(document, name, None)) else value,
+            lambda value: value,
+            Limit(objects=1000, bytes=most),
+            Share(owner_of, Limit(1000, OF_OWNER), Limit(1000, of_all), lambda value: min(value, SHORT)),
+        ),
         tell=(told or Told()).lines.append,
         clock=lambda: 0.0,
         changed=index.changed if index else None,
-        share=Share(owner_of, Limit(1000, OF_OWNER), Limit(1000, of_all), lambda value: min(value, SHORT)),
     )
 
 

@@ -83,28 +83,21 @@ class Cache(Generic[T]):
 
     Args:
         kind: The name of the kind, such as ``nodes``.
-        read: A function from an object's JSON, its name and the earlier value to the value to keep. It raises
-            :class:`GpuTopologyError` for an object that it cannot read.
-        weigh: A function that returns the bytes of a value.
-        limit: The capacity.
+        form: The reduction of the objects, and the capacity for them.
         tell: A function that takes a text for the log.
         clock: A clock in seconds that never goes back.
         changed: A function that is called for each changed value, with the name, the earlier value and the present one.
             ``None`` means that no value is kept, or that the object cannot be read. So an index can follow the cache.
-        share: The capacity for the objects of one owner.
     """
 
-    def __init__(  # noqa: PLR0913 - the reduction, the capacity and the listeners
+    def __init__(
         self,
         kind: str,
-        read: Callable[[Document, str, T | None], T],
-        weigh: Callable[[T], int],
+        form: Form[T],
         *,
-        limit: Limit,
         tell: Callable[[str], None],
         clock: Callable[[], float],
         changed: Callable[[str, T | None, T | None], None] | None = None,
-        share: Share[T] | None = None,
     ) -> None:
         self.kind = kind
         self.filled = False
@@ -120,13 +113,10 @@ class Cache(Generic[T]):
         self.is_incomplete = False
         """True if something was left out since the list before the last one."""
         self._left_out_then = 0
-        self._limit = limit
-        self._share = share
         self._used: dict[str, Limit] = {}
         """What the whole objects of each owner take of its share, and those of all by the empty text."""
         self._is_full = False
-        self._read = read
-        self._weigh = weigh
+        self._read, self._weigh, self._limit, self._share = form
         self._tell = tell
         self._clock = clock
         self._changed = changed

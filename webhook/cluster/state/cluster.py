@@ -138,7 +138,7 @@ class ClusterState:
         self.leases: Cache[Heartbeat] = keeper.keep(kinds.leases(places.topologies), form)
         read_planner = planner_reader(clock=clock, wall=wall, heard=lambda: self.planners.confirmed)
         self.planners = Cache[Heartbeat](
-            "planner", read_planner, weigh_heartbeat, limit=PLANNERS, tell=tell, clock=clock
+            "planner", Form(read_planner, weigh_heartbeat, PLANNERS), tell=tell, clock=clock
         )
         """The planner's Lease. Reviews are answered without it: an unknown planner counts as none."""
         if places.planner:  # a role without the Lease means that there is no planner
