@@ -88,6 +88,8 @@ METADATA = {
         "example.com/token": PLANTED,
         "gpu.topology/env.TOKEN": PLANTED,
         "gpu.topology/env.NVIDIA_API_KEY": PLANTED,
+        "gpu.topology/note": PLANTED,
+        "gpu.topology/profile": "pod-peers",
     },
     "managedFields": [{"manager": PLANTED, "fieldsV1": {PLANTED: {}}}],
     "finalizers": [PLANTED],
@@ -169,6 +171,8 @@ def test_the_rest_of_that_pod_is_kept() -> None:
     assert found["metadata"]["annotations"] == {
         "gpu.topology/env.TOKEN": "redacted",
         "gpu.topology/env.NVIDIA_API_KEY": "redacted",
+        "gpu.topology/note": "redacted",
+        "gpu.topology/profile": "pod-peers",
     }
 
 
