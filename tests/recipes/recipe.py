@@ -44,6 +44,7 @@ from webhook.objects.claims import (
     ObjectMetadata,
     ResourceClaim,
     Result,
+    decode_template,
 )
 from webhook.objects.manifest.pods import to_json
 from webhook.objects.pod import Metadata, Namespace, Pod
@@ -149,7 +150,8 @@ class Recipe:
         documents = ((document, "manifest.yaml") for document in yaml.safe_load_all(self.text))
         templates = claim_objects(documents).templates
         asked = {claim["name"]: claim for claim in msgspec.json.decode(one.pod)["spec"]["resourceClaims"]}
-        return templates[one.namespace, asked[entry]["resourceClaimTemplateName"]].spec.spec
+        found = templates[one.namespace, asked[entry]["resourceClaimTemplateName"]]
+        return decode_template(found, "manifest.yaml").spec.spec
 
     def _given(self, owner: str, pod: Pod) -> GivenGpus:
         if not self.policy.claims.enabled:

@@ -154,18 +154,16 @@ class DirectoryState:
             raise PodsUnreadable(str(error)) from None
 
     async def claim(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:  # noqa: ARG002
-        """Return the ResourceClaim as JSON, with the fields that we read, or ``None`` if no file has it.
+        """Return the ResourceClaim as JSON, or ``None`` if no file has it.
 
         Raises:
             ClaimsUnreadable: a file cannot be read.
         """
-        found = self._objects().claims.get((namespace, name))
-        return None if found is None else msgspec.json.encode(found)
+        return self._objects().claims.get((namespace, name))
 
     async def template(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:  # noqa: ARG002
         """Return the ResourceClaimTemplate as JSON, as :meth:`claim` does."""
-        found = self._objects().templates.get((namespace, name))
-        return None if found is None else msgspec.json.encode(found)
+        return self._objects().templates.get((namespace, name))
 
     def _objects(self) -> ClaimObjects:
         try:
