@@ -15,6 +15,9 @@ from webhook.words.shape import shape_problem
 
 T = TypeVar("T")
 
+VERSION = "resource.k8s.io/v1"
+CLAIM, TEMPLATE, SLICE = KINDS = ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
+
 
 class ClaimFields(Fields, omit_defaults=True):
     """The base of these types, which are also written: into a saved state, and as what is kept of an object."""

@@ -6,19 +6,26 @@ from typing import Any
 
 import msgspec
 
-from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE
-from webhook.cluster.snapshot.claims import ClusterClaims
-from webhook.decisions.claims.evidence import KnownClaims
+from webhook.decisions.claims.evidence import ClusterClaims, KnownClaims
 from webhook.decisions.claims.slices import Pools, slice_part
 from webhook.decisions.configuration import ClaimSettings
-from webhook.objects.claims import ClaimSpec, ResourceSlice, decode_claim, decode_slice, decode_template
+from webhook.objects.claims import (
+    CLAIM,
+    SLICE,
+    TEMPLATE,
+    VERSION,
+    ClaimSpec,
+    ResourceSlice,
+    decode_claim,
+    decode_slice,
+    decode_template,
+)
 from webhook.objects.manifest.pods import to_json
 from webhook.objects.manifest.templates import ManifestObject, find_objects
 from webhook.objects.pod import Pod
 from webhook.words.errors import FormatError
 from webhook.words.names import DEFAULT_NAMESPACE
 
-API = "resource.k8s.io/v1"
 _GROUP = "resource.k8s.io/"
 _KINDS = (CLAIM, TEMPLATE, SLICE)
 _NOWHERE = "no file holds it"
@@ -115,6 +122,6 @@ def _version(found: ManifestObject) -> str:
 
 def _check_version(found: ManifestObject, where: str) -> None:
     version = _version(found)
-    if version != API:
-        fix = f"Write it for {API}, which Kubernetes 1.34 and later serve"
-        raise FormatError(f"{where}: apiVersion", expected=API, found=version, fix=fix)
+    if version != VERSION:
+        fix = f"Write it for {VERSION}, which Kubernetes 1.34 and later serve"
+        raise FormatError(f"{where}: apiVersion", expected=VERSION, found=version, fix=fix)

@@ -10,12 +10,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from webhook.cluster.redaction.parts import only, part
-from webhook.objects.claims import DeviceConfiguration, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from webhook.objects.claims import VERSION, DeviceConfiguration, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 
 Object = dict[str, Any]
-
-VERSION = "resource.k8s.io/v1"
-CLAIM, TEMPLATE, SLICE = KINDS = ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
 
 
 def kept_claim(document: Mapping[str, Any]) -> Object | None:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, kept_claim, kept_slice, kept_template
+from webhook.cluster.redaction.claims import kept_claim, kept_slice, kept_template
 from webhook.cluster.redaction.parts import kept_annotations, keys_like_ours, only, part, parts, texts, words
 from webhook.cluster.redaction.pod import kept_pod
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.traffic.model import parse_traffic
+from webhook.objects.claims import CLAIM, SLICE, TEMPLATE
 from webhook.objects.failed_creation import failed_creation
 from webhook.words import names
 from webhook.words.errors import FormatError

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from webhook.cluster.redaction.claims import KINDS
 from webhook.cluster.redaction.objects import Object, identity
 from webhook.cluster.snapshot.documents import ReadSnapshot
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.claims import KINDS
 from webhook.words import names
 from webhook.words.errors import GpuTopologyError
 from webhook.words.node_names import config_map_name, fitted

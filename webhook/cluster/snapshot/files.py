@@ -10,7 +10,6 @@ import msgspec
 
 from webhook.cluster.files.manifests import ManifestFile
 from webhook.cluster.files.state import DirectoryState, json_value, load_nodes, read_folder
-from webhook.cluster.redaction.claims import CLAIM, TEMPLATE
 from webhook.cluster.redaction.objects import SNAPSHOT, identity
 from webhook.cluster.snapshot.directory import CLAIMS, OBJECTS, with_topologies, without_agent
 from webhook.cluster.snapshot.documents import Documents
@@ -18,6 +17,7 @@ from webhook.cluster.snapshot.model import KnownPod, ToldOfWorkload
 from webhook.cluster.snapshot.template_pods import FoundTemplate
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.claims import CLAIM, TEMPLATE
 from webhook.objects.manifest.manifest import Manifest
 from webhook.objects.manifest.misplaced_options import misplaced_options
 from webhook.objects.manifest.pods import decode_pod, to_json

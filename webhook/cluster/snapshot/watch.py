@@ -18,7 +18,6 @@ from webhook.cluster.api.errors import ApiError, Denied
 from webhook.cluster.api.reflector import Reflector
 from webhook.cluster.api.resources import Resource
 from webhook.cluster.api.session import Session
-from webhook.cluster.redaction.claims import VERSION
 from webhook.cluster.redaction.objects import Object
 from webhook.cluster.snapshot.freshness import Standing
 from webhook.cluster.snapshot.installation import ENDPOINTS
@@ -38,6 +37,7 @@ from webhook.cluster.snapshot.mirror import Kept, objects_of, read_pod, reader_o
 from webhook.cluster.snapshot.model import KnownPod, Setting, Snapshot, read_snapshot
 from webhook.cluster.state.cache import FAILING_SECONDS, Cache, Form, Limit
 from webhook.decisions.configuration import CertificateSettings
+from webhook.objects.claims import VERSION
 from webhook.objects.webhook_registration import CONFIGURATION
 from webhook.words.errors import FormatError, GpuTopologyError, NoNamespace
 
