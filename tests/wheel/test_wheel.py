@@ -6,7 +6,6 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.chart.generated import ROOT
@@ -57,11 +56,8 @@ def test_the_version_is_that_of_the_code(installed: Environment) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
 
 
-@pytest.mark.parametrize(
-    "command", ["", "serve", "inject", "bind", "explain", "page", "agent", "remap", "certs", "topology", "demo"]
-)
-def test_every_command_has_help(installed: Environment, command: str) -> None:
-    done = installed.run(*command.split(), "--help")
+def test_it_has_help(installed: Environment) -> None:
+    done = installed.run("--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "usage" in done.stdout.lower()
 
