@@ -138,7 +138,7 @@ class FollowedCluster:
         return (collection, Denied.kind) in self._errors
 
     def reader(self) -> Callable[[], Snapshot]:
-        """Return a function that reads the present cluster; see :class:`webhook.insight.page.feed_updates.Source`."""
+        """Return a function that reads the present cluster; see :class:`webhook.insight.page.following.Source`."""
         pods = list(self._pods.values().values())
         others = [each for cache in self._others.values() for each in objects_of(cache)]
         about = self._about()
