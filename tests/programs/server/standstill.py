@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from webhook.cluster.files.directory import load_directory
+from webhook.cluster.files.state import DirectoryState
 from webhook.decisions.configuration import Config, ServerSettings
 from webhook.objects.envelope import PODS_PATH
 from webhook.programs.server import certificates
@@ -35,7 +35,7 @@ def main(gate: str, port: str, ops_port: str, stall_seconds: str) -> None:
         max_review_bytes=1024,
     )
     context: ssl.SSLContext = certificates.self_signed(config, None, log).context
-    run(config, reviews, load_directory(Path("examples/state")), context)
+    run(config, reviews, DirectoryState(Path("examples/state")), context)
 
 
 if __name__ == "__main__":
