@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +16,8 @@ from webhook.decisions.admit.admission import admit
 from webhook.decisions.admit.allocated_pods import Nodes, unknown_nodes
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import AdmitPolicy, admit_policy, parse_config
+from webhook.decisions.fastest_pair import FastestPair
+from webhook.decisions.resolve.node import Sources
 from webhook.objects.claims import ClaimSpec
 from webhook.objects.manifest.pods import to_json
 from webhook.objects.pod import Namespace, Pod
@@ -26,6 +29,30 @@ TEAM_A = Namespace("team-a", {"gpu.topology/injection": "enabled"})
 HAMI_2_9 = ClusterFacts(hami=Version(2, 9), kubernetes=Version(1, 33, 2))
 NO_SPECS: Mapping[str, ClaimSpec | None] = MappingProxyType({})
 HAMI_2_10_0 = ClusterFacts(hami=Version(2, 10), kubernetes=Version(1, 33, 2))
+
+
+@dataclass(frozen=True)
+class FixedState:
+    """A cluster of which these namespaces and facts are known, and no node."""
+
+    namespaces: Mapping[str, Namespace]
+    facts: ClusterFacts = field(default_factory=ClusterFacts)
+
+    @property
+    def waiting_for(self) -> str:
+        return ""
+
+    def namespace(self, name: str) -> Namespace:
+        return self.namespaces.get(name) or Namespace(name, known=False)
+
+    def cluster(self) -> ClusterFacts:
+        return self.facts
+
+    def node(self, name: str) -> Sources:  # noqa: ARG002 - no node is known
+        return Sources()
+
+    def fastest_pair(self) -> FastestPair | None:
+        return None
 
 
 def policy(**settings: Any) -> AdmitPolicy:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from webhook import __version__
-from webhook.cluster.files.directory import load_directory
+from webhook.cluster.files.state import DirectoryState
 from webhook.objects.manifest.templates import find_templates
 from webhook.words.outcome import Reason
 
@@ -58,7 +58,7 @@ def test_every_example_workload_has_a_pod_template_and_says_what_it_is(path: Pat
 
 
 def test_the_example_state_can_be_read() -> None:
-    state = load_directory(ROOT / "examples" / "state")
+    state = DirectoryState(ROOT / "examples" / "state")
     assert state.namespace("ml-workloads").injection_enabled
     assert not state.namespace("sandbox").injection_enabled
     assert not state.namespace("no-such-namespace").known
@@ -66,7 +66,7 @@ def test_the_example_state_can_be_read() -> None:
 
 
 def test_every_example_workload_is_in_a_namespace_of_the_example_state() -> None:
-    state = load_directory(ROOT / "examples" / "state")
+    state = DirectoryState(ROOT / "examples" / "state")
     for path in WORKLOADS:
         for document in yaml.safe_load_all(path.read_text()):
             assert state.namespace(document["metadata"]["namespace"]).known, path.name

@@ -17,7 +17,9 @@ def test_that_measures_nothing(show_figures):
 """
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "two workers"])
+@pytest.mark.parametrize(
+    "options", [(), pytest.param(("-n", "2"), marks=pytest.mark.long)], ids=["one process", "two workers"]
+)
 def test_figures_are_shown_at_the_end_of_the_run(tmp_path: Path, options: tuple[str, ...]) -> None:
     file = tmp_path / "test_measures.py"
     file.write_text(MEASURES)

@@ -12,8 +12,8 @@ from tests.insight.analyze.clusters import Cluster
 from tests.insight.analyze.faults import FAULTS, mixture
 from webhook.cli.kubeconfig import namespace_of_context
 from webhook.cli.snapshots import from_files
-from webhook.cluster.files.claims import load_claims
 from webhook.cluster.files.manifests import ManifestFile
+from webhook.cluster.files.state import load_claims
 from webhook.cluster.snapshot.directory import check_target, files_of, write
 from webhook.hardware.topology.document import format_topology, parse_topology
 from webhook.hardware.topology.model import NodeTopology

@@ -32,7 +32,6 @@ from tests.hardware.topology.machines import hgx_h100, uuid, with_switch_links
 from tests.nvml import machines as played
 from tests.nvml.machines import write_machine
 from tests.nvml.stub import environment_of, nvml_library, without_library
-from tests.programs.agent.looks import driver_away
 from tests.programs.agent.waking import wake
 from tests.programs.server.conftest import DEADLINE_S, until
 from webhook.cluster.api.permissions import AGENT, Permission, Scope
@@ -40,7 +39,6 @@ from webhook.cluster.api.verbs import Api, Reply
 from webhook.cluster.kinds import NODE, Kind
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import NodeTopology
-from webhook.objects.lease import renewed_at
 from webhook.programs.agent.log import AgentLog
 from webhook.programs.agent.publication import PublishOptions
 from webhook.programs.agent.rounds import Agent, Clock
@@ -213,22 +211,6 @@ def test_the_first_round_says_when_the_topology_was_true(site: Site) -> None:
     assert site.signs_of_life() == [AT]
 
 
-def test_the_sign_of_life_is_readable_for_the_webhook(site: Site) -> None:
-    site.round(site.agent())
-    coordination = CoordinationV1Api(site.admin.api_client)
-    name = f"gpu-topology-{site.node}"
-    answer: Any = coordination.read_namespaced_lease(name, site.namespace, _preload_content=False)
-    assert renewed_at(json.loads(answer.data)) == AT
-
-
-def test_only_the_first_sign_of_life_is_logged_and_all_are_counted(site: Site) -> None:
-    agent = site.agent()
-    for _ in range(3):
-        site.round(agent)
-    assert [line["name"] for line in site.lines() if line.get("kind") == "Lease"] == [f"gpu-topology-{site.node}"]
-    assert agent.status.count(Count.WRITES) == {"node": 1, "configmap": 1, "lease": 3}
-
-
 def test_a_topology_that_is_published_late_was_true_when_the_node_was_looked_at(site: Site, port: int) -> None:
     right = site.kubeconfig.read_text()
     site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{port}"))
@@ -266,18 +248,6 @@ def test_an_event_is_found_as_kubectl_describe_looks_for_it(site: Site) -> None:
     assert (event.type, event.reason) == ("Warning", "NVLinkDown")
     assert event.reporting_component == "gpu.topology/agent"
     assert event.reporting_instance == site.node
-
-
-def test_a_driver_that_is_away_is_published(site: Site) -> None:
-    agent = site.agent()
-    site.round(agent)
-    site.round(agent, driver_away(hgx_h100()))
-    assert site.published().problem == "libnvidia-ml.so.1 is not here"
-    assert sorted(site.config_map().data or {}) == ["topology.json"]
-    assert site.label() == "absent"
-    site.round(agent, hgx_h100())
-    assert sorted(site.config_map().data or {}) == ["nccl-topo.xml", "topology.json"]
-    assert [event[1] for event in site.events()] == ["TopologyReadable", "TopologyUnreadable"]
 
 
 def test_what_somebody_edited_is_repaired_and_what_they_added_stays(site: Site) -> None:
@@ -359,18 +329,6 @@ def test_a_label_does_not_conflict_with_other_writers(site: Site) -> None:
     site.round(agent)
     assert site.label() == "healthy"
     assert agent.status.count(Count.API_ERRORS) == {}
-
-
-def test_an_api_server_that_returns_gets_what_was_discovered_meanwhile(site: Site, port: int) -> None:
-    right = site.kubeconfig.read_text()
-    site.kubeconfig.write_text(right.replace(site.control_plane.url, f"https://127.0.0.1:{port}"))
-    agent = site.agent()
-    wake(agent)
-    assert "gives no answer" in agent.status.failure
-    site.kubeconfig.write_text(right)
-    site.round(agent, DEGRADED)
-    assert site.published() == replace(DEGRADED, node=site.node)
-    assert site.lines()[-1].items() >= {"message": "recovered", "node": site.node, "failures": 1}.items()
 
 
 def test_a_node_that_does_not_exist_is_named_with_the_option(site: Site) -> None:

@@ -79,17 +79,15 @@ def test_a_change_in_the_cluster_appears_by_itself_and_the_end_of_the_server_is_
     with running_page(person, "-A") as (url, process):
         window.open(url)
         window.live()
-        assert "team-a/train" in window.run(
-            "return [...document.querySelectorAll('#pods > tr')].map((e) => e.dataset.pod)"
-        )
-        assert window.all("#nodes .card.s-held")
+        assert window.all("tr[data-key='pods/team-a/train']")
+        assert window.all(".tile .gpu.held")
         window.until(lambda: not window.texts(".notes"), "findings are not reckoned")
         with whole_cluster.client() as client:
             core = CoreV1Api(client)
             core.patch_node("switched", {"spec": {"unschedulable": True}})
-            window.until(lambda: "cordoned" in window.text("[data-key='nodes/switched'] .signs"), "no cordon")
+            window.until(lambda: "cordoned" in window.text("[data-key='nodes/switched'] .head"), "no cordon")
             core.delete_namespaced_pod("train", "team-a", grace_period_seconds=0)
-        window.until(lambda: not window.all("[data-pod='team-a/train']"), "the pod is still there")
+        window.until(lambda: not window.all("tr[data-key='pods/team-a/train']"), "the pod is still there")
         assert PLANTED not in str(window.run("return document.documentElement.outerHTML"))
         process.send_signal(signal.SIGINT)
         banner = window.until(lambda: window.texts("#banner"), "no banner")
@@ -104,11 +102,11 @@ def test_an_api_server_that_falls_silent_is_told_and_so_is_its_return(
         window.open(url)
         window.live()
         with startable.paused():
-            banner = window.until(lambda: window.texts("#banner"), "no banner")
+            banner = window.until(lambda: window.texts(".banner"), "no banner")
             assert banner[0].startswith("Not live since ")
             assert "gives no answer" in banner[0] or "no answer from" in banner[0]
-            assert window.all("#nodes > li")
-        window.until(lambda: not window.texts("#banner"), "the banner stays")
+            assert window.all(".tile")
+        window.until(lambda: not window.texts(".banner"), "the banner stays")
 
 
 def test_without_the_right_to_list_pods_there_is_no_page(whole_cluster: ControlPlane) -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.judge import judge, policy
-from webhook.cluster.files.directory import load_directory
+from webhook.cluster.files.state import DirectoryState
 from webhook.decisions.configuration import Config, Section, parse_config
 from webhook.objects.binding import BIND_SENTENCES
 from webhook.words.outcome import SENTENCES
@@ -36,7 +36,7 @@ def example() -> tuple[dict[str, Any], dict[str, Any]]:
 
 def test_the_example_shows_a_pod_as_it_really_comes_out() -> None:
     before, documented = example()
-    state = load_directory(ROOT / "examples" / "state")
+    state = DirectoryState(ROOT / "examples" / "state")
     outcome, after = judge(before, state.namespace("video"), state.cluster(), policy())
     assert outcome.reason == "injected"
     assert after == documented

@@ -100,6 +100,7 @@ def finds(monkeypatch: pytest.MonkeyPatch, text: str, folder: Path) -> None:
     monkeypatch.setenv("STUB_NCCL_FINDS", str(folder / "finds.xml"))
 
 
+@pytest.mark.long
 def test_of_one_sound_gpu_all_that_it_can_prove_holds(one: Bench, simulate: Simulate, tmp_path: Path) -> None:
     simulate(one)
     done = command(tmp_path / "gpu.tar.gz", "--idle-seconds", "0")

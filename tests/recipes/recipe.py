@@ -16,11 +16,10 @@ import msgspec
 import yaml
 
 from tests.hardware.topology import machines
-from tests.judge import HAMI_2_9, TEAM_A, load_optional, policy
+from tests.judge import HAMI_2_9, TEAM_A, FixedState, load_optional, policy
 from tests.programs.remap.test_whole_way import environment
 from webhook.cli.workload import Injected, Injection, apply_in_place, inject_manifest
 from webhook.cluster.files.claim_manifests import claim_objects
-from webhook.cluster.files.directory import DirectoryState
 from webhook.decisions.bind.binding import begin, finish
 from webhook.decisions.bind.pod_to_bind import PodToBind
 from webhook.decisions.bind.resolution import peer_devices
@@ -45,6 +44,7 @@ from webhook.objects.claims import (
     ObjectMetadata,
     ResourceClaim,
     Result,
+    decode_template,
 )
 from webhook.objects.manifest.pods import to_json
 from webhook.objects.pod import Metadata, Namespace, Pod
@@ -72,7 +72,7 @@ class Recipe:
     def injection(self) -> Injection:
         """What ``gpu-topology inject`` makes of the manifest."""
         names = {one.get("metadata", {}).get("namespace", "default") for one in yaml.safe_load_all(self.text)}
-        state = DirectoryState({name: self.namespace(name) for name in names}, self.cluster)
+        state = FixedState({name: self.namespace(name) for name in names}, self.cluster)
         return inject_manifest(self.text, "manifest.yaml", self.policy, state)
 
     def namespace(self, name: str) -> Namespace:
@@ -150,7 +150,8 @@ class Recipe:
         documents = ((document, "manifest.yaml") for document in yaml.safe_load_all(self.text))
         templates = claim_objects(documents).templates
         asked = {claim["name"]: claim for claim in msgspec.json.decode(one.pod)["spec"]["resourceClaims"]}
-        return templates[one.namespace, asked[entry]["resourceClaimTemplateName"]].spec.spec
+        found = templates[one.namespace, asked[entry]["resourceClaimTemplateName"]]
+        return decode_template(found, "manifest.yaml").spec.spec
 
     def _given(self, owner: str, pod: Pod) -> GivenGpus:
         if not self.policy.claims.enabled:

@@ -132,7 +132,7 @@ def claim(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
 def _sources(
     file: str | None, state: Path | None, cluster: UsedCluster | None, node: str | None, pool: str | None
 ) -> "_Sources":
-    from webhook.cluster.files.claims import load_claims
+    from webhook.cluster.files.state import load_claims
     from webhook.decisions.claims.slices import Pools
     from webhook.decisions.configuration import ClaimSettings
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 from webhook import __version__
 from webhook.cluster.files.claim_manifests import NO_OBJECTS, ClaimObjects, claim_objects, is_about_claims
-from webhook.cluster.files.claims import load_claims
-from webhook.cluster.files.directory import DirectoryState, load_directory
 from webhook.cluster.files.manifests import read_files
+from webhook.cluster.files.state import DirectoryState, load_claims
 from webhook.decisions.configuration import AdmitPolicy, ClaimSettings, Config, admit_policy, parse_config
 from webhook.objects.manifest.documents import read_yaml
 from webhook.objects.manifest.manifest import Manifest
@@ -39,7 +38,7 @@ def read_settings(path: Path | None) -> tuple[Config, AdmitPolicy]:
 
 def read_state(path: Path | None) -> DirectoryState | None:
     """Load the state directory, if one is given."""
-    return None if path is None else load_directory(path)
+    return None if path is None else DirectoryState(path)
 
 
 def read_claims(path: Path | None, settings: ClaimSettings) -> ClaimObjects:

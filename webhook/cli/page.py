@@ -36,13 +36,6 @@ class Format(enum.StrEnum):
     HTML = "html"
 
 
-class Tongue(enum.StrEnum):
-    """The language of a file; the live page uses the browser's."""
-
-    ENGLISH = "en"
-    CHINESE = "zh"
-
-
 class _Watched(NamedTuple):
     """The cluster, and the namespace of the pods."""
 
@@ -58,7 +51,6 @@ def page(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         Format, typer.Option("--output", "-o", help="live: serve the page; html: write it as one file.")
     ] = Format.LIVE,
     port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Of 127.0.0.1; 0: any free one.")] = 0,
-    language: Annotated[Tongue, typer.Option(help="With -o html: of the file.")] = Tongue.ENGLISH,
     file: Annotated[list[str] | None, FILE_OPTION] = None,
     recursive: Annotated[bool, RECURSIVE_OPTION] = False,
     state: StateOption = None,
@@ -66,7 +58,7 @@ def page(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     context: ContextOption = "",
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Configuration file of the webhook.")] = None,
 ) -> None:
-    """Show the nodes, cards, links and pods of a cluster in the browser, live; or write them as one HTML file.
+    """Show the nodes, GPUs, links and pods of a cluster in the browser, live; or write them as one HTML file.
 
     The page is for this machine and for whoever has its address. It reads the cluster with your kubeconfig and your
     rights, and changes nothing.
@@ -92,7 +84,7 @@ def page(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
 
         cluster, namespace = _watched(kubeconfig, context, namespace, everywhere=all_namespaces)
         read = from_cluster(cluster, namespace, config)
-    typer.echo(_as_file(read, namespace, language), nl=False)
+    typer.echo(_as_file(read, namespace))
 
 
 def _watched(kubeconfig: Path | None, context: str, namespace: str | None, *, everywhere: bool) -> _Watched:
@@ -100,18 +92,13 @@ def _watched(kubeconfig: Path | None, context: str, namespace: str | None, *, ev
     return _Watched(cluster, None if everywhere else namespace or namespace_of_context(cluster))
 
 
-def _as_file(read: "ReadSnapshot", namespace: str | None, language: Tongue) -> str:
+def _as_file(read: "ReadSnapshot", namespace: str | None) -> str:
     from webhook.insight.analyze.analyzers import analyze
     from webhook.insight.overview.picture import overview
-    from webhook.insight.page.blocks import blocks
-    from webhook.insight.page.details import Known, of_file
-    from webhook.insight.page.document import whole
-    from webhook.insight.page.words import Language, words
+    from webhook.insight.page.markup import Known, whole
 
     found = overview(read.snapshot, analyze(read.snapshot, namespace=namespace), are_all_pods=namespace is None)
-    texts = words(Language(language))
-    known = Known(read.snapshot, found)
-    return whole(blocks(found, texts), of_file(known, texts), texts, at=found.at or texts("at.unknown"))
+    return whole(Known(read.snapshot, found))
 
 
 def _serve(where: _Watched, config: Path | None, port: int) -> None:
@@ -123,13 +110,11 @@ def _serve(where: _Watched, config: Path | None, port: int) -> None:
 
 
 async def _run(where: _Watched, config: Path | None, port: int) -> None:
-    import asyncio
 
     from webhook.cli.snapshots import cluster_setting
     from webhook.cluster.api.session import connect
     from webhook.cluster.snapshot.watch import SECONDS, FollowedCluster
-    from webhook.insight.page.feed import Feed
-    from webhook.insight.page.feed_updates import Following
+    from webhook.insight.page.following import Newest, follow
     from webhook.insight.page.server import find_place, serve
     from webhook.words import names
 
@@ -138,15 +123,14 @@ async def _run(where: _Watched, config: Path | None, port: int) -> None:
     try:
         place = find_place(port)
         cluster = FollowedCluster(session, where.namespace, setting, certificates, _tell)
-        feed = Feed()
-        following = Following(cluster, feed, where.namespace)
+        newest = Newest()
 
-        async def follow() -> None:
+        async def following() -> None:
             await cluster.settled()
             typer.echo(f"{place.url}\nThe page follows the cluster until Ctrl-C. Its address is for you alone.")
-            await asyncio.gather(following.overviews(), following.findings())
+            await follow(cluster, newest, where.namespace)
 
-        await serve(place, feed, [*cluster.work(), follow()])
+        await serve(place, newest, [*cluster.work(), following()])
     finally:
         await session.close()
 

@@ -143,23 +143,19 @@ def _live(kubeconfig: Path | None, namespace: str, own_namespace: str, policy: "
 
 def _directory(state: Path, kubeconfig: Path | None, policy: "AdmitPolicy") -> _Cluster:
     """Access a state directory; pods and Events may be those of a cluster."""
-    from webhook.cluster.files.claims import DirectoryClaims
-    from webhook.cluster.files.directory import load_directory
+    from webhook.cluster.files.state import DirectoryState
     from webhook.programs.server.vitals import Vitals
 
-    directory = load_directory(state)
-    directory.check_nodes()
-    claims = DirectoryClaims(state, policy.claims)
-    claims.pools()  # an unreadable file ends the start, and not the first review of a Binding
+    directory = DirectoryState(state, policy.claims)
+    _ = directory.nodes, directory.pools()  # an unreadable file ends the start, and not the first review of a Binding
     if kubeconfig is None:
-        from webhook.cluster.files.pods import DirectoryPods
         from webhook.programs.server.events import NoEvents
 
-        return _Cluster(directory, DirectoryPods(state), claims, NoEvents(), (), Vitals)
+        return _Cluster(directory, directory, directory, NoEvents(), (), Vitals)
     from webhook.programs.server.cluster_access import LiveCluster
 
     live = LiveCluster(kubeconfig, seconds=policy.binding.read_seconds)
-    return _Cluster(directory, live.pods, live.claims(claims.pools), live, (live,), Vitals)
+    return _Cluster(directory, live.pods, live.claims(directory.pools), live, (live,), Vitals)
 
 
 def _overlay(config: "Config", host: str | None, port: int | None, ops_port: int | None) -> "Config":

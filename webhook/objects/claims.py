@@ -15,15 +15,22 @@ from webhook.words.shape import shape_problem
 
 T = TypeVar("T")
 
+VERSION = "resource.k8s.io/v1"
+CLAIM, TEMPLATE, SLICE = KINDS = ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
 
-class Owner(Fields):
+
+class ClaimFields(Fields, omit_defaults=True):
+    """The base of these types, which are also written: into a saved state, and as what is kept of an object."""
+
+
+class Owner(ClaimFields):
     """An entry of ``metadata.ownerReferences``."""
 
     uid: str = ""
     controller: bool | None = None
 
 
-class ObjectMetadata(Fields):
+class ObjectMetadata(ClaimFields):
     """The ``metadata`` of an object."""
 
     name: str = ""
@@ -31,13 +38,13 @@ class ObjectMetadata(Fields):
     owner_references: list[Owner] | None = None
 
 
-class CapacityRequest(Fields):
+class CapacityRequest(ClaimFields):
     """The ``capacity`` of a request: the amounts of a device that several claims may share."""
 
     requests: dict[str, Quantity] | None = None
 
 
-class ExactRequest(Fields):
+class ExactRequest(ClaimFields):
     """The ``exactly`` of a request, or an entry of ``firstAvailable``."""
 
     name: str = ""
@@ -51,7 +58,7 @@ class ExactRequest(Fields):
     capacity: CapacityRequest | None = None
 
 
-class DeviceRequest(Fields):
+class DeviceRequest(ClaimFields):
     """An entry of ``spec.devices.requests``, with either ``exactly`` or ``firstAvailable``."""
 
     name: str = ""
@@ -64,14 +71,14 @@ class DeviceRequest(Fields):
         return [self.exactly] if self.exactly else self.first_available or []
 
 
-class Opaque(Fields):
+class Opaque(ClaimFields):
     """Parameters for one driver."""
 
     driver: str = ""
     parameters: Any = None
 
 
-class DeviceConfiguration(Fields):
+class DeviceConfiguration(ClaimFields):
     """An entry of ``devices.config``."""
 
     requests: list[str] | None = None
@@ -79,20 +86,20 @@ class DeviceConfiguration(Fields):
     opaque: Opaque | None = None
 
 
-class DeviceClaim(Fields):
+class DeviceClaim(ClaimFields):
     """The ``spec.devices`` of a ResourceClaim."""
 
     requests: list[DeviceRequest] | None = None
     config: list[DeviceConfiguration] | None = None
 
 
-class ClaimSpec(Fields):
+class ClaimSpec(ClaimFields):
     """The ``spec`` of a ResourceClaim, and of the claims that a template makes."""
 
     devices: DeviceClaim | None = None
 
 
-class Result(Fields):
+class Result(ClaimFields):
     """An entry of ``status.allocation.devices.results``: one device."""
 
     request: str = ""
@@ -105,20 +112,20 @@ class Result(Fields):
     consumed_capacity: dict[str, Quantity] | None = None
 
 
-class AllocatedDevices(Fields):
+class AllocatedDevices(ClaimFields):
     """The ``status.allocation.devices`` of a ResourceClaim."""
 
     results: list[Result] | None = None
     config: list[DeviceConfiguration] | None = None
 
 
-class ClaimAllocation(Fields):
+class ClaimAllocation(ClaimFields):
     """The ``status.allocation`` of a ResourceClaim."""
 
     devices: AllocatedDevices | None = None
 
 
-class Consumer(Fields):
+class Consumer(ClaimFields):
     """An entry of ``status.reservedFor``."""
 
     resource: str = ""
@@ -126,14 +133,14 @@ class Consumer(Fields):
     uid: str = ""
 
 
-class ClaimStatus(Fields):
+class ClaimStatus(ClaimFields):
     """The ``status`` of a ResourceClaim."""
 
     allocation: ClaimAllocation | None = None
     reserved_for: list[Consumer] | None = None
 
 
-class ResourceClaim(Fields):
+class ResourceClaim(ClaimFields):
     """A ResourceClaim."""
 
     metadata: ObjectMetadata = msgspec.field(default_factory=ObjectMetadata)
@@ -152,20 +159,20 @@ class ResourceClaim(Fields):
         return (self.status.reserved_for if self.status else None) or []
 
 
-class TemplateSpec(Fields):
+class TemplateSpec(ClaimFields):
     """The ``spec`` of a ResourceClaimTemplate."""
 
     spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
 
 
-class ResourceClaimTemplate(Fields):
+class ResourceClaimTemplate(ClaimFields):
     """A ResourceClaimTemplate."""
 
     metadata: ObjectMetadata = msgspec.field(default_factory=ObjectMetadata)
     spec: TemplateSpec = msgspec.field(default_factory=TemplateSpec)
 
 
-class Attribute(Fields):
+class Attribute(ClaimFields):
     """The value of an attribute, in one of the fields."""
 
     string: str | None = None
@@ -174,13 +181,13 @@ class Attribute(Fields):
     bool_: bool | None = msgspec.field(name="bool", default=None)
 
 
-class Capacity(Fields):
+class Capacity(ClaimFields):
     """The value of a capacity."""
 
     value: Quantity = ""
 
 
-class SliceDevice(Fields):
+class SliceDevice(ClaimFields):
     """An entry of ``spec.devices``."""
 
     name: str = ""
@@ -203,7 +210,7 @@ class SliceDevice(Fields):
         return {name.removeprefix(own): value.int_ for name, value in attributes.items() if value.int_ is not None}
 
 
-class Pool(Fields):
+class Pool(ClaimFields):
     """The ``spec.pool`` of a ResourceSlice."""
 
     name: str = ""
@@ -211,7 +218,7 @@ class Pool(Fields):
     resource_slice_count: int = 0
 
 
-class SliceSpec(Fields):
+class SliceSpec(ClaimFields):
     """The ``spec`` of a ResourceSlice."""
 
     driver: str = ""
@@ -220,7 +227,7 @@ class SliceSpec(Fields):
     devices: list[SliceDevice] | None = None
 
 
-class ResourceSlice(Fields):
+class ResourceSlice(ClaimFields):
     """A ResourceSlice."""
 
     metadata: ObjectMetadata = msgspec.field(default_factory=ObjectMetadata)

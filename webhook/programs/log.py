@@ -11,15 +11,12 @@ from typing import Any, Literal
 import msgspec
 
 from webhook.words.printable import TEXT_LIMIT, fitted, printable
-from webhook.words.secret_forms import may_hold_secret, without_secrets
 
 Level = Literal["debug", "info", "warning", "error"]
 LINE_LIMIT = 16 * 1024
 """Longest line, in bytes. Container runtimes split longer ones (containerd, ``max_container_log_line_size``)."""
 TRACEBACK_LIMIT = 8 * 1024
 """Longest traceback in a line, in characters."""
-SEARCHED_LIMIT = 8 * TRACEBACK_LIMIT
-"""Characters of the end of a traceback, and of the beginning of another text, that are searched for secrets."""
 _ENTRIES = 32
 _FIELDS = ("time", "level", "message")
 _utc_now = partial(datetime.now, UTC)
@@ -30,7 +27,7 @@ class Log:
 
     A line is JSON of visible characters and at most :data:`LINE_LIMIT` bytes, whatever its texts hold. All texts, also
     those in lists, go through :func:`webhook.words.printable.fitted`, so that a program that decodes the line shows no
-    control character either. What has the form of a secret is hidden (:mod:`webhook.words.secret_forms`).
+    control character either.
 
     Args:
         descriptor: The file descriptor, open for writing. That its reader has gone is no error: the program goes on.
@@ -68,7 +65,7 @@ class Log:
     def _written(self, line: Any) -> bytes:
         written = self._encode(line)
         is_plain = written.isascii() and b"\\" not in written and b"\x7f" not in written
-        if len(written) <= TEXT_LIMIT and is_plain and not may_hold_secret(written.decode()):
+        if len(written) <= TEXT_LIMIT and is_plain:
             return written
         fields: dict[str, Any] = msgspec.to_builtins(line)
         for limit in (TEXT_LIMIT, TEXT_LIMIT // 4, TEXT_LIMIT // 16):
@@ -87,7 +84,7 @@ class Log:
 def _fitted(value: Any, limit: int) -> Any:
     """Return ``value``, which consists of JSON types, with all texts in it fitted and long lists cut."""
     if isinstance(value, str):
-        return fitted(_without_secrets(value), limit)
+        return fitted(value, limit)
     if isinstance(value, dict):
         return {fitted(str(key), limit): _fitted(item, limit) for key, item in list(value.items())[:_ENTRIES]}
     if isinstance(value, list | tuple):
@@ -96,24 +93,9 @@ def _fitted(value: Any, limit: int) -> Any:
     return value
 
 
-def _without_secrets(text: str) -> str:
-    """Return a text without secrets. What was not searched of a long one is blank: only its length is of use."""
-    searched = without_secrets(text[:SEARCHED_LIMIT])
-    return searched if len(text) <= SEARCHED_LIMIT else searched.ljust(len(text))
-
-
 def _shown_traceback(text: str) -> str:
-    """Return the end of a traceback, which names the error. Invisible characters except line breaks are escaped.
-
-    Secrets are looked for before the text is cut, because half of one has no form that tells it. For the same reason
-    the first word of what is searched of a longer text is left out.
-    """
-    searched = text[-SEARCHED_LIMIT:]
-    if len(searched) < len(text):
-        searched = "".join(searched.split(None, 1)[1:])
-    shown = without_secrets(searched)[-TRACEBACK_LIMIT:]
-    kept = "\n".join(map(printable, shown.split("\n")))
-    return kept if len(kept) <= TRACEBACK_LIMIT else kept[-TRACEBACK_LIMIT:]
+    """Return the end of a traceback, which names the error. Invisible characters except line breaks are escaped."""
+    return "\n".join(map(printable, text[-TRACEBACK_LIMIT:].split("\n")))[-TRACEBACK_LIMIT:]
 
 
 def take_over_logging(log: Log) -> None:

@@ -24,7 +24,7 @@ def cache_families(caches: Sequence[CacheReport]) -> Iterator[Metric]:
     )
     yield counter(
         "cache_shortened",
-        "States of objects of which less was kept because a cache was full and their namespace filled most of it.",
+        "States of objects of which less was kept because there was no more room for those of their namespace.",
         ("cache",),
         {(c.name,): c.shortened for c in caches},
     )

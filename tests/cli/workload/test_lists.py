@@ -1,8 +1,7 @@
 """Objects of a List count as if each stood in a document of its own."""
 
-from tests.judge import policy
+from tests.judge import FixedState, policy
 from webhook.cli.workload import inject_manifest
-from webhook.cluster.files.directory import DirectoryState
 from webhook.objects.pod import Namespace
 
 POD = "spec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 2}}}]}"
@@ -16,7 +15,7 @@ items:
 - {{kind: Pod, metadata: {{name: one, namespace: a}}, {POD}}}
 - {{kind: Pod, metadata: {{name: two, namespace: b}}, {POD}}}
 """
-    state = DirectoryState(STATE, policy().versions)
+    state = FixedState(STATE, policy().versions)
     one, two = inject_manifest(text, "it", policy(), state).templates
     assert (one.namespace, one.label, one.outcome.reason) == ("a", "Pod one (/items/0)", "injected")
     assert (two.namespace, two.label, two.outcome.reason) == ("b", "Pod two (/items/1)", "namespace-not-enabled")

@@ -21,7 +21,7 @@ from webhook.cluster.api import reflector as module
 from webhook.cluster.api.reflector import Reflector
 from webhook.cluster.api.session import Session
 from webhook.cluster.kinds import NODES, PODS, Collection
-from webhook.cluster.state.cache import Cache, Document, Limit
+from webhook.cluster.state.cache import Cache, Document, Form, Limit
 
 DEADLINE_S = 20.0
 PATH = NODES.path
@@ -69,7 +69,7 @@ async def mirrored(server: ApiServer, resource: Collection = NODES) -> AsyncIter
     async with serving(server.turn) as stand_in:
         session = Session(ToldAccess(f"http://127.0.0.1:{stand_in.port}"), user_agent="test", seconds=DEADLINE_S)
         said: list[str] = []
-        cache = Cache[str]("nodes", read, len, limit=Limit(10_000, 1_000_000), tell=said.append, clock=time.monotonic)
+        cache = Cache[str]("nodes", Form(read, len, Limit(10_000, 1_000_000)), tell=said.append, clock=time.monotonic)
         errors: Counter[tuple[str, str]] = Counter()
         task = asyncio.create_task(Reflector(session, resource, cache, errors=errors, chance=lambda: 0.0).run())
         try:

@@ -15,10 +15,10 @@ from tests.insight.analyze.clusters import Cluster, bundle, registration, secret
 from tests.insight.analyze.faults import mixture
 from tests.insight.explain.situations import told
 from webhook.cluster.files.claim_manifests import claim_objects
-from webhook.cluster.redaction import claims
 from webhook.cluster.redaction.objects import kept
 from webhook.cluster.snapshot.documents import reduced
 from webhook.decisions.claims.allocations import given_gpus
+from webhook.objects.claims import VERSION
 from webhook.words import names
 from webhook.words.errors import GpuTopologyError
 
@@ -88,6 +88,8 @@ METADATA = {
         "example.com/token": PLANTED,
         "gpu.topology/env.TOKEN": PLANTED,
         "gpu.topology/env.NVIDIA_API_KEY": PLANTED,
+        "gpu.topology/note": PLANTED,
+        "gpu.topology/profile": "pod-peers",
     },
     "managedFields": [{"manager": PLANTED, "fieldsV1": {PLANTED: {}}}],
     "finalizers": [PLANTED],
@@ -169,6 +171,8 @@ def test_the_rest_of_that_pod_is_kept() -> None:
     assert found["metadata"]["annotations"] == {
         "gpu.topology/env.TOKEN": "redacted",
         "gpu.topology/env.NVIDIA_API_KEY": "redacted",
+        "gpu.topology/note": "redacted",
+        "gpu.topology/profile": "pod-peers",
     }
 
 
@@ -399,5 +403,5 @@ values = st.recursive(
 
 @given(kind=st.sampled_from(KINDS), document=st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), values))
 def test_nothing_in_an_object_makes_it_fail(kind: str, document: dict[str, Any]) -> None:
-    version = claims.VERSION if kind in CLAIM_KINDS else "v1"
+    version = VERSION if kind in CLAIM_KINDS else "v1"
     list(reduced([{"apiVersion": version, "kind": kind, **document}]))

@@ -1,6 +1,7 @@
 """Whatever the order in which it is told, a cache ends with what the server has."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cluster.state.cache import Cache, Document, Limit
+from webhook.cluster.state.cache import Cache, Document, Form, Limit, Share
 from webhook.words.errors import FormatError
 
 NAMES = ("a", "b", "c", "d")
@@ -42,7 +43,7 @@ def read(document: Document, name: str, _: int | None) -> int:
 def make(told: Told | None = None, limit: Limit = PLENTY, changed: Changed | None = None) -> Cache[int]:
     told = told or Told()
     return Cache(
-        "things", read, lambda _: 10, limit=limit, tell=told.lines.append, clock=lambda: told.now, changed=changed
+        "things", Form(read, lambda _: 10, limit), tell=told.lines.append, clock=lambda: told.now, changed=changed
     )
 
 
@@ -121,7 +122,7 @@ def test_a_full_cache_takes_new_states_of_what_it_has_and_others_when_there_is_r
 
 def test_what_is_beyond_the_bytes_is_left_out_with_the_state_before() -> None:
     cache = Cache[int](
-        "things", read, lambda value: value, limit=Limit(9, 100), tell=Told().lines.append, clock=lambda: 0.0
+        "things", Form(read, lambda value: value, Limit(9, 100)), tell=Told().lines.append, clock=lambda: 0.0
     )
     assert cache.put(State("a", 1, b"50"))
     assert not cache.put(State("b", 2, b"49"))
@@ -220,9 +221,11 @@ def test_an_index_hears_nothing_of_a_state_with_the_same_value() -> None:
     index = Index()
     cache = Cache[int](
         "things",
-        lambda document, name, before: read(document, name, before) if before is None else before,
-        lambda _: 10,
-        limit=PLENTY,
+        Form(
+            lambda document, name, before: read(document, name, before) if before is None else before,
+            lambda _: 10,
+            PLENTY,
+        ),
         tell=Told().lines.append,
         clock=lambda: 0.0,
         changed=index.changed,
@@ -230,6 +233,95 @@ def test_an_index_hears_nothing_of_a_state_with_the_same_value() -> None:
     cache.put(State("a", 1, b"1"))
     cache.put(State("a", 2, b"2"))
     assert (index.calls, cache.version("a")) == (1, 2)
+
+
+MOST, OF_OWNER, OF_ALL, SHORT = 3000, 1000, 2000, 3
+"""Bytes of a cache with shares, and what is kept of a value that is shortened. The weight of a value is the value."""
+
+
+def owner_of(value: int) -> str:
+    """The owner of a value, in its last digit; 0 is nobody."""
+    return "" if value % 10 == 0 or value <= SHORT else f"o{value % 10}"
+
+
+def shared(
+    told: Told | None = None, index: Index | None = None, *, most: int = MOST, of_all: int = OF_ALL
+) -> Cache[int]:
+    return Cache(
+        "things",
+        Form(
+            lambda document, name, before: before if before == (value := read(document, name, None)) else value,
+            lambda value: value,
+            Limit(objects=1000, bytes=most),
+            Share(owner_of, Limit(1000, OF_OWNER), Limit(1000, of_all), lambda value: min(value, SHORT)),
+        ),
+        tell=(told or Told()).lines.append,
+        clock=lambda: 0.0,
+        changed=index.changed if index else None,
+    )
+
+
+def put_values(cache: Cache[int], *values: int) -> list[int | None]:
+    for number, value in enumerate(values, 1):
+        cache.put(State(f"{number:02}", number, str(value).encode()))
+    return [cache.get(f"{number:02}") for number in range(1, len(values) + 1)]
+
+
+def test_beyond_the_share_of_its_owner_and_of_all_a_value_is_short_and_counted_and_told_once() -> None:
+    told = Told()
+    cache = shared(told)
+    assert put_values(cache, 501, 401, 301, 902, 303, 204) == [501, 401, SHORT, 902, SHORT, SHORT]
+    assert (cache.shortened, cache.left_out, cache.is_incomplete) == (3, 0, False)
+    most = f"things: o1: expected at most 1000 objects and {OF_OWNER} bytes"
+    assert told.lines == [f"{most}, found more; of what is beyond only what has to be kept is kept"]
+
+
+def test_a_value_of_nobody_is_never_short_and_left_out_only_of_a_full_cache() -> None:
+    cache = shared()
+    assert put_values(cache, 901, 902, 900, 500) == [901, 902, 900, None]
+    assert (cache.shortened, cache.left_out, cache.is_incomplete) == (0, 1, True)
+
+
+def test_a_value_is_whole_again_when_it_changes_and_there_is_room() -> None:
+    cache = shared()
+    assert put_values(cache, 501, 401, 301) == [501, 401, SHORT]
+    cache.drop(State("01", 10))
+    cache.put(State("03", 11, b"311"))
+    assert cache.get("03") == 311
+
+
+def test_a_change_that_is_shortened_to_the_same_is_told_to_no_index() -> None:
+    index = Index()
+    cache = shared(index=index)
+    put_values(cache, 501, 401, 301)
+    calls = index.calls
+    cache.put(State("03", 20, b"321"))
+    assert (index.calls, cache.version("03")) == (calls, 20)
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(SHORT, 700), st.booleans()), max_size=120))
+def test_an_owner_within_its_share_and_what_has_to_be_kept_lose_nothing_to_others(
+    states: list[tuple[int, int, bool]],
+) -> None:
+    index = Index()
+    cache = shared(index=index, most=100_000, of_all=100_000)
+    truth: dict[str, int] = {}
+    modest = {"", *(f"o{number}" for number in range(1, 10))}
+    for version, (number, value, is_deletion) in enumerate(states, 1):
+        name = f"{number:02}"
+        if is_deletion:
+            cache.drop(State(name, version))
+            truth.pop(name, None)
+        else:
+            truth[name] = value
+            cache.put(State(name, version, str(value).encode()))
+        weights = Counter[str]()
+        for kept in truth.values():
+            weights[owner_of(kept)] += 2 + kept
+        modest -= {owner for owner, weight in weights.items() if owner and weight > OF_OWNER}
+        assert cache.values() == index.values
+        assert {key for key, kept in truth.items() if owner_of(kept) in modest and cache.get(key) != kept} == set()
+        assert (cache.values().keys(), cache.left_out) == (truth.keys(), 0)
 
 
 def test_what_the_api_server_does_not_have_is_gone_until_something_newer_is_heard_of_it() -> None:

@@ -7,7 +7,7 @@ import yaml
 
 from tests.judge import load, policy
 from webhook.cli.workload import inject_manifest
-from webhook.cluster.files.directory import load_directory
+from webhook.cluster.files.state import DirectoryState
 
 ROOT = Path(__file__).parents[3]
 WORKLOADS = ROOT / "examples" / "workloads"
@@ -18,7 +18,7 @@ NAMES = sorted(path.stem for path in WORKLOADS.glob("*.yaml"))
 @pytest.mark.parametrize("name", NAMES)
 def test_the_workload_comes_out_as_written_by_hand(name: str) -> None:
     path = WORKLOADS / f"{name}.yaml"
-    injection = inject_manifest(path.read_text(), path.name, policy(), load_directory(ROOT / "examples" / "state"))
+    injection = inject_manifest(path.read_text(), path.name, policy(), DirectoryState(ROOT / "examples" / "state"))
     refused = CASES / f"{name}.refused.yaml"
     if refused.exists():
         wanted = load(refused)

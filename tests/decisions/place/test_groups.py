@@ -345,6 +345,16 @@ def test_of_equal_nodes_the_first_name_is_taken_for_a_group(names: str, *, one_n
     assert {card[0] for name in ("one", "two") for card in cluster.cards(name)} == {"a"}
 
 
+@pytest.mark.parametrize(("most", "nodes"), [("1", set()), ("2", {"a", "b"})])
+def test_a_group_uses_no_more_nodes_than_it_allows(most: str, nodes: set[str]) -> None:
+    """Two pods with 8 GPUs each need two nodes of 8 GPUs."""
+    cluster = PlacedCluster(*(named(h20(), name) for name in "abc"))
+    for name in ("one", "two"):
+        cluster.create(name, 8, options={"group-size": "2", "max-nodes": most}, labels=LABEL)
+    cluster.round()
+    assert {card[0] for name in ("one", "two") for card in cluster.cards(name)} == nodes
+
+
 @pytest.mark.parametrize("names", ["abcd", "dcba"])
 def test_of_equal_racks_the_one_with_the_first_name_is_taken(names: str) -> None:
     cluster = PlacedCluster()

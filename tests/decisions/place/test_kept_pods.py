@@ -192,7 +192,7 @@ def test_a_pod_that_is_too_long_to_be_kept_goes_on_without_a_choice_and_disturbs
     assert len(found.pinned("next")) == 2
 
 
-def test_a_pod_whose_namespace_fills_the_memory_goes_on_without_a_choice_and_disturbs_no_other() -> None:
+def test_a_pod_whose_namespace_has_no_more_room_goes_on_without_a_choice_and_disturbs_no_other() -> None:
     found = one_node()
     found.create("greedy", 2)
     found.replace_record("greedy", shortened)
@@ -201,7 +201,7 @@ def test_a_pod_whose_namespace_fills_the_memory_goes_on_without_a_choice_and_dis
     assert (found.gates("greedy"), found.label("greedy")) == ([], "released")
     reason, message = found.why("greedy")
     assert reason == "NotPlaceable"
-    assert message.endswith(": the pods of its namespace fill the planner's memory")
+    assert message.endswith(": the planner's memory has no more room for waiting pods of its namespace")
     assert len(found.pinned("next")) == 2
 
 

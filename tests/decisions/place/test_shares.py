@@ -38,6 +38,7 @@ def odd(cluster: PlacedCluster, count: int, namespace: str = "team", first: int 
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("priority", [0, 1000])
 def test_a_stranger_s_pod_is_decided_at_once_whatever_others_ask(priority: int) -> None:
     cluster = busy_cluster()
@@ -50,6 +51,7 @@ def test_a_stranger_s_pod_is_decided_at_once_whatever_others_ask(priority: int) 
     assert cluster.planner.report.waiting[PlaceReason.SOON] > 0
 
 
+@pytest.mark.slow
 def test_a_round_ends_at_its_budget_and_each_pod_has_its_turn_in_the_end() -> None:
     cluster = busy_cluster()
     names = odd(cluster, 300)

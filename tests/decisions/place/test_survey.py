@@ -9,7 +9,7 @@ from tests.hardware.topology.machines import a100_pcie_bridged, h20, l40s
 from webhook.decisions.place.survey import MOST_NODES, Job, NodeView, Survey, survey, take
 from webhook.hardware.topology.planning.plan import PlanRequest
 from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, Policy
-from webhook.insight.drawings.occupancy import survey_text
+from webhook.insight.drawings.choices import survey_text
 from webhook.words.choices import NodePolicy
 
 LINKED = Constraints(require_nvlink=True)

@@ -76,7 +76,10 @@ class Browser:
 
     def live(self) -> None:
         """Returns once the page follows."""
-        self.until(lambda: self.run("return document.documentElement.dataset.live") == "yes", "the page is not live")
+        self.until(
+            lambda: self.run("return document.getElementById('overview')?.dataset.live") == "yes",
+            "the page is not live",
+        )
 
     def logged(self) -> list[str]:
         """What the console said, such as violations of the policy, since it was asked last."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from webhook.insight.drawings.links import Link
+from webhook.insight.drawings.layout import Link
 from webhook.insight.explain.start import Verified
 from webhook.insight.overview.model import Card, CardState, Finding, Health, Level, Node, Overview, Pod
 

@@ -2,16 +2,15 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from tests.insight.analyze.clusters import Cluster
 from webhook.cluster.snapshot.freshness import Standing
 from webhook.cluster.snapshot.model import Snapshot
 from webhook.insight.overview.model import Overview
-from webhook.insight.page.details import Known
-from webhook.insight.page.feed import Feed
+from webhook.insight.page.following import Newest
+from webhook.insight.page.markup import Known
 from webhook.insight.page.server import Place, find_place, serve
 
 LIVE = Standing(live=True, at="12:00:00 UTC")
@@ -24,21 +23,18 @@ class Served:
     def __init__(self, place: Place, snapshot: Snapshot | None = None) -> None:
         self.place = place
         self._snapshot = snapshot or Cluster().snapshot()
-        self.feed = Feed()
+        self._newest = Newest()
         self._loop = asyncio.new_event_loop()
         self._end = asyncio.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def start(self) -> None:
         self._thread.start()
 
     def tell(self, overview: Overview, standing: Standing = LIVE) -> None:
         """The cluster is like that from now on."""
-        known = Known(self._snapshot, overview)
-        self._wait(self.feed.publish(known, standing))
+        self._loop.call_soon_threadsafe(self._newest.publish, Known(self._snapshot, overview), standing)
 
     def stand(self, standing: Standing) -> None:
-        self._loop.call_soon_threadsafe(self.feed.stand, standing)
+        self._loop.call_soon_threadsafe(self._newest.stand, standing)
 
     def stop(self) -> None:
         """The server ends as it does after Ctrl-C."""
@@ -47,12 +43,9 @@ class Served:
             self._thread.join(_SECONDS)
         assert not self._thread.is_alive()
 
-    def _wait(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS)
-
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(serve(self.place, self.feed, [self._until_the_end()]))
+            runner.run(serve(self.place, self._newest, [self._until_the_end()]))
 
     async def _until_the_end(self) -> None:
         await self._end.wait()
@@ -62,7 +55,6 @@ class Served:
 def served(overview: Overview | None = None, snapshot: Snapshot | None = None) -> Iterator[Served]:
     """A page on a port of its own."""
     found = Served(find_place(0), snapshot)
-    found.start()
     try:
         if overview is not None:
             found.tell(overview)

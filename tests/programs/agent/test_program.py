@@ -237,7 +237,7 @@ def test_metrics_and_probes_are_served_while_the_api_server_is_away(running: Run
 
 
 @pytest.mark.any_driver
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_signal_ends_the_program(running: Running, how: signal.Signals) -> None:
     running.process.send_signal(how)
     assert running.process.wait(30) == 0

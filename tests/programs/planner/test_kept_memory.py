@@ -22,7 +22,7 @@ from tests.programs.planner.test_mirrors import published
 from webhook.decisions.place.pod import MEMORY_FULL, MOST_PARTS, read_pod
 from webhook.decisions.place.scheduling import MOST_OF_NEEDS
 from webhook.decisions.place.world import World
-from webhook.programs.planner.mirrors import PODS, weigh_pod
+from webhook.programs.planner.mirrors import OF_NAMESPACE, PODS, weigh_pod
 
 pytestmark = pytest.mark.long
 
@@ -172,8 +172,8 @@ def test_one_namespace_that_fills_the_memory_takes_none_from_others(change: Chan
         assert kept[other.name] == read_pod(other.document, other.name, None)
     last = kept[f"greedy/pod-{filled - 1}"]
     assert (last.held, last.unbound and last.unbound.why_cut) == ((), MEMORY_FULL)
-    said = "pods: expected at most 268435456 bytes, found more; those of greedy take the most, so of these only what"
-    assert told.said == [f"{said} has to be kept is kept"]
+    most = f"expected at most {OF_NAMESPACE.objects} objects and {OF_NAMESPACE.bytes} bytes"
+    assert told.said == [f"pods: greedy: {most}, found more; of what is beyond only what has to be kept is kept"]
 
 
 def test_all_pods_that_the_mirror_keeps_leave_a_fifth_of_the_memory_of_the_chart() -> None:

@@ -70,7 +70,7 @@ async def running(tmp_path: Path, server: PlacingServer, port: int, config: str)
             await process.wait()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_planner_leads_opens_gates_answers_probes_and_gives_the_lease_back_at_the_end(
     tmp_path: Path, port: int, number: signal.Signals
 ) -> None:
@@ -111,6 +111,7 @@ def test_a_planner_without_rights_is_alive_not_ready_and_ends_when_it_is_told_to
     asyncio.run(test())
 
 
+@pytest.mark.long
 def test_a_planner_ends_although_the_api_server_no_longer_answers(tmp_path: Path, port: int) -> None:
     async def test() -> None:
         server = PlacingServer()

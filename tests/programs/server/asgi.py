@@ -4,13 +4,11 @@ import asyncio
 import json
 from collections.abc import MutableMapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 from tests.decisions.claims.kept import KeptClaims
 from tests.judge import policy
 from tests.pods import Manifest
-from webhook.cluster.files.pods import DirectoryPods
 from webhook.cluster.state import Claims, Pods, State
 from webhook.decisions.configuration import Config
 from webhook.programs.http.messages import Application
@@ -19,7 +17,18 @@ from webhook.programs.server.counts import Counts
 from webhook.programs.server.events import Events, NoEvents
 from webhook.programs.server.log import ReviewLog
 
-NOWHERE = DirectoryPods(Path("nowhere"))
+
+class NoPods:
+    """A cluster without pods."""
+
+    async def pod(self, namespace: str, name: str, *, deadline: float | None = None) -> bytes | None:  # noqa: ARG002
+        return None
+
+    async def group(self, namespace: str, group: str, node: str, *, deadline: float | None = None) -> list[bytes]:  # noqa: ARG002
+        return []
+
+
+NOWHERE = NoPods()
 NO_EVENTS = NoEvents()
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from webhook.cluster.files.directory import load_directory
+from webhook.cluster.files.state import DirectoryState
 from webhook.decisions.configuration import Config, ServerSettings
 from webhook.objects.envelope import PODS_PATH
 from webhook.programs.server import certificates
@@ -30,7 +30,7 @@ def main(gate: str, port: str, ops_port: str, stall_seconds: str) -> None:
     answers = {PODS_PATH: lambda _body, _started: Path(gate).read_bytes()}
     reviews = reviews_app(answers, log=log, counts=counts, longest_body=1024)
     context: ssl.SSLContext = certificates.self_signed(config, None, log).context
-    run(config, reviews, load_directory(Path("examples/state")), context, log=log, counts=counts)
+    run(config, reviews, DirectoryState(Path("examples/state")), context, log=log, counts=counts)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from tests.fuzz import effort
 from tests.pods import Manifest, container, pod
 from tests.programs.server.asgi import application, binding_review, post, review
 from tests.programs.server.test_bindings import GPU, PATH, POD_UID, KnownCluster, KnownPods, to_node
-from webhook.cluster.files.claims import DirectoryClaims
+from webhook.cluster.files.state import DirectoryState
 from webhook.cluster.state import Claims
 from webhook.decisions.claims.pod import MOST_CLAIMS, MOST_REFERENCES, claim_uses
 from webhook.decisions.claims.slices import Pools, slice_part
@@ -283,14 +283,14 @@ def test_entries_that_no_container_uses_are_not_read() -> None:
     assert claims.asked == [("claim", "ml-workloads", "train-gpus")]
 
 
-def in_directory(root: Path, *objects: tuple[str, Any]) -> DirectoryClaims:
+def in_directory(root: Path, *objects: tuple[str, Any]) -> DirectoryState:
     """A state directory with these objects, each with its kind; YAML reads JSON."""
     (root / "claims").mkdir()
     for number, (kind, one) in enumerate(objects):
         head = {"apiVersion": "resource.k8s.io/v1", "kind": kind}
         metadata = {"namespace": "ml-workloads"} | one["metadata"]
         (root / "claims" / f"{number}.yaml").write_text(json.dumps(head | one | {"metadata": metadata}))
-    return DirectoryClaims(root, ClaimSettings(enabled=True))
+    return DirectoryState(root, ClaimSettings(enabled=True))
 
 
 def test_with_a_state_directory_a_binding_is_decided_by_its_files(tmp_path: Path) -> None:

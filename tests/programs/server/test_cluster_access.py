@@ -12,7 +12,7 @@ from tests.programs.server.asgi import application, binding_review, posted
 from tests.programs.server.conftest import EXAMPLE_STATE
 from tests.programs.server.test_bindings import injected, to_node
 from tests.programs.server.test_starting import serve
-from webhook.cluster.files.directory import load_directory
+from webhook.cluster.files.state import DirectoryState
 from webhook.programs.server.cluster_access import LiveCluster
 
 UNKNOWN = "the topology of node nowhere is not known. Is the agent running there?"
@@ -35,7 +35,7 @@ async def play(turn: Turn, directory: Path) -> tuple[Manifest, list[Received], l
     async with serving(turn) as stand_in:
         live = LiveCluster(kubeconfig(directory / "kubeconfig", f"http://127.0.0.1:{stand_in.port}"), seconds=20)
         with (directory / "log").open("wb") as log:
-            app = application(load_directory(EXAMPLE_STATE), log, live.pods, live)
+            app = application(DirectoryState(EXAMPLE_STATE), log, live.pods, live)
             answer = await posted(app, binding_review(to_node("nowhere")), path="/mutate/bindings")
             await live.close()
     return answer.response, stand_in.received, [*map(json.loads, (directory / "log").read_bytes().splitlines())]

@@ -175,8 +175,8 @@ gpu_topology_cache_bytes{cache="leases"} 0.0
 # TYPE gpu_topology_cache_left_out_total counter
 gpu_topology_cache_left_out_total{cache="nodes"} 7.0
 gpu_topology_cache_left_out_total{cache="leases"} 0.0
-# HELP gpu_topology_cache_shortened_total States of objects of which less was kept because a cache was full and their \
-namespace filled most of it.
+# HELP gpu_topology_cache_shortened_total States of objects of which less was kept because there was no more room for \
+those of their namespace.
 # TYPE gpu_topology_cache_shortened_total counter
 gpu_topology_cache_shortened_total{cache="nodes"} 0.0
 gpu_topology_cache_shortened_total{cache="leases"} 0.0

@@ -8,19 +8,17 @@ from typing import IO, Any
 
 import pytest
 
+from tests.judge import FixedState
 from tests.pods import Manifest, container, pod
 from tests.programs.server import large
 from tests.programs.server.asgi import UID, application, post, review
-from webhook.cluster.files.directory import DirectoryState
 from webhook.cluster.state import State
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.fastest_pair import FastestPair
 from webhook.decisions.resolve.node import Sources
 from webhook.objects.pod import Namespace
 
-KNOWN = DirectoryState(
-    {"ml-workloads": Namespace("ml-workloads", {"gpu.topology/injection": "enabled"})}, ClusterFacts()
-)
+KNOWN = FixedState({"ml-workloads": Namespace("ml-workloads", {"gpu.topology/injection": "enabled"})})
 
 
 class BrokenState:

@@ -10,7 +10,7 @@ from tests.cli.command import gpu_topology
 from tests.pods import Manifest
 from tests.programs.server.asgi import App, application, post, review
 from tests.programs.server.conftest import EXAMPLE_STATE, ROOT
-from webhook.cluster.files.directory import load_directory
+from webhook.cluster.files.state import DirectoryState
 
 EXAMPLES = sorted((ROOT / "examples" / "workloads").glob("*.yaml"))
 CASES = sorted((ROOT / "tests" / "cases" / "pods").glob("*/pod.yaml"))
@@ -51,7 +51,7 @@ def patch_text(response: Manifest) -> str:
 def compare(found: list[tuple[str, Manifest]], state: Path, default: str) -> tuple[int, int]:
     """Compares patches, messages and warnings; returns how many pods were patched and how many refused."""
     with TemporaryFile() as log:
-        app = application(load_directory(state), log)
+        app = application(DirectoryState(state), log)
         responses = [ask(app, manifest, default) for _, manifest in found]
     allowed = [text for (text, _), response in zip(found, responses, strict=True) if response["allowed"]]
     common: list[str | Path] = ["inject", "--state", state, "-n", default, "-o", "patch", "-f", "-"]

@@ -8,8 +8,7 @@ from tests.hardware.topology.machines import a100_pcie_bridged
 from tests.pods import Manifest
 from tests.programs.server.asgi import application, binding_review, post
 from tests.programs.server.test_bindings import injected, to_node
-from webhook.cluster.files.directory import load_directory
-from webhook.cluster.files.pods import DirectoryPods
+from webhook.cluster.files.state import DirectoryState
 from webhook.hardware.topology.document import format_topology
 
 FILES = {
@@ -28,8 +27,9 @@ def write(root: Path, **files: str) -> None:
 def bound(state: Path, pod: str) -> Manifest:
     """The response about a Binding of this pod."""
     write(state, **FILES, **{"pods/train.yaml": pod})
+    known = DirectoryState(state)
     with (state / "log").open("wb") as log:
-        app = application(load_directory(state), log, DirectoryPods(state))
+        app = application(known, log, known)
         return post(app, binding_review(to_node()), path="/mutate/bindings").response
 
 

@@ -123,7 +123,7 @@ def test_the_programs_are_those_of_the_previous_commit(previous: Path) -> None:
     assert REMAP[1:3] == ("-m", "webhook")
 
 
-@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("carrier", ["sidecar", pytest.param("init", marks=pytest.mark.long)])
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_previous_remap_program_starts_a_pod_that_this_webhook_prepared_from_what_the_previous_agent_publishes(
     previous: Path, run: Run, start: Callable[[Path, Pod], Done], profile: str, carrier: str
@@ -136,6 +136,7 @@ def test_the_previous_remap_program_starts_a_pod_that_this_webhook_prepared_from
     assert "warning" not in done.out
 
 
+@pytest.mark.long
 def test_the_previous_remap_program_stops_a_pod_whose_cards_are_others(
     previous: Path, run: Run, start: Callable[[Path, Pod], Done]
 ) -> None:
@@ -156,6 +157,7 @@ def test_the_form_of_another_version_is_refused_and_both_are_named(previous: Pat
         read(text)
 
 
+@pytest.mark.long
 def test_the_previous_remap_program_refuses_it_too(
     previous: Path, run: Run, start: Callable[[Path, Pod], Done]
 ) -> None:

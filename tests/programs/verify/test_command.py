@@ -94,7 +94,7 @@ def hanging(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> Iterato
         found.kill()
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_who_ends_it_gets_what_was_measured(hanging: "subprocess.Popen[str]", how: signal.Signals) -> None:
     hanging.send_signal(how)
     out, _ = hanging.communicate(timeout=60)

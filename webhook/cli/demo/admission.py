@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from webhook.cli.workload import Injected
-    from webhook.cluster.files.directory import DirectoryState
+    from webhook.cluster.files.state import DirectoryState
     from webhook.decisions.configuration import AdmitPolicy
 
 

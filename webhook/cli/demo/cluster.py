@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import httpx
 
-    from webhook.cluster.files.directory import DirectoryState
+    from webhook.cluster.files.state import DirectoryState
     from webhook.decisions.configuration import AdmitPolicy
     from webhook.hardware.topology.model import Gpu
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from webhook.cli.demo.admission import Shown
     from webhook.cli.demo.start import Driver
-    from webhook.cluster.files.directory import DirectoryState
+    from webhook.cluster.files.state import DirectoryState
     from webhook.decisions.configuration import AdmitPolicy
     from webhook.hardware.topology.model import Gpu
 
@@ -49,7 +49,7 @@ def demo(
     from webhook.cli.demo.process import running_webhook
     from webhook.cli.demo.start import Driver
     from webhook.cli.inputs import read_settings
-    from webhook.cluster.files.directory import load_directory
+    from webhook.cluster.files.state import DirectoryState
     from webhook.words.errors import ManifestError
 
     directory = examples or find_examples()
@@ -61,7 +61,7 @@ def demo(
     detailed = every or diff
     _, policy = read_settings(None)
     with _copy(directory / "state") as copy:
-        state = load_directory(copy)
+        state = DirectoryState(copy)
         with running_webhook(copy, console) as client:
             agreed = [
                 send_workload(console, client, path, policy, state, shown=_shown(path, detailed=detailed, diff=diff))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from webhook.cluster.files.directory import DirectoryState
+    from webhook.cluster.files.state import DirectoryState
     from webhook.hardware.topology.model import NodeTopology
 
 NODE = "a100-pcie"

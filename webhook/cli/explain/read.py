@@ -11,9 +11,9 @@ from webhook.cli.complaint import complain
 from webhook.cli.explain.choice import GivenFiles, choose, choose_pod, refuse_many
 from webhook.cli.snapshots import from_files, setting_of
 from webhook.cluster.api.contexts import Where
-from webhook.cluster.files.claims import load_claims
 from webhook.cluster.files.manifests import STANDARD_INPUT
 from webhook.cluster.files.standard_input import standard_input
+from webhook.cluster.files.state import load_claims
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
 from webhook.cluster.snapshot.pod_reference import Wanted
 from webhook.cluster.snapshot.pod_surroundings import around

@@ -237,7 +237,7 @@ def _plan_in_cluster(cluster: "Where", job: "Job", busy: Sequence[str], output: 
     from webhook.cli.topology.plan_document import plan_document
     from webhook.cli.topology.planner_view import read_world
     from webhook.decisions.place.survey import survey, take
-    from webhook.insight.drawings.occupancy import survey_text
+    from webhook.insight.drawings.choices import survey_text
     from webhook.words.errors import GpuTopologyError
 
     world, node = read_world(cluster), job.node

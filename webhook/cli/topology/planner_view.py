@@ -3,13 +3,13 @@
 from webhook.cli.complaint import complain
 from webhook.cli.snapshots import setting_of
 from webhook.cluster.api.contexts import Where
-from webhook.cluster.redaction.claims import SLICE
 from webhook.cluster.snapshot.lists import PodsForbidden, read_cluster
 from webhook.cluster.snapshot.model import Snapshot, read_snapshot
 from webhook.decisions.claims.slices import Pools
 from webhook.decisions.configuration import CertificateSettings
 from webhook.decisions.place.world import World
 from webhook.insight.analyze.free_cards import FilledWorld
+from webhook.objects.claims import SLICE
 from webhook.words.catalogue.rights import READER_MISSING
 from webhook.words.errors import GpuTopologyError
 from webhook.words.printable import printable

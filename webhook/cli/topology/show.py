@@ -70,7 +70,7 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         return
     chosen = _judge(topology, indices)
     if output is Output.SVG:
-        from webhook.insight.drawings.svg import draw
+        from webhook.insight.drawings.node import draw
 
         typer.echo(draw(topology, chosen), nl=False)
         _print_notes(topology)

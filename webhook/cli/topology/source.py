@@ -124,16 +124,16 @@ def read_bytes(file: str, *, limit: int) -> tuple[bytes, str]:
     return data, source
 
 
-def read_nodes(state: Path, *, wanted: str | None = None) -> dict[str, "NodeTopology"]:
-    """Load the topologies of a state directory: all, or the readable ones if a ``wanted`` node is among them.
+def read_nodes(state: Path) -> dict[str, "NodeTopology"]:
+    """Load the topologies of a state directory.
 
     Raises:
         GpuTopologyError: there are none, one of them cannot be read, or two are of one node.
     """
-    from webhook.cluster.files.nodes import load_nodes
+    from webhook.cluster.files.state import load_nodes
     from webhook.words.errors import ManifestError
 
-    nodes = load_nodes(state, wanted=wanted)
+    nodes = load_nodes(state)
     if not nodes:
         raise ManifestError(f"{state}: expected a state directory with nodes/*.json, found none")
     return nodes
@@ -142,7 +142,7 @@ def read_nodes(state: Path, *, wanted: str | None = None) -> dict[str, "NodeTopo
 def _one_of(state: Path, node: str | None) -> "NodeTopology":
     from webhook.words.errors import FormatError, ManifestError, shorten
 
-    nodes = read_nodes(state, wanted=node)
+    nodes = read_nodes(state)
     if node is None and len(nodes) == 1:
         node = next(iter(nodes))
     if node not in nodes:

@@ -260,7 +260,8 @@ def checked_url(access: Access) -> str:
     if not usable:
         raise ConfigError(f"expected the URL of an API server such as https://10.0.0.1:6443, found {url}")
     if access.proxy and urlsplit(access.proxy).scheme not in ("http", "https"):
-        raise ConfigError(f"{url}: expected an HTTP proxy or none, found {access.proxy}. Add its host to NO_PROXY")
+        scheme = urlsplit(access.proxy).scheme
+        raise ConfigError(f"{url}: expected an HTTP proxy or none, found one of {scheme}. Add its host to NO_PROXY")
     return url.rstrip("/")
 
 

@@ -1,19 +1,20 @@
 """ResourceClaims, templates and ResourceSlices from manifests, in place of a cluster."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from webhook.decisions.claims.evidence import KnownClaims, claim_title, template_title
-from webhook.decisions.claims.pod import claim_names
+from webhook.decisions.claims.evidence import ClusterClaims, KnownClaims
 from webhook.decisions.claims.slices import Pools, slice_part
 from webhook.decisions.configuration import ClaimSettings
 from webhook.objects.claims import (
+    CLAIM,
+    SLICE,
+    TEMPLATE,
+    VERSION,
     ClaimSpec,
-    ResourceClaim,
-    ResourceClaimTemplate,
     ResourceSlice,
     decode_claim,
     decode_slice,
@@ -25,22 +26,20 @@ from webhook.objects.pod import Pod
 from webhook.words.errors import FormatError
 from webhook.words.names import DEFAULT_NAMESPACE
 
-API = "resource.k8s.io/v1"
 _GROUP = "resource.k8s.io/"
-_KINDS = ("ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
+_KINDS = (CLAIM, TEMPLATE, SLICE)
 _NOWHERE = "no file holds it"
 
 _Key = tuple[str, str]
-_T = TypeVar("_T", ResourceClaim, ResourceClaimTemplate)
 
 
 class ClaimObjects(msgspec.Struct, frozen=True, kw_only=True):
     """The objects about claims in manifests. Of two objects with one name the later counts."""
 
-    claims: Mapping[_Key, ResourceClaim] = MappingProxyType({})
-    """The claims by namespace and name."""
-    templates: Mapping[_Key, ResourceClaimTemplate] = MappingProxyType({})
-    """The templates by namespace and name."""
+    claims: Mapping[_Key, bytes] = MappingProxyType({})
+    """The claims as JSON, by namespace and name."""
+    templates: Mapping[_Key, bytes] = MappingProxyType({})
+    """The templates as JSON, by namespace and name."""
     slices: tuple[ResourceSlice, ...] = ()
 
     def joined(self, others: "ClaimObjects") -> "ClaimObjects":
@@ -61,9 +60,7 @@ class ClaimObjects(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             MalformedPod: a field has another type than in a pod.
         """
-        known = self._without_pools(pod, namespace)
-        problem = "" if self.slices else "no file holds any"
-        return msgspec.structs.replace(known, pools=self.pools(settings), pools_problem=problem)
+        return self._with(self.pools(settings)).of(pod, namespace)
 
     def specs(self, pod: Pod, namespace: str) -> dict[str, ClaimSpec | None]:
         """Return the requests of a pod's claims, as :meth:`KnownClaims.specs` has them.
@@ -71,15 +68,11 @@ class ClaimObjects(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             MalformedPod: a field has another type than in a pod.
         """
-        return self._without_pools(pod, namespace).specs(pod)
+        return self._with(Pools()).of(pod, namespace).specs(pod)
 
-    def _without_pools(self, pod: Pod, namespace: str) -> KnownClaims:
-        names = claim_names(pod)
-        claims = _named(self.claims, namespace, names.by_entry.values())
-        templates = _named(self.templates, namespace, names.templates.values())
-        unread = [claim_title(name) for name in names.by_entry.values() if name not in claims]
-        unread += [template_title(name) for name in names.templates.values() if name not in templates]
-        return KnownClaims(claims=claims, templates=templates, unread=dict.fromkeys(unread, _NOWHERE))
+    def _with(self, pools: Pools) -> ClusterClaims:
+        problems = {CLAIM: _NOWHERE, TEMPLATE: _NOWHERE} | ({} if self.slices else {SLICE: "no file holds any"})
+        return ClusterClaims(claims=self.claims, templates=self.templates, pools=pools, problems=problems)
 
 
 NO_OBJECTS = ClaimObjects()
@@ -96,7 +89,7 @@ def claim_objects(documents: Iterable[tuple[Any, str]], default_namespace: str =
         FormatError: an object has another shape, or an old version of the API.
         ManifestError: a document contains itself.
     """
-    claims, templates, slices = dict[_Key, ResourceClaim](), dict[_Key, ResourceClaimTemplate](), list[ResourceSlice]()
+    claims, templates, slices = dict[_Key, bytes](), dict[_Key, bytes](), list[ResourceSlice]()
     for document, source in documents:
         for found in find_objects(document):
             if not _is_about_claims(found):
@@ -104,12 +97,12 @@ def claim_objects(documents: Iterable[tuple[Any, str]], default_namespace: str =
             where = f"{source}: {found.kind} {found.name}"
             _check_version(found, where)
             text = to_json(found.value, where)
-            if found.kind == "ResourceSlice":
+            if found.kind == SLICE:
                 slices.append(decode_slice(text, where))
-            elif found.kind == "ResourceClaim":
-                _add(claims, decode_claim, text, where, default_namespace)
-            else:
-                _add(templates, decode_template, text, where, default_namespace)
+                continue
+            metadata = (decode_claim if found.kind == CLAIM else decode_template)(text, where).metadata
+            into = claims if found.kind == CLAIM else templates
+            into[metadata.namespace or default_namespace, metadata.name] = text
     return ClaimObjects(claims=claims, templates=templates, slices=tuple(slices))
 
 
@@ -122,13 +115,6 @@ def _is_about_claims(found: ManifestObject) -> bool:
     return found.kind in _KINDS and _version(found).startswith(_GROUP)
 
 
-def _add(
-    into: dict[_Key, _T], decode: Callable[[bytes, str], _T], text: bytes, source: str, default_namespace: str
-) -> None:
-    found = decode(text, source)
-    into[found.metadata.namespace or default_namespace, found.metadata.name] = found
-
-
 def _version(found: ManifestObject) -> str:
     version = found.value.get("apiVersion") if isinstance(found.value, Mapping) else None
     return version if isinstance(version, str) else ""
@@ -136,10 +122,6 @@ def _version(found: ManifestObject) -> str:
 
 def _check_version(found: ManifestObject, where: str) -> None:
     version = _version(found)
-    if version != API:
-        fix = f"Write it for {API}, which Kubernetes 1.34 and later serve"
-        raise FormatError(f"{where}: apiVersion", expected=API, found=version, fix=fix)
-
-
-def _named(found: Mapping[_Key, _T], namespace: str, names: Iterable[str]) -> dict[str, _T]:
-    return {name: found[namespace, name] for name in names if (namespace, name) in found}
+    if version != VERSION:
+        fix = f"Write it for {VERSION}, which Kubernetes 1.34 and later serve"
+        raise FormatError(f"{where}: apiVersion", expected=VERSION, found=version, fix=fix)

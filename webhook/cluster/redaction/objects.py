@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, kept_claim, kept_slice, kept_template
+from webhook.cluster.redaction.claims import kept_claim, kept_slice, kept_template
 from webhook.cluster.redaction.parts import kept_annotations, keys_like_ours, only, part, parts, texts, words
 from webhook.cluster.redaction.pod import kept_pod
-from webhook.cluster.redaction.secrets import without_secrets_in
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.traffic.model import parse_traffic
+from webhook.objects.claims import CLAIM, SLICE, TEMPLATE
 from webhook.objects.failed_creation import failed_creation
 from webhook.words import names
 from webhook.words.errors import FormatError
@@ -42,9 +42,7 @@ def kept(document: Mapping[str, Any]) -> Object | None:
     if reader is None or (kind in (CERTIFICATES, SNAPSHOT)) != (document.get("apiVersion") == _OWN_VERSION):
         return None
     found = reader(document)
-    if found is None:
-        return None
-    return without_secrets_in({"apiVersion": document.get("apiVersion", "v1"), "kind": kind, **found})
+    return None if found is None else {"apiVersion": document.get("apiVersion", "v1"), "kind": kind, **found}
 
 
 def identity(document: Mapping[str, Any]) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from webhook.decisions.options import FORMER_NAMES, OPTION_NAMES, is_output
 from webhook.decisions.request.ranks import WORLD_SIZES
 from webhook.decisions.request.settings import TABLE
 from webhook.words import names
@@ -51,9 +52,9 @@ def is_kept_variable(name: str) -> bool:
 
 
 def kept_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Keep the judged annotations. Those that hold variables follow the rule of variables in containers."""
+    """Keep the judged annotations: of ours the values that somebody reads, and of the others only the keys."""
     return keys_like_ours(texts(metadata, "annotations")) | {
-        key: REDACTED if _is_other_variable(key) else value
+        key: value if _is_read(key) else REDACTED
         for key, value in texts(metadata, "annotations").items()
         if key.startswith(_ANNOTATIONS) or key in _OTHER_ANNOTATIONS
     }
@@ -64,6 +65,11 @@ def keys_like_ours(members: Mapping[str, str]) -> dict[str, str]:
     return {key: REDACTED for key in members if key.startswith(names.LIKE_PREFIX) and not key.startswith(names.PREFIX)}
 
 
-def _is_other_variable(key: str) -> bool:
-    prefix = names.PREFIX + names.ENV_PREFIX
-    return key.startswith(prefix) and not is_kept_variable(key.removeprefix(prefix))
+def _is_read(key: str) -> bool:
+    """Return whether the value of an annotation is read. Those of variables follow the rule of variables."""
+    name = key.removeprefix(names.PREFIX)
+    if name == key or name in OPTION_NAMES or name in FORMER_NAMES:
+        return True
+    if name.startswith(names.ENV_PREFIX):
+        return is_kept_variable(name.removeprefix(names.ENV_PREFIX))
+    return is_output(key) or key == names.MEASURED

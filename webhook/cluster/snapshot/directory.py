@@ -1,24 +1,30 @@
 """A snapshot as the files of a state directory, which other commands read too.
 
-The files are JSON, which is YAML but a hundred times as fast to read.
+The files are JSON, which is YAML but a hundred times as fast to read. Each topology stands in ``nodes/*.json`` alone,
+and not in the ConfigMap of its agent too.
 """
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from webhook.cluster.redaction.claims import KINDS
 from webhook.cluster.redaction.objects import Object, identity
 from webhook.cluster.snapshot.documents import ReadSnapshot
-from webhook.cluster.snapshot.files import CLAIMS, OBJECTS
-from webhook.cluster.snapshot.saved_topologies import without_topologies
 from webhook.hardware.topology.document import format_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.objects.claims import KINDS
+from webhook.words import names
 from webhook.words.errors import GpuTopologyError
-from webhook.words.node_names import fitted
+from webhook.words.node_names import config_map_name, fitted
+
+CLAIMS = "claims"
+"""The folder of a state directory with the claims, which other commands read too."""
+OBJECTS = "objects"
+"""The folder of a state directory with a cluster's other objects, without pods, namespaces and topologies."""
 
 _NAME_LIMIT = 200
 """The most bytes of a file name without its ending; systems allow 255 bytes."""
@@ -102,3 +108,29 @@ def write(directory: Path, files: Mapping[str, bytes]) -> None:
             target.write_bytes(content)
     except OSError as error:
         raise GpuTopologyError(f"{error.filename}: cannot be written: {error.strerror}") from None
+
+
+def without_topologies(documents: Sequence[Object], nodes: Iterable[str]) -> list[Object]:
+    """Return the documents without the topologies of these nodes in the ConfigMaps of their agents."""
+    return _with_data(documents, {config_map_name(node): {} for node in nodes})
+
+
+def with_topologies(documents: Sequence[Object], topologies: Mapping[str, NodeTopology]) -> list[Object]:
+    """Return the documents with the topologies in the ConfigMaps of their agents, which are as old as they were."""
+    return _with_data(
+        documents,
+        {config_map_name(node): {names.TOPOLOGY_KEY: format_topology(found)} for node, found in topologies.items()},
+    )
+
+
+def without_agent(documents: Sequence[Object], topologies: Mapping[str, NodeTopology]) -> dict[str, NodeTopology]:
+    """Return the topologies of nodes of which the documents have no ConfigMap."""
+    known = {identity(each)[1] for each in documents if each["kind"] == "ConfigMap"}
+    return {node: found for node, found in topologies.items() if config_map_name(node) not in known}
+
+
+def _with_data(documents: Sequence[Object], data: Mapping[str, Mapping[str, str]]) -> list[Object]:
+    return [
+        each | {"data": data[identity(each)[1]]} if each["kind"] == "ConfigMap" and identity(each)[1] in data else each
+        for each in documents
+    ]

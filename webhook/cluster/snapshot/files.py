@@ -8,35 +8,27 @@ from typing import Any
 
 import msgspec
 
-from webhook.cluster.files.directory import load_directory
 from webhook.cluster.files.manifests import ManifestFile
-from webhook.cluster.files.nodes import load_nodes
-from webhook.cluster.files.state_files import check_state_file
-from webhook.cluster.redaction.claims import CLAIM, TEMPLATE
+from webhook.cluster.files.state import DirectoryState, json_value, load_nodes, read_folder
 from webhook.cluster.redaction.objects import SNAPSHOT, identity
+from webhook.cluster.snapshot.directory import CLAIMS, OBJECTS, with_topologies, without_agent
 from webhook.cluster.snapshot.documents import Documents
 from webhook.cluster.snapshot.model import KnownPod, ToldOfWorkload
-from webhook.cluster.snapshot.saved_topologies import with_topologies, without_agent
 from webhook.cluster.snapshot.template_pods import FoundTemplate
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.hardware.topology.model import NodeTopology
-from webhook.objects.manifest.documents import read_yaml
+from webhook.objects.claims import CLAIM, TEMPLATE
 from webhook.objects.manifest.manifest import Manifest
 from webhook.objects.manifest.misplaced_options import misplaced_options
 from webhook.objects.manifest.pods import decode_pod, to_json
 from webhook.objects.manifest.templates import ManifestObject, find_bare_containers, find_objects, find_templates
 from webhook.words.catalogue.entry import Message
 from webhook.words.catalogue.opting import PODS_NOT_KNOWN
-from webhook.words.errors import GpuTopologyError, ManifestError, shorten
+from webhook.words.errors import GpuTopologyError, shorten
 from webhook.words.listing import listed
 from webhook.words.nesting import decode
 from webhook.words.patch import pointer
 from webhook.words.printable import fitted
-
-CLAIMS = "claims"
-"""The folder of a state directory with the claims, which other commands read too."""
-OBJECTS = "objects"
-"""The folder of a state directory with a cluster's other objects, without pods, namespaces and topologies."""
 
 _OF_PODS = ("Pod", CLAIM, TEMPLATE)
 """The kinds that are in the namespace of a pod."""
@@ -181,22 +173,10 @@ def _parts(file: ManifestFile) -> Iterator[Sequence[Any]]:
     listed = _as_list(file.text) if file.text.startswith("{") else None
     if listed is None:
         documents = [document.value for document in Manifest(file.text, file.source).documents]
-        yield [_plain(document, file.source) for document in documents]
+        yield [json_value(document, file.source) for document in documents]
         return
     for item in listed.items:
         yield [{"kind": listed.kind, "items": [msgspec.json.decode(item)]}]
-
-
-def _plain(document: Any, source: str) -> Any:
-    """Return a document as the API server would send it.
-
-    Raises:
-        ManifestError: a text of the document is invalid.
-    """
-    try:
-        return msgspec.json.decode(to_json(document, source))
-    except msgspec.DecodeError as error:
-        raise ManifestError(f"{source}: expected text, found {error}") from None
 
 
 def _as_list(text: str) -> _List | None:
@@ -215,35 +195,15 @@ def _read_state(state: Path) -> FromFiles:
     if not any((state / part).exists() for part in _PARTS):
         said = f"expected a state directory with one of {', '.join(_PARTS)}, found none of them"
         raise GpuTopologyError(f"{state}: {said}")
-    found = FromFiles(facts=load_directory(state).cluster())
+    found = FromFiles(facts=DirectoryState(state).cluster())
     for folder in ("namespaces", "pods", CLAIMS, OBJECTS):
-        for path in sorted((state / folder).glob("*.yaml")):
-            for documents in _parts_of_state(path):
-                _add(found, documents, str(path), were_kept=folder == OBJECTS)
+        for path, document in read_folder(state, folder):
+            _add(found, [document], str(path), were_kept=folder == OBJECTS)
     topologies, others = load_nodes(state), found.documents.others
     if any(each["kind"] == SNAPSHOT for each in others):
         found.documents.others = with_topologies(others, topologies)
         topologies = without_agent(others, topologies)
     return replace(found, topologies=topologies)
-
-
-def _parts_of_state(path: Path) -> Iterator[Sequence[Any]]:
-    """Yield the documents of a file. The items of a list in JSON, which ``state save`` writes, come one by one."""
-    check_state_file(path)
-    listed = _as_list(_json_text(path))
-    for item in listed.items if listed else ():
-        yield [{"kind": "List", "items": [msgspec.json.decode(item)]}]
-    if listed is None:  # YAML has dates, which are texts in Kubernetes
-        yield [_plain(each, str(path)) for each in read_yaml(path)]
-
-
-def _json_text(path: Path) -> str:
-    """Return the text of a file that may be JSON; empty for other files, and for unreadable ones."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
-    return text if text.startswith("{") else ""
 
 
 def _add(found: FromFiles, documents: Sequence[Any], source: str, *, were_kept: bool = False) -> None:

@@ -16,11 +16,11 @@ from webhook.cluster.api.errors import ApiError, ApiRefused, Denied, NotFound
 from webhook.cluster.api.pages import pages
 from webhook.cluster.api.session import Session, connect
 from webhook.cluster.api.status import Answer, failure
-from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, VERSION
 from webhook.cluster.redaction.objects import SNAPSHOT, Object, identity
 from webhook.cluster.snapshot.documents import Documents
 from webhook.cluster.snapshot.installation import ENDPOINTS, PROGRAMS
 from webhook.decisions.configuration import CertificateSettings
+from webhook.objects.claims import CLAIM, SLICE, TEMPLATE, VERSION
 from webhook.objects.webhook_registration import CONFIGURATION, service_of
 from webhook.words import names
 from webhook.words.catalogue.rights import READER_MISSING

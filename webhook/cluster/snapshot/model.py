@@ -11,7 +11,7 @@ import msgspec
 
 from webhook.cluster.redaction.objects import CERTIFICATES, RUNTIME_CLASS, SNAPSHOT, Object, identity
 from webhook.cluster.snapshot.certificates import Certificates, read_certificates
-from webhook.cluster.snapshot.claims import NO_CLAIMS, ClusterClaims, read_claims
+from webhook.cluster.snapshot.claims import read_claims
 from webhook.cluster.snapshot.installation import (
     ENDPOINTS,
     NoPod,
@@ -22,6 +22,7 @@ from webhook.cluster.snapshot.installation import (
     read_program,
 )
 from webhook.cluster.snapshot.nodes import AgentLeases, ClusterNode, read_nodes
+from webhook.decisions.claims.evidence import NO_CLAIMS, ClusterClaims
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import HAMI_RESOURCES, AdmitPolicy
 from webhook.decisions.detection import claimed_resources, hami_version, scheduler_accounts

@@ -15,7 +15,6 @@ import msgspec
 from webhook.cluster.api.api_server import ApiServer, connect_objects
 from webhook.cluster.api.contexts import Where
 from webhook.cluster.api.errors import AnswerTooLong, ApiRefused, ApiServerAway, Denied, NotFound
-from webhook.cluster.redaction.claims import CLAIM, SLICE, TEMPLATE, VERSION
 from webhook.cluster.redaction.objects import RUNTIME_CLASS, Object, identity
 from webhook.cluster.redaction.parts import part
 from webhook.cluster.snapshot.lists import Found, about_cluster
@@ -25,7 +24,7 @@ from webhook.decisions.claims.pod import MOST_CLAIMS, claim_names
 from webhook.decisions.configuration import ClaimSettings
 from webhook.decisions.detection import hami_version
 from webhook.decisions.request.assigned_node import node_of
-from webhook.objects.claims import decode_claim
+from webhook.objects.claims import CLAIM, SLICE, TEMPLATE, VERSION, decode_claim
 from webhook.objects.manifest.pods import to_json
 from webhook.objects.pod import Pod, PodSpec
 from webhook.objects.webhook_registration import CONFIGURATION, namespace_of

@@ -18,7 +18,6 @@ from webhook.cluster.api.errors import ApiError, Denied
 from webhook.cluster.api.reflector import Reflector
 from webhook.cluster.api.resources import Resource
 from webhook.cluster.api.session import Session
-from webhook.cluster.redaction.claims import VERSION
 from webhook.cluster.redaction.objects import Object
 from webhook.cluster.snapshot.freshness import Standing
 from webhook.cluster.snapshot.installation import ENDPOINTS
@@ -36,8 +35,9 @@ from webhook.cluster.snapshot.lists import (
 )
 from webhook.cluster.snapshot.mirror import Kept, objects_of, read_pod, reader_of, weigh, weigh_pod
 from webhook.cluster.snapshot.model import KnownPod, Setting, Snapshot, read_snapshot
-from webhook.cluster.state.cache import FAILING_SECONDS, Cache, Limit
+from webhook.cluster.state.cache import FAILING_SECONDS, Cache, Form, Limit
 from webhook.decisions.configuration import CertificateSettings
+from webhook.objects.claims import VERSION
 from webhook.objects.webhook_registration import CONFIGURATION
 from webhook.words.errors import FormatError, GpuTopologyError, NoNamespace
 
@@ -84,7 +84,7 @@ class FollowedCluster:
         self._around: dict[str, Found] = {}
         """The results of the last reads of the version of Kubernetes, the planner's Lease and the Secret."""
         self._pods = Cache[KnownPod](
-            "pods", read_pod, weigh_pod, limit=_LIMIT, tell=tell, clock=monotonic, changed=self._change
+            "pods", Form(read_pod, weigh_pod, _LIMIT), tell=tell, clock=monotonic, changed=self._change
         )
         self._others: dict[str, Cache[Kept]] = {}
         self._errors = Counter[tuple[str, str]]()
@@ -99,9 +99,7 @@ class FollowedCluster:
         changed = None if collection.kind == "Lease" else self._change
         cache = Cache[Kept](
             collection.resource,
-            reader_of(collection.version, collection.kind),
-            weigh,
-            limit=_LIMIT,
+            Form(reader_of(collection.version, collection.kind), weigh, _LIMIT),
             tell=tell,
             clock=monotonic,
             changed=changed,
@@ -140,7 +138,7 @@ class FollowedCluster:
         return (collection, Denied.kind) in self._errors
 
     def reader(self) -> Callable[[], Snapshot]:
-        """Return a function that reads the present cluster; see :class:`webhook.insight.page.feed_updates.Source`."""
+        """Return a function that reads the present cluster; see :class:`webhook.insight.page.following.Source`."""
         pods = list(self._pods.values().values())
         others = [each for cache in self._others.values() for each in objects_of(cache)]
         about = self._about()

@@ -8,7 +8,6 @@ that version have been delivered. A list is taken object by object, so that a re
 from collections.abc import Callable, Mapping, Set
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from webhook.cluster.state.owners import Owners, Shortening
 from webhook.cluster.state.report import CacheReport
 from webhook.words.errors import GpuTopologyError
 from webhook.words.printable import printable
@@ -21,9 +20,6 @@ FAILING_SECONDS = 10.0
 """The silence of an API server that refuses or does not answer, in seconds, after which a mirror is not relied on."""
 SILENT_SECONDS = 150.0
 """The silence of an API server without failures after which a mirror is not relied on: bookmarks come each minute."""
-_SPARE = 64
-"""The share of the capacity that is made free at once when a cache is full, and that an owner must have to be looked
-at for it: 1/64. A look at all objects for each new one would take too long."""
 
 
 class Versioned(Protocol):
@@ -62,8 +58,12 @@ class Share(NamedTuple, Generic[T]):
     """The part of the capacity that the objects of one owner may take, so that none takes the room of others."""
 
     owner: Callable[[T], str]
-    """A function that returns the owner of a value, such as a node."""
+    """A function that returns the owner of a value, such as a node; empty for a value that takes nobody's share."""
     limit: Limit
+    of_all: Limit | None = None
+    """The part that the objects of all owners together may take."""
+    shorten: Callable[[T], T] | None = None
+    """A function that returns what has to be kept of a value beyond the share; ``None``: it is left out."""
 
 
 class Form(NamedTuple, Generic[T]):
@@ -75,7 +75,7 @@ class Form(NamedTuple, Generic[T]):
     weigh: Callable[[T], int]
     """A function that returns the bytes of a value."""
     limit: Limit
-    shortening: Shortening[T] | None = None
+    share: Share[T] | None = None
 
 
 class Cache(Generic[T]):
@@ -83,31 +83,21 @@ class Cache(Generic[T]):
 
     Args:
         kind: The name of the kind, such as ``nodes``.
-        read: A function from an object's JSON, its name and the earlier value to the value to keep. It raises
-            :class:`GpuTopologyError` for an object that it cannot read.
-        weigh: A function that returns the bytes of a value.
-        limit: The capacity.
-        shortening: What is kept when the cache is full; ``None``: what is beyond the capacity is left out, whoever
-            owns it.
+        form: The reduction of the objects, and the capacity for them.
         tell: A function that takes a text for the log.
         clock: A clock in seconds that never goes back.
         changed: A function that is called for each changed value, with the name, the earlier value and the present one.
             ``None`` means that no value is kept, or that the object cannot be read. So an index can follow the cache.
-        share: The capacity for the objects of one owner.
     """
 
-    def __init__(  # noqa: PLR0913 - the reduction, the capacity and the listeners
+    def __init__(
         self,
         kind: str,
-        read: Callable[[Document, str, T | None], T],
-        weigh: Callable[[T], int],
+        form: Form[T],
         *,
-        limit: Limit,
-        shortening: Shortening[T] | None = None,
         tell: Callable[[str], None],
         clock: Callable[[], float],
         changed: Callable[[str, T | None, T | None], None] | None = None,
-        share: Share[T] | None = None,
     ) -> None:
         self.kind = kind
         self.filled = False
@@ -119,24 +109,17 @@ class Cache(Generic[T]):
         self.left_out = 0
         """The number of states of objects that were left out because of the limit."""
         self.shortened = 0
-        """The number of states of objects of which less is kept, because their owner fills most of a full cache."""
+        """The number of states of objects of which less is kept, because their owner has no more room."""
         self.is_incomplete = False
         """True if something was left out since the list before the last one."""
         self._left_out_then = 0
-        self._limit = limit
-        self._share = share
         self._used: dict[str, Limit] = {}
-        """What the objects of each owner take of its share."""
+        """What the whole objects of each owner take of its share, and those of all by the empty text."""
         self._is_full = False
-        self._read = read
-        self._weigh = weigh
+        self._read, self._weigh, self._limit, self._share = form
         self._tell = tell
         self._clock = clock
         self._changed = changed
-        self._owners = Owners(shortening.owner) if shortening else None
-        self._shorten = shortening.shorten if shortening else None
-        self._told_of: set[str] = set()
-        """The owners that the log names since the last list."""
         self._entries: dict[str, _Entry[T]] = {}
         self._gone: dict[str, int] = {}
         """The versions of deletions of objects that an old message may still mention."""
@@ -177,15 +160,15 @@ class Cache(Generic[T]):
         except GpuTopologyError as error:
             entry, problem = _Entry(version, None, len(name)), str(error)
         self._gone.pop(name, None)
-        entry = self._fitted(name, entry, before)
-        if not self._has_room(entry, before):
+        fitted = self._fitted(name, entry, before)
+        if fitted is None:
             self._remove(name)  # the earlier state is no longer true
             return False
         if problem:
             self.doubt(name, problem)
         else:
             self._faults.pop(name, None)
-        self._keep(name, before, entry)
+        self._keep(name, before, fitted)
         return True
 
     def drop(self, versioned: Versioned) -> None:
@@ -207,7 +190,6 @@ class Cache(Generic[T]):
     def listed(self, version: int, names: Set[str]) -> None:
         """Take the names of all objects at that version; each was put already, and every other kept one is removed."""
         self._is_full = False
-        self._told_of.clear()
         self.is_incomplete, self._left_out_then = self.left_out > self._left_out_then, self.left_out
         for name in [name for name, entry in self._entries.items() if entry.version <= version and name not in names]:
             self._remove(name)
@@ -269,84 +251,72 @@ class Cache(Generic[T]):
 
     def _keep(self, name: str, before: _Entry[T] | None, entry: _Entry[T]) -> None:
         self._entries[name] = entry
-        self._weigh_in(name, before, -1)
-        self._weigh_in(name, entry, 1)
+        self._weigh_in(before, -1)
+        self._weigh_in(entry, 1)
         self._tell_change(name, before, entry)
 
-    def _weigh_in(self, name: str, entry: _Entry[T] | None, sign: int) -> None:
+    def _weigh_in(self, entry: _Entry[T] | None, sign: int) -> None:
         """Add an entry to all that is counted, or, with the sign -1, take it away."""
-        if entry is not None:
-            self.weight += sign * entry.weight
-            if self._owners and not entry.is_short:
-                self._owners.count(name, sign * entry.weight)
-            self._count_share(entry, sign)
+        if entry is None:
+            return
+        self.weight += sign * entry.weight
+        owner = self._owner(entry)
+        for each in (owner, "") if owner else ():
+            used = self._used.pop(each, Limit(0, 0))
+            if objects := used.objects + sign:
+                self._used[each] = Limit(objects, used.bytes + sign * entry.weight)
 
-    def _fitted(self, name: str, entry: _Entry[T], before: _Entry[T] | None) -> _Entry[T]:
-        """Make room for ``entry`` at the cost of the largest owner, and return it, shortened if that owner has it."""
-        more = entry.weight - (before.weight if before else 0)
-        if self._owners is None or self.weight + more <= self._limit.bytes:
-            return entry
-        if self._owners.is_largest(name, entry.weight - (before.weight if before and not before.is_short else 0)):
-            return self._shortened(name, entry, before)
-        spare = self._limit.bytes // _SPARE
-        whole = (other for other, kept in reversed(self._entries.items()) if other != name and not kept.is_short)
-        for other in self._owners.by_size(whole, spare):
-            if self.weight + more + spare <= self._limit.bytes:
-                break
-            kept = self._entries[other]
-            self._keep(other, kept, self._shortened(other, kept, kept))
-        return entry
+    def _owner(self, entry: _Entry[T] | None) -> str:
+        """Return the owner of whose share an entry takes; empty if it takes nobody's."""
+        if self._share is None or entry is None or entry.value is None or entry.is_short:
+            return ""
+        return self._share.owner(entry.value)
 
-    def _shortened(self, name: str, entry: _Entry[T], before: _Entry[T] | None) -> _Entry[T]:
-        if self._shorten is None or self._owners is None or entry.value is None:
-            return entry
-        value = self._shorten(entry.value)
-        weight = len(name) + self._weigh(value)
-        is_same = before is not None and before.value == value
-        self.shortened += 1
-        if (owner := self._owners.of(name)) not in self._told_of:
-            self._told_of.add(owner)
-            self._tell(
-                f"{self.kind}: expected at most {self._limit.bytes} bytes, found more; those of {printable(owner)} "
-                "take the most, so of these only what has to be kept is kept"
-            )
-        return _Entry(entry.version, before.value if before and is_same else value, weight, is_short=True)
+    def _fitted(self, name: str, entry: _Entry[T], before: _Entry[T] | None) -> _Entry[T] | None:
+        """Return ``entry`` as it is kept in the place of ``before``: whole, or short; None if there is no room.
 
-    def _has_room(self, entry: _Entry[T], before: _Entry[T] | None) -> bool:
-        """Return whether ``entry`` fits in the place of ``before``. A misfit is counted, and logged once a list."""
+        A misfit is counted, and logged once a list.
+        """
         used = Limit(len(self._entries), self.weight)
-        if not (beyond := _beyond(self._limit, used, entry, before)):
-            beyond = self._beyond_share(entry, before)
+        beyond = self._beyond_share(entry, before) or _beyond(self._limit, used, entry, before)
         if not beyond:
-            return True
+            return entry
+        shorten = self._share.shorten if self._share and self._owner(entry) else None
+        if shorten and entry.value is not None:
+            value = shorten(entry.value)
+            if before and before.value == value:
+                value = before.value
+            entry = _Entry(entry.version, value, len(name) + self._weigh(value), is_short=True)
+            if not _beyond(self._limit, used, entry, before):
+                self.shortened += 1
+                self._tell_full(f"{beyond}, found more; of what is beyond only what has to be kept is kept")
+                return entry
         self.left_out += 1
         self.is_incomplete = True
+        self._tell_full(f"{beyond}, found more; what is beyond is left out")
+        return None
+
+    def _tell_full(self, text: str) -> None:
         if not self._is_full:
             self._is_full = True
-            self._tell(printable(f"{self.kind}: {beyond}, found more; what is beyond is left out"))
-        return False
+            self._tell(printable(f"{self.kind}: {text}"))
 
     def _beyond_share(self, entry: _Entry[T], before: _Entry[T] | None) -> str:
-        if self._share is None or entry.value is None:
+        owner, owner_before = self._owner(entry), self._owner(before)
+        if self._share is None or not owner:
             return ""
-        owner = self._share.owner(entry.value)
-        replaced = before if before and before.value is not None and self._share.owner(before.value) == owner else None
-        beyond = _beyond(self._share.limit, self._used.get(owner, Limit(0, 0)), entry, replaced)
-        return f"{owner}: {beyond}" if beyond else ""
-
-    def _count_share(self, entry: _Entry[T], sign: int) -> None:
-        if self._share is None or entry.value is None:
-            return
-        owner = self._share.owner(entry.value)
-        used = self._used.pop(owner, Limit(0, 0))
-        if objects := used.objects + sign:
-            self._used[owner] = Limit(objects, used.bytes + sign * entry.weight)
+        of_owner = self._used.get(owner, Limit(0, 0))
+        if beyond := _beyond(self._share.limit, of_owner, entry, before if owner == owner_before else None):
+            return f"{owner}: {beyond}"
+        if self._share.of_all is None:
+            return ""
+        return _beyond(self._share.of_all, self._used.get("", Limit(0, 0)), entry, before if owner_before else None)
 
     def _remove(self, name: str) -> None:
         entry = self._entries.pop(name, None)
         self._faults.pop(name, None)
         if entry:
-            self._weigh_in(name, entry, -1)
+            self._weigh_in(entry, -1)
             self._tell_change(name, entry, None)
 
     def _tell_change(self, name: str, before: _Entry[T] | None, after: _Entry[T] | None) -> None:

@@ -13,9 +13,8 @@ import msgspec
 
 from webhook.cluster import kinds
 from webhook.cluster.state.cache import Cache, Form, Versioned
-from webhook.cluster.state.fastest_pairs import MOST_NODES, FastestPairs
 from webhook.cluster.state.keeper import Keeper, waiting
-from webhook.cluster.state.nodes import NodeSources
+from webhook.cluster.state.nodes import MOST_NODES, FastestPairs, NodeSources
 from webhook.cluster.state.reduction import (
     LEASES,
     NAMESPACE_FORM,
@@ -139,7 +138,7 @@ class ClusterState:
         self.leases: Cache[Heartbeat] = keeper.keep(kinds.leases(places.topologies), form)
         read_planner = planner_reader(clock=clock, wall=wall, heard=lambda: self.planners.confirmed)
         self.planners = Cache[Heartbeat](
-            "planner", read_planner, weigh_heartbeat, limit=PLANNERS, tell=tell, clock=clock
+            "planner", Form(read_planner, weigh_heartbeat, PLANNERS), tell=tell, clock=clock
         )
         """The planner's Lease. Reviews are answered without it: an unknown planner counts as none."""
         if places.planner:  # a role without the Lease means that there is no planner

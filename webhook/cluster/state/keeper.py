@@ -55,11 +55,7 @@ class Keeper:
             name: The name in logs and metrics, if it is not that of the collection.
             is_needed: True if the state is unknown before it is filled. Failures of another mirror are not counted.
         """
-        read, weigh, limit, shortening = form
-        kind = name or collection.name
-        cache = Cache[T](
-            kind, read, weigh, limit=limit, shortening=shortening, tell=self.tell, clock=self.clock, changed=changed
-        )
+        cache = Cache(name or collection.name, form, tell=self.tell, clock=self.clock, changed=changed)
         self.add(collection, cache, is_needed=is_needed)
         return cache
 

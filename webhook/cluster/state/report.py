@@ -14,7 +14,7 @@ class CacheReport:
     left_out: int
     """The number of states of objects that were left out because of the limit of their kind."""
     shortened: int = 0
-    """The number of states of objects of which less is kept, because their owner fills most of a full cache."""
+    """The number of states of objects of which less is kept, because their owner has no more room."""
     filled: bool
     """True if the cache has been complete once."""
     confirmed_seconds: float | None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from webhook.cluster.state.cache import Cache, Document, Limit, Share
+from webhook.cluster.state.cache import Cache, Document, Form, Limit, Share
 from webhook.decisions.claims.slices import Pools, PublishedDevice, SlicePart, slice_part
 from webhook.decisions.configuration import ClaimSettings
 from webhook.objects.claims import decode_slice
@@ -70,13 +70,10 @@ class DriverSlices:
         self.driver = driver
         self.cache = Cache[PackedSlice](
             f"resourceslices/{driver}",
-            _reader(driver, settings),
-            _weigh,
-            limit=limit,
+            Form(_reader(driver, settings), _weigh, limit, Share(_owner, of_node)),
             tell=tell,
             clock=clock,
             changed=self._changed,
-            share=Share(_owner, of_node),
         )
         self._names: dict[str, dict[str, set[str]]] = {}
         """The names of slices, by pool and by node."""

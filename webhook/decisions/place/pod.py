@@ -37,9 +37,9 @@ annotation, which users can write, and may name tens of thousands of cards that 
 NEEDS_BYTES = 12
 """About the bytes that requirements to nodes take for each of their JSON, where they are thousands of short values."""
 MOST_OF_SHORT = 16
-"""The most cards that are kept of a pod with a node while the pods of its namespace fill the planner's memory: no
+"""The most cards that are kept of a pod with a node when its namespace has no more room in the planner's memory: no
 machine has more."""
-MEMORY_FULL = "the pods of its namespace fill the planner's memory"
+MEMORY_FULL = "the planner's memory has no more room for waiting pods of its namespace"
 MOST_ASKED = 1024
 """The most requests, over all containers, that are kept of a running pod with cards."""
 MOST_SHARED = 8
@@ -167,7 +167,7 @@ def read_pod(document: Document, name: str, before: PodRecord | None) -> PodReco
 
 
 def shortened(pod: PodRecord) -> PodRecord:
-    """Returns what has to be kept of a pod while the pods of its namespace fill the planner's memory.
+    """Returns what has to be kept of a pod when its namespace has no more room in the planner's memory.
 
     A pod that waits goes on without a choice. Of a pod with a node the cards that it can have there are kept. A list of
     cards of a pod without a node is the scheduler's for a moment only, or a user's.

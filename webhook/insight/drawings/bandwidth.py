@@ -6,7 +6,7 @@ from rich.text import Text
 
 from webhook.hardware.measurement.comparison import Change, Comparison
 from webhook.hardware.measurement.report import BandwidthReport, CardSet, Omission, Pair, Verdict, Warn
-from webhook.insight.drawings.matrix_table import Column, matrix_table
+from webhook.insight.drawings.tables import Column, matrix_table
 from webhook.programs.verify.errors import explained
 
 _STYLES: Mapping[Verdict, str] = {
@@ -34,11 +34,7 @@ def measured_matrix(report: BandwidthReport, width: int | None = None) -> Text:
     labels = labels_of(report)
     pairs = {(pair.source, pair.target): pair for pair in report.pairs}
     columns = [
-        Column(
-            heading=Text(labels[target], style="bold"),
-            cells=[_cell(source, target, pairs) for source in labels],
-            group=labels[target],
-        )
+        Column(Text(labels[target], style="bold"), [_cell(source, target, pairs) for source in labels])
         for target in labels
     ]
     return matrix_table([Text(label, style="bold") for label in labels.values()], columns, width)

@@ -1,4 +1,4 @@
-"""The GPUs that a job gets and the reasons for the choice, in sentences and tables."""
+"""What ``topology plan`` says: the GPUs that a job gets and why, and the pods in its way, in sentences and tables."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -6,17 +6,19 @@ from itertools import chain
 
 from rich.text import Text
 
+from webhook.decisions.place.survey import NodeView, Survey
 from webhook.hardware.topology.planning.plan import NodeShare, Plan
 from webhook.hardware.topology.selection.choice import Choice
 from webhook.hardware.topology.selection.request import SPREAD_WEIGHTS, Constraints, Weights
-from webhook.insight.drawings.columns import columns
+from webhook.insight.drawings.tables import columns
 from webhook.insight.drawings.terminal import CLASSES, link_class, worth_lines
 from webhook.words.listing import counted, listed, ranges
 from webhook.words.printable import printable
 
 _HEADINGS = ("node", "GPUs", "model", "links", "weakest pair", "ring", "network", "NUMA")
+_OCCUPANCY = ("node", "free GPUs", "the best for this job", "held by", "")
 _NAMED = 3
-"""Nodes that a sentence names at most."""
+"""Nodes or pods that a sentence or a cell names at most."""
 
 
 def chosen_text(node: str, models: Sequence[str], choice: Choice, asked: Constraints) -> Text:
@@ -167,3 +169,54 @@ def _way(share: NodeShare) -> str:
     path = share.path
     way = f"The ring passes node {share.node} in the order {'-'.join(map(str, path.gpus))}"
     return f"{way}, in through {path.entry_nic} and out through {path.exit_nic}." if path.entry_nic else f"{way}."
+
+
+def survey_text(found: Survey, asked: Constraints) -> Text:
+    """Returns the choice if there is one, the pods that come before the job, and the nodes.
+
+    Args:
+        found: The state of the cluster, with the choice.
+        asked: The constraints that the sets should meet.
+    """
+    parts = [plan_text(found.plan, asked)] if found.plan else []
+    if found.waiting:
+        parts.append(Text(_waiting(found.waiting)))
+    if found.nodes:
+        parts.append(columns(_OCCUPANCY, [_occupancy_row(node) for node in found.nodes]))
+    else:
+        parts.append(Text("No node of this cluster has GPUs that HAMi has registered."))
+    if found.more_nodes:
+        parts.append(Text(f"and {counted(found.more_nodes, 'more node')}"))
+    return Text("\n\n").join(parts)
+
+
+def _waiting(pods: Sequence[str]) -> str:
+    verb = "waits" if len(pods) == 1 else "wait"
+    named = _named(pods)
+    return (
+        f"{counted(len(pods), 'pod')} {verb} for cards already and would come before it at the same priority: {named}."
+    )
+
+
+def _occupancy_row(node: NodeView) -> Sequence[str]:
+    free = f"{len(node.free)} of {node.cards}" + (f": {ranges(node.free)}" if node.free else "")
+    return (
+        printable(node.name),
+        free,
+        _offer(node),
+        _named(node.holders),
+        "chosen" if node.is_chosen else node.hindrance,
+    )
+
+
+def _offer(node: NodeView) -> str:
+    offer = node.offer
+    if offer is None:
+        return ""
+    bandwidth = f", {offer.bandwidth:.4g} GB/s" if offer.weakest else ""
+    return f"{ranges(offer.gpus)} ({offer.link}{bandwidth})"
+
+
+def _named(pods: Sequence[str]) -> str:
+    shown = printable(", ".join(pods[:_NAMED]))
+    return f"{shown} and {len(pods) - _NAMED} more" if len(pods) > _NAMED else shown

@@ -1,13 +1,15 @@
-"""A node as ``topology show -o svg`` and the page draw it: its GPUs in one or two rows, and the NVLinks between them.
+"""The NVLinks of a node, and the lines and boxes that draw them: GPUs in one or two rows, and the links between them.
 
 Lengths are units of the picture; y grows downwards.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from webhook.insight.drawings.elements import Box
-from webhook.insight.drawings.links import Link
+import msgspec
+
+from webhook.hardware.topology.model import NVSWITCH, MigMode, NodeTopology
+from webhook.words.listing import counted
 
 WIDTH, HEIGHT = 34.0, 38.0
 """Size of the box of a GPU."""
@@ -17,8 +19,57 @@ _BUNDLE, _BAR = 15.0, 9.0
 _CROSSING, _APART = 54.0, 8.0
 """Distance of two rows with links between them, and without links."""
 _ONE_ROW = 4
-_LEVELS = ("most", "more", "few")
-"""Classes of links between two GPUs, by number of links."""
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """The NVLinks between two GPUs of a node, or of one GPU to the switches."""
+
+    one: int
+    """Index of a GPU."""
+    other: int | None
+    """Index of the other GPU, which is greater; None for the switches."""
+    count: int
+    """Links, up or not."""
+    active: int
+    """Links that are up, as both ends say."""
+
+    @property
+    def lost(self) -> int:
+        """Links that are down."""
+        return max(self.count - self.active, 0)
+
+    @property
+    def sentence(self) -> str:
+        """The number of links that are up, in words."""
+        other = "the switches" if self.other is None else f"GPU{self.other}"
+        return f"GPU{self.one} - {other}: {self.active} of {counted(self.count, 'NVLink')} up"
+
+    @property
+    def width(self) -> str:
+        """The class of the line between two GPUs, by the number of links, which the legend explains."""
+        return "most" if self.count > 3 else "more" if self.count > 1 else "few"
+
+
+def nvlinks(topology: NodeTopology) -> Iterator[Link]:
+    """Yields the links of each GPU, those between two GPUs once; a GPU in MIG mode has none."""
+    usable = {gpu.label: gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED}
+    for gpu in usable.values():
+        for link in gpu.nvlinks:
+            other = usable.get(link.target)
+            if link.target == NVSWITCH:
+                yield Link(one=gpu.index, other=None, count=link.count, active=link.active)
+            elif other is not None and gpu.index < other.index:
+                active = min(gpu.links_to(other.label), other.links_to(gpu.label))
+                yield Link(one=gpu.index, other=other.index, count=link.count, active=active)
+
+
+class Box(NamedTuple):
+    """A rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
 
 
 class Stroke(NamedTuple):
@@ -41,12 +92,10 @@ class Layout(NamedTuple):
     rows: int
     boxes: Mapping[int, Box]
     """The box of each GPU, by its index."""
-    bundles: tuple[Stroke, ...]
-    """The links of each GPU to the switches."""
     bar: Box | None
     """The bar of the switches; None without switches."""
-    curves: tuple[Stroke, ...]
-    """The links between two GPUs."""
+    strokes: tuple[Stroke, ...]
+    """The links of each GPU to the switches, and those between two GPUs."""
 
 
 class _Place(NamedTuple):
@@ -59,13 +108,12 @@ class _Place(NamedTuple):
 _Places = Mapping[int, _Place]
 
 
-def lay_out(indices: Sequence[int], links: Sequence[Link], describe: Callable[[Link], str]) -> Layout:
+def lay_out(indices: Sequence[int], links: Sequence[Link]) -> Layout:
     """Returns the places of GPUs and the lines of their links.
 
     Args:
         indices: The indices of the GPUs, in their order.
         links: The links. Those of other GPUs are left out.
-        describe: Returns the tooltip of a link that has lost something.
     """
     total = max(len(indices), 1)
     per_row = total if total <= _ONE_ROW else (total + 1) // 2
@@ -88,9 +136,11 @@ def lay_out(indices: Sequence[int], links: Sequence[Link], describe: Callable[[L
             index: Box(place.x, place.edge - HEIGHT if place.row == 0 else place.edge, WIDTH, HEIGHT)
             for index, place in places.items()
         },
-        bundles=tuple(stroke for link in switched for stroke in _bundle(link, places[link.one], describe)),
         bar=Box(_EDGE, _EDGE + HEIGHT + _BUNDLE, bar_width, _BAR) if switched else None,
-        curves=tuple(_curves([link for link in known if link.other is not None], places, middle, describe)),
+        strokes=(
+            *(stroke for link in switched for stroke in _bundle(link, places[link.one])),
+            *_curves([link for link in known if link.other is not None], places, middle),
+        ),
     )
 
 
@@ -103,7 +153,7 @@ def _middle(links: Sequence[Link], rows: int) -> float:
     return _APART if rows > 1 else 0.0
 
 
-def _bundle(link: Link, place: _Place, describe: Callable[[Link], str]) -> Iterator[Stroke]:
+def _bundle(link: Link, place: _Place) -> Iterator[Stroke]:
     """Yields strokes for the links of a GPU to the switches.
 
     Each link is a dash of a horizontal line, whose width is the length of the links.
@@ -119,16 +169,14 @@ def _bundle(link: Link, place: _Place, describe: Callable[[Link], str]) -> Itera
     if link.active:
         yield line("up", 0, min(link.active, link.count))
     if link.lost:
-        yield line("down", link.active, link.lost, describe(link))
+        yield line("down", link.active, link.lost, link.sentence)
 
 
-def _curves(links: Sequence[Link], places: _Places, middle: float, describe: Callable[[Link], str]) -> Iterator[Stroke]:
-    counts = sorted({link.count for link in links}, reverse=True)
+def _curves(links: Sequence[Link], places: _Places, middle: float) -> Iterator[Stroke]:
     ports = _ports(links, places)
     for link in sorted(links, key=lambda each: each.lost > 0):  # links that lost something on top
-        level = _LEVELS[min(counts.index(link.count), len(_LEVELS) - 1)]
-        title = describe(link) if link.lost else ""
-        yield from _curve(link, places, middle, ports, f"link {level}{' lost' if link.lost else ''}", title)
+        title = link.sentence if link.lost else ""
+        yield from _curve(link, places, middle, ports, f"link {link.width}{' lost' if link.lost else ''}", title)
 
 
 def _ports(links: Sequence[Link], places: _Places) -> dict[tuple[int, int], float]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from webhook.insight.drawings.columns import columns
+from webhook.insight.drawings.tables import columns
 from webhook.programs.verify.peer.report import Conclusion, Outcome, PeerReport, PeerVerdict, best_of
 
 _HEADINGS = ("handle", "result", "GB/s", "of expected", "verdict")

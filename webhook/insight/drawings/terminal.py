@@ -14,8 +14,8 @@ from webhook.hardware.topology.matrix import AFFINITY_COLUMNS, SELF, UNKNOWN, Ma
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.pcie import PciePath
 from webhook.hardware.topology.sets import GpuSet, LinkClass
-from webhook.insight.drawings.matrix_table import Column, matrix_table
 from webhook.insight.drawings.sentences import mig_gpus, names, notes, outline, properties
+from webhook.insight.drawings.tables import Column, matrix_table
 
 _NVLINK_STYLE = "green"
 _PCIE_STYLES = {PciePath.PIX: "cyan", PciePath.PXB: "blue", PciePath.PHB: "yellow", PciePath.NODE: "magenta"}
@@ -174,11 +174,11 @@ def _table(
         cells = [
             Text(found[place][0], style=_cell_style(found[place][1], label, other, marked)) for label, found, _ in rows
         ]
-        columns.append(Column(headings[other], cells, other.rstrip("0123456789")))
+        columns.append(Column(headings[other], cells))
     for place, name in enumerate(more):
         words = [end[place] if end else "" for *_, end in rows]
         cells = [Text(word, style="dim" if word == UNKNOWN else "") for word in words]
-        columns.append(Column(Text(name, style="dim"), cells, "affinity", to_the_right=False))
+        columns.append(Column(Text(name, style="dim"), cells, to_the_right=False))
     return matrix_table([headings[label] for label, *_ in rows], columns, width)
 
 

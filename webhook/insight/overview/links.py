@@ -10,7 +10,7 @@ from webhook.hardware.topology.health import node_health
 from webhook.hardware.topology.model import MigMode, NodeTopology
 from webhook.hardware.topology.planning.fleet import Build
 from webhook.hardware.topology.sets import GpuSet, assess
-from webhook.insight.drawings.links import Link, nvlinks
+from webhook.insight.drawings.layout import Link, nvlinks
 from webhook.words.errors import FormatError
 
 UNKNOWN = "unknown"

@@ -8,7 +8,7 @@ import enum
 
 import msgspec
 
-from webhook.insight.drawings.links import Link
+from webhook.insight.drawings.layout import Link
 from webhook.insight.explain.findings import Nvlink
 from webhook.insight.explain.start import Verified
 

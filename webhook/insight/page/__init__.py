@@ -1,6 +1,6 @@
 """The page of ``gpu-topology page``: a cluster at a glance, live or as one file.
 
-An :class:`webhook.insight.overview.model.Overview` becomes blocks, which are trees of elements (``blocks.py``). A file
-has the blocks as HTML (``document.py``). A browser gets the blocks that changed as JSON, and builds the same elements
-(``assets/page.js``). ``server.py`` and the modules that it imports serve the page; the other modules do no I/O.
+``view.py`` chooses what is shown of an :class:`webhook.insight.overview.model.Overview`, and ``markup.py`` makes it
+HTML with the templates. Both do no I/O. ``following.py`` keeps the overview new. ``server.py`` serves it to a browser,
+whose script (``assets/page.js``) fetches the contents again every two seconds.
 """

@@ -1,127 +1,188 @@
-"""The markup of the page: templates that are filled with values, and their elements as trees for the script.
+"""The page as HTML: the empty page that a browser fills, its contents, details of a pod or a node, or one file."""
 
-Every value is escaped. Control characters, and marks that turn the direction of a text, become visible escapes.
-"""
-
-import re
-from collections.abc import Iterable, Mapping
+import base64
+from collections.abc import Iterator
 from functools import cache
-from typing import Any
-from urllib.parse import quote
-from xml.etree import ElementTree
+from hashlib import sha256
+from importlib.resources import files
+from typing import NamedTuple
 
-import msgspec
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from jinja2.ext import Extension
 from markupsafe import Markup
 
-from webhook.insight.explain.findings import Nvlink, Verdict
+from webhook.cluster.snapshot.freshness import Standing
+from webhook.cluster.snapshot.model import Snapshot
+from webhook.insight.analyze.pods import Reports
+from webhook.insight.drawings.node import environment, style
+from webhook.insight.explain.findings import Finding, Nvlink, Report, Verdict
 from webhook.insight.explain.start import Verified
-from webhook.insight.overview.model import Finding, Level
-from webhook.insight.page.holders import hue, mark
-from webhook.insight.page.words import Language, Words, words
-from webhook.words.listing import ranges
+from webhook.insight.overview.highlights import is_slower
+from webhook.insight.overview.model import Level, Node, Overview, Pod
+from webhook.insight.page import view
+from webhook.objects.pod import MalformedPod
+from webhook.words.errors import GpuTopologyError
+from webhook.words.listing import counted, ranges
 from webhook.words.printable import printable
 
-DASH = "\N{EN DASH}"
-"""The sign for a value that does not exist."""
-RANKS = {level: rank for rank, level in enumerate(Level)}
-"""The rank of each level; 0 is the worst."""
+ASSETS = {
+    "page.js": "text/javascript; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+"""The files of the page, with their types."""
+_COMMON = "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    f"frame-ancestors 'none'; {_COMMON}"
+)
+"""Content-Security-Policy of the live page."""
+MOST_SHOWN = 300
+"""Pods, nodes and findings that the live page shows at most; the filter finds the others."""
+MOST_IN_A_FILE = 300
+"""Pods that a file explains at most, and nodes of which it has the details at most."""
+_DASH = "\N{EN DASH}"
 _SIGNS = {
     Level.ERROR: "✖",
     Level.WARNING: "▲",
     Level.INFO: "?",
     Level.HINT: "·",
-    Verified.YES: "✓",
-    Verified.NO: "✖",
-    Verified.UNKNOWN: DASH,
-}
-_NVLINK_SIGNS = {Nvlink.YES: "✓", Nvlink.NO: "✖", Nvlink.UNKNOWN: "?", Nvlink.NOTHING_TO_JOIN: DASH}
-_VERDICTS = {
+    Nvlink.YES: "✓",
+    Nvlink.NO: "✖",
+    Nvlink.UNKNOWN: "?",
+    Nvlink.NOTHING_TO_JOIN: _DASH,
     Verdict.HOLDS: "✓",
     Verdict.FAILS: "✖",
-    Verdict.UNKNOWN: "?",
-    Verdict.NOT_NEEDED: DASH,
-    Verdict.HINT: "·",
+    Verdict.NOT_NEEDED: _DASH,
 }
-_LINE_END = re.compile(r"(?<=[>}])(?<!doctype html>)\s*\n\s*(?=[<{]|\Z)")
+_NVLINK = {Nvlink.YES: "yes", Nvlink.NO: "no", Nvlink.UNKNOWN: "unknown", Nvlink.NOTHING_TO_JOIN: "nothing to join"}
+
+_TEMPLATES = environment(__package__)
+_TEMPLATES.filters |= {
+    "anchor": view.anchor,
+    "by_level": lambda findings: sorted(findings, key=lambda each: view.RANKS[each.level]),
+    "colour": view.colour,
+    "counted": counted,
+    "is_slower": is_slower,
+    "mark": view.mark,
+    "ranges": ranges,
+    "worst": view.worst,
+}
+_TEMPLATES.globals |= {
+    "dash": _DASH,
+    "healths": view.HEALTHS,
+    "levels": view.LEVELS,
+    "most_holders": view.MOST_HOLDERS,
+    "nvlinks": view.NVLINKS,
+    "nvlink_words": _NVLINK,
+    "signs": _SIGNS,
+    "states": view.STATES,
+}
 
 
-def render(name: str, texts: Words, values: Mapping[str, object]) -> Markup:
-    """Returns a template filled with values; other templates do not escape the result again.
+class Known(NamedTuple):
+    """A cluster at one moment: its snapshot and the overview of it."""
 
-    Args:
-        name: Name of the template, without ``.html``.
-        texts: The texts of one language, which templates call ``words``.
-        values: The values by name; a missing one is an error.
-    """
-    return Markup(_environment(texts.language).get_template(f"{name}.html").render(values))  # noqa: S704 - escaped there
+    snapshot: Snapshot
+    overview: Overview
 
 
-def as_tree(markup: str) -> list[Any]:
-    """Returns one element as ``[tag, attributes, child, ...]``; a child is a text or such a list.
+class Detail(NamedTuple):
+    """The details of one pod or node."""
 
-    Args:
-        markup: The markup of a template, which is well-formed XML.
-    """
-    return _tree(ElementTree.fromstring(markup))  # noqa: S314 - our own template, without a document type
-
-
-def worst(found: Iterable[Finding]) -> Level:
-    """Returns the worst level of findings."""
-    return min((each.level for each in found), key=RANKS.__getitem__, default=Level.NONE)
-
-
-def encoded(names: Iterable[str]) -> str:
-    """Returns a list for the script, as JSON."""
-    return msgspec.json.encode([printable(name) for name in names]).decode()
-
-
-def _tree(element: ElementTree.Element) -> list[Any]:
-    found: list[Any] = [element.tag, element.attrib]
-    if element.text:
-        found.append(element.text)
-    for child in element:
-        found.append(_tree(child))
-        if child.tail:
-            found.append(child.tail)
-    return found
-
-
-class _Compact(Extension):
-    """A Jinja extension that removes line ends between tags, which only lay out the template."""
-
-    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:  # noqa: ARG002 - jinja2's
-        return _LINE_END.sub("", source)
+    key: str
+    """``pods/NAMESPACE/NAME`` or ``nodes/NAME``."""
+    markup: Markup
 
 
 @cache
-def _environment(language: Language) -> Environment:
-    found = Environment(
-        loader=PackageLoader(__package__),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        extensions=[_Compact],
-        auto_reload=False,
+def asset(name: str) -> bytes:
+    """Returns a file of the page."""
+    text = files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+    return (f"{style()}{text}" if name == "page.css" else text).encode()
+
+
+def shell() -> str:
+    """Returns the live page without contents. Nothing of the cluster is in it."""
+    return _render("page.html", at="", policy="")
+
+
+def contents(shown: view.View, standing: Standing) -> str:
+    """Returns the contents of the live page.
+
+    Args:
+        shown: What the page shows.
+        standing: Whether the cluster is followed.
+    """
+    return _render("overview.html", view=shown, overview=shown.overview, standing=standing)
+
+
+def whole(known: Known) -> str:
+    """Returns the page with all its contents as one file, which needs no server and has no script."""
+    overview = known.overview
+    css = asset("page.css").decode()
+    digest = base64.b64encode(sha256(css.encode()).digest()).decode()
+    return _render(
+        "page.html",
+        at=overview.at or "files",
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; {_COMMON}",
+        style=Markup(css),  # noqa: S704 - our own file
+        view=view.View(overview, view.slots(overview.pods, {})),
+        overview=overview,
+        standing=None,
+        details=list(_of_file(known)),
     )
-    found.filters |= {
-        "anchor": lambda key: quote(printable(key), safe="/"),
-        "by_level": lambda findings: sorted(findings, key=lambda each: RANKS[each.level]),
-        "encoded": encoded,
-        "hue": hue,
-        "mark": mark,
-        "plain": lambda number: f"{number:g}",
-        "ranges": ranges,
-        "worst": worst,
-    }
-    found.globals |= {"words": words(language), "dash": DASH, "signs": _SIGNS, "verdicts": _VERDICTS}
-    found.globals["nvlink_signs"] = _NVLINK_SIGNS
-    return found
 
 
-def _shown(value: object) -> object:
-    """Returns a value as the page shows it. Markup of a macro, which is another type than ``str``, stays as it is."""
-    if type(value) is str:
-        return printable(value)
-    return f"{round(value, 2):g}" if isinstance(value, float) else value
+def detail(known: Known, key: str) -> Detail | None:
+    """Returns the details of a pod or a node; None if there is nothing of that key.
+
+    Args:
+        known: The cluster.
+        key: ``pods/NAMESPACE/NAME`` or ``nodes/NAME``, as the page shows the names.
+    """
+    pods = (pod for pod in known.overview.pods if printable(f"pods/{pod.key}") == key)
+    if pod := next(pods, None):
+        return _pod(Reports(known.snapshot), pod)
+    nodes = (node for node in known.overview.nodes if printable(f"nodes/{node.name}") == key)
+    return next(map(_node, nodes), None)
+
+
+def _of_file(known: Known) -> Iterator[Detail]:
+    reports = Reports(known.snapshot)
+    wanted = [pod for pod in known.overview.pods if pod.findings or pod.is_waiting]
+    yield from (_pod(reports, pod) for pod in wanted[:MOST_IN_A_FILE])
+    yield from map(_node, known.overview.nodes[:MOST_IN_A_FILE])
+
+
+def _node(node: Node) -> Detail:
+    links = sorted(node.links, key=lambda link: not link.lost)
+    return Detail(f"nodes/{node.name}", Markup(_render("node.html", node=node, links=links)))  # noqa: S704 - escaped
+
+
+def _pod(reports: Reports, pod: Pod) -> Detail:
+    report: Report | None = None
+    problem = ""
+    try:
+        report = reports.of(pod.namespace, pod.name)
+    except (MalformedPod, GpuTopologyError) as error:
+        problem = str(error)
+    findings = report.findings if report else ()
+    explained = {each.code for each in findings}
+    text = _render(
+        "pod.html",
+        pod=pod,
+        others=[each for each in pod.findings if each.code not in explained],
+        problem=problem,
+        report=report,
+        failing=[each for each in findings if each.fails and report and not _decides(each, report)],
+        is_verified=pod.verified is not Verified.UNKNOWN,
+    )
+    return Detail(f"pods/{pod.key}", Markup(text))  # noqa: S704 - escaped there
+
+
+def _decides(finding: Finding, report: Report) -> bool:
+    """Returns whether a condition is the one that the verdict above the conditions already tells."""
+    return (finding.code, finding.evidence) == (report.judgement.code, report.judgement.reason)
+
+
+def _render(name: str, **values: object) -> str:
+    return _TEMPLATES.get_template(name).render(values)

@@ -13,10 +13,9 @@ import msgspec
 
 from webhook.cluster import kinds
 from webhook.cluster.api.object_version import VersionedObject
-from webhook.cluster.state.cache import Cache, Document, Form, Limit
+from webhook.cluster.state.cache import Cache, Document, Form, Limit, Share
 from webhook.cluster.state.keeper import Keeper, blindness, waiting
 from webhook.cluster.state.nodes import NodeSources
-from webhook.cluster.state.owners import Shortening
 from webhook.cluster.state.reduction import (
     LEASES,
     NAMESPACE_FORM,
@@ -31,7 +30,7 @@ from webhook.cluster.state.reduction import (
 from webhook.cluster.state.reduction import read_node as read_texts
 from webhook.cluster.state.report import CacheReport
 from webhook.decisions.node_record import NodeRecord, read_node
-from webhook.decisions.place.pod import MOST_SHARED, Occupant, PodRecord, read_pod, shortened
+from webhook.decisions.place.pod import MOST_OF_SHORT, MOST_SHARED, Occupant, PodRecord, read_pod, shortened
 from webhook.decisions.resolve.node import Sources, choose_node
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.pod import Namespace
@@ -42,6 +41,10 @@ from webhook.words.node_names import config_map_name
 PODS = Limit(objects=300_000, bytes=256 * 1024 * 1024)
 """Limit for the 150,000 pods that Kubernetes supports, 100,000 of them with cards: kubernetes.io, "Considerations for
 large clusters". It is half of the memory that the chart gives the planner, so all stays below four fifths of it."""
+OF_NAMESPACE = Limit(objects=100_000, bytes=32 * 1024 * 1024)
+"""Limit for what is kept of the waiting pods of one namespace; beyond it they go on without a choice."""
+OF_ALL = Limit(objects=300_000, bytes=96 * 1024 * 1024)
+"""Limit for that of all namespaces, so that pods with a node, whose cards must stay known, always have the rest."""
 POD_WEIGHT, HELD_WEIGHT, UNBOUND_WEIGHT, OCCUPANT_WEIGHT = 700, 1000, 2048, 500
 """Bytes as they were measured, with what the worlds of the decisions and of the extender keep of a pod."""
 REGISTERED_WEIGHT, AMOUNT_WEIGHT = 60, 360
@@ -113,7 +116,9 @@ class Mirrors:
         read_lease = lease_reader(clock=clock, wall=wall, heard=lambda: self.leases.confirmed)
         self.leases: Cache[Heartbeat] = keeper.keep(kinds.leases(namespace), Form(read_lease, weigh_heartbeat, LEASES))
         self.pods: Cache[PodRecord] = keeper.keep(
-            kinds.PODS, Form(read_pod, weigh_pod, PODS, Shortening(_namespace_of, shortened)), changed=self._pod_changed
+            kinds.PODS,
+            Form(read_pod, weigh_pod, PODS, Share(_owner, OF_NAMESPACE, OF_ALL, shortened)),
+            changed=self._pod_changed,
         )
         self._sources = NodeSources(self.topologies, _Texts(self.nodes), clock=clock, kept=NODES.objects)
 
@@ -224,7 +229,7 @@ class Mirrors:
 
 
 class _Texts:
-    """HAMi's annotations in the mirror of nodes, as :class:`webhook.cluster.state.topology_cache.Parsed` reads them."""
+    """HAMi's annotations in the mirror of nodes, as :class:`webhook.cluster.state.nodes.Parsed` reads them."""
 
     def __init__(self, nodes: Cache[KeptNode]) -> None:
         self._nodes = nodes
@@ -237,8 +242,10 @@ class _Texts:
         self._nodes.doubt(name, problem)
 
 
-def _namespace_of(pod: str) -> str:
-    return pod.partition("/")[0]
+def _owner(pod: PodRecord) -> str:
+    """Return the namespace of a pod of which less may be kept; empty if all has to be kept, as of one with cards."""
+    is_short = len(pod.held) <= (MOST_OF_SHORT if pod.is_bound else 0) and len(pod.amounts) <= MOST_SHARED
+    return "" if is_short and pod.unbound is None else pod.namespace
 
 
 def _read_node(document: Document, name: str, before: KeptNode | None) -> KeptNode:
