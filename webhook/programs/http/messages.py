@@ -12,8 +12,10 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 JSON = (b"content-type", b"application/json")
 TEXT = (b"content-type", b"text/plain; charset=utf-8")
-LONG_BODIES = 8
-"""Bodies that are read in pieces at a time. The memory of a server is this many times the longest body."""
+SHORT_BYTES = 64 * 1024
+"""Bytes of a body that are read at once. uvicorn keeps about as many of a body that nobody reads."""
+LONG_BODIES = 4
+"""Longer bodies that are read at a time. A server needs memory for this many of the longest."""
 
 
 class BadRequest(Exception):
@@ -25,10 +27,7 @@ class BadRequest(Exception):
 
 
 class Bodies:
-    """The bodies of requests to one port.
-
-    A body that has come as a whole is taken at once. Of those that come in pieces :data:`LONG_BODIES` are read at a
-    time; the others wait, and uvicorn reads no more than 64 KiB of them.
+    """The bodies of requests to one port. Those of more than :data:`SHORT_BYTES` wait for their turn.
 
     Args:
         longest: The longest body to accept, in bytes.
@@ -46,25 +45,28 @@ class Bodies:
         Raises:
             BadRequest: the body is longer than allowed, or the client went away before its end.
         """
-        message = await receive()
-        if message["type"] == "http.request" and not message["more_body"]:
-            body: bytes = message["body"]
-            self._check(len(body))
-            return body
-        async with self._turns:
-            parts, size = [], 0
-            while message["type"] == "http.request":
-                parts.append(message["body"])
-                size += len(parts[-1])
-                self._check(size)
-                if not message["more_body"]:
-                    return b"".join(parts)
-                message = await receive()
-        raise BadRequest(400, "request body: the client went away before its end")
+        parts: list[bytes] = []
+        if not await self._add(parts, receive, SHORT_BYTES):
+            async with self._turns:
+                await self._add(parts, receive, self._longest)
+        return b"".join(parts)
 
-    def _check(self, size: int) -> None:
-        if size > self._longest:
-            raise BadRequest(413, f"request body: expected at most {self._longest} bytes{self._setting}, found more")
+    async def _add(self, parts: list[bytes], receive: Receive, enough: int) -> bool:
+        """Read more of a body until there are more bytes than ``enough``; return whether it has ended."""
+        size = sum(map(len, parts))
+        while size <= enough:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise BadRequest(400, "request body: the client went away before its end")
+            parts.append(message["body"])
+            size += len(parts[-1])
+            if size > self._longest:
+                raise BadRequest(
+                    413, f"request body: expected at most {self._longest} bytes{self._setting}, found more"
+                )
+            if not message["more_body"]:
+                return True
+        return False
 
 
 async def send_answer(send: Send, status: int, kind: tuple[bytes, bytes], body: bytes) -> None:
