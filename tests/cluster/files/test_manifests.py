@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cluster.files.manifests import MAX_BYTES, read_files
+from webhook.cluster.files.manifests import read_files
 from webhook.words.errors import GpuTopologyError, ManifestError
 
 
@@ -56,7 +56,6 @@ REFUSED = [
     pytest.param("no*.yaml", r"/no\*\.yaml: cannot be read: No such file or directory$", id="a pattern without files"),
     pytest.param("utf16.yaml", r"/utf16\.yaml line 1: .* found UTF-16, which PowerShell writes", id="UTF-16"),
     pytest.param("latin.yaml", r"/latin\.yaml line 2: .* found byte 0xfc\. Save it as UTF-8$", id="Latin-1"),
-    pytest.param("large.json", r"/large\.json: expected at most 128 MiB, found more", id="too large"),
     pytest.param("links", r"/links/d\.yaml: expected a file, found a directory$", id="a link to a directory"),
     pytest.param("dangling", r"/dangling/d\.yaml: expected a file, found none$", id="a link to nothing"),
 ]
@@ -66,8 +65,6 @@ REFUSED = [
 def test_what_cannot_be_read_is_named(folder: Path, name: str, said: str) -> None:
     (folder / "utf16.yaml").write_bytes("kind: Pod\n".encode("utf-16"))
     (folder / "latin.yaml").write_bytes("kind: Pod\n# Grüße\n".encode("latin-1"))
-    with (folder / "large.json").open("wb") as file:
-        file.truncate(MAX_BYTES + 1)
     for link, target in (("links", folder / "b"), ("dangling", folder / "nowhere")):
         (folder / link).mkdir()
         (folder / link / "d.yaml").symlink_to(target)

@@ -58,7 +58,9 @@ def send_workload(
             _print_answer(console, template, answer, json.loads(patch or "[]"))
         agreed.append(answer["allowed"] == template.outcome.allowed and patch == template.patch)
     if shown is Shown.MANIFEST:
-        console.print(Syntax(unified_diff(text, injection.text, path.name), "diff", background_color="default"))
+        console.print(
+            Syntax(unified_diff(injection.before, injection.text, path.name), "diff", background_color="default")
+        )
     return agreed
 
 

@@ -14,7 +14,6 @@ from webhook.words.errors import FormatError, ManifestError
 STANDARD_INPUT = "-"
 EXTENSIONS = (".json", ".yaml", ".yml")
 """The endings of files in directories. A file that is named itself may have any name."""
-MAX_BYTES = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ def read_files(given: Sequence[str], *, recursive: bool) -> Iterator[ManifestFil
         recursive: True if directories are read with all below them.
 
     Raises:
-        ManifestError: an input cannot be read, is too large, or is no text; a directory has no manifests.
+        ManifestError: an input cannot be read, is no text; a directory has no manifests.
     """
     for name in given:
         if name == STANDARD_INPUT:
@@ -98,9 +97,7 @@ def _read_file(path: Path) -> ManifestFile:
 
 def _text(file: BinaryIO, source: str) -> str:
     """Read the whole text of a file, with its line ends."""
-    data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise ManifestError(f"{source}: expected at most {MAX_BYTES // 1024**2} MiB, found more. Give fewer objects")
+    data = file.read()
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from webhook.objects.manifest.documents import read_yaml
+from webhook.objects.manifest.manifest import read_yaml
 from webhook.words.errors import ManifestError
 
 MAX_BYTES = 1024**3
@@ -16,7 +16,7 @@ def read_state_yaml(path: Path) -> list[Any]:
     """Returns the documents of a file of a state directory as plain values, without empty documents.
 
     Raises:
-        ManifestError: as :func:`check_state_file` and :func:`webhook.objects.manifest.documents.read_yaml` do.
+        ManifestError: as :func:`check_state_file` and :func:`webhook.objects.manifest.manifest.read_yaml` do.
     """
     check_state_file(path)
     return read_yaml(path)

@@ -12,8 +12,8 @@ from webhook.insight.explain.evidence import policy_for
 from webhook.insight.namespace.meaning import ON
 from webhook.insight.namespace.new_pod import as_new
 from webhook.objects.claims import ClaimSpec
-from webhook.objects.manifest.misplaced_options import misplaced_options
 from webhook.objects.manifest.pods import decode_pod, to_json
+from webhook.objects.manifest.templates import misplaced_options
 from webhook.objects.pod import Namespace, Pod
 from webhook.words import names
 from webhook.words.catalogue.entry import Message
