@@ -228,12 +228,6 @@ def test_an_example_that_stays_as_it_is_comes_out_byte_for_byte() -> None:
     assert gpu_topology("inject", "-f", path, "--state", STATE, "-o", "diff").out == ""
 
 
-def test_carriage_returns_survive_in_a_file_where_nothing_changes(tmp_path: Path) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_bytes(b"kind: ConfigMap\r\ndata: {a: b}\r\n")
-    assert gpu_topology("inject", "-f", path).out == "kind: ConfigMap\r\ndata: {a: b}\r\n"
-
-
 REFUSED = f"""\
 kind: Pod
 metadata: {{name: bad, namespace: ml-workloads, annotations: {{gpu.topology/nvls: sure}}}}

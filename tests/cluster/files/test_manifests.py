@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from webhook.cluster.files.manifests import read_files
-from webhook.words.errors import GpuTopologyError, ManifestError
+from webhook.words.errors import ManifestError
 
 
 def sources(*given: str | Path, recursive: bool = False) -> list[str]:
@@ -70,8 +70,3 @@ def test_what_cannot_be_read_is_named(folder: Path, name: str, said: str) -> Non
         (folder / link / "d.yaml").symlink_to(target)
     with pytest.raises(ManifestError, match=said):
         sources(folder / name)
-
-
-def test_an_address_is_refused_with_what_to_do() -> None:
-    with pytest.raises(GpuTopologyError, match="Fetch it first: curl -sSL URL > FILE"):
-        sources("https://example.com/job.yaml")

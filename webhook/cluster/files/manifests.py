@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from webhook.cluster.files.standard_input import standard_input
-from webhook.words.errors import FormatError, ManifestError
+from webhook.words.errors import ManifestError
 
 STANDARD_INPUT = "-"
 EXTENSIONS = (".json", ".yaml", ".yml")
@@ -43,9 +43,6 @@ def read_files(given: Sequence[str], *, recursive: bool) -> Iterator[ManifestFil
 
 
 def _expanded(name: str) -> list[Path]:
-    if name.startswith(("http://", "https://")):
-        fix = "Fetch it first: curl -sSL URL > FILE"
-        raise FormatError("--file", expected="a file, a directory or -", found=name, fix=fix)
     if not os.path.lexists(name):  # like kubectl, try the literal name before the pattern
         return [Path(found) for found in sorted(glob.glob(name))] or [Path(name)]  # noqa: PTH207 - absolute or not
     return [Path(name)]
