@@ -97,6 +97,8 @@ text: >
 command: ["a",
   'b']
 numbers: [010, 0x1E, 1e3]
+? null
+: {1: &twice a, 2: &twice b}
 """
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from jsonpatch import JsonPatchException
+from jsonpointer import JsonPointerException
 from ruamel.yaml import YAML
 from ruamel.yaml.anchor import Anchor
 from ruamel.yaml.comments import CommentedMap
@@ -29,6 +31,8 @@ _LIST = re.compile(r"^( *)(?:- )?[\w./-]+:[ ]*\n( *)- ", re.MULTILINE)
 _BYTE_ORDER_MARK = "\ufeff"
 _ONE_LINE = 2**31
 _NESTED = (dict, list)
+_LOST = (AttributeError, LookupError, TypeError, ValueError, JsonPatchException, JsonPointerException)
+"""What a change or ruamel raises where the round trip of a document lost a value."""
 
 
 class _Piece(msgspec.Struct, frozen=True):
@@ -173,26 +177,32 @@ def _check_depth(documents: list[Any], source: str) -> None:
 
 
 def _changed_json(piece: _Piece, changes: Sequence[Change | None]) -> tuple[str, str]:
-    values = copy.deepcopy(piece.values)
+    values = [_unshared(value) for value in piece.values]
     for value, change in zip(values, changes, strict=True):
         if change:
             change(value)
     return format_json(piece.values), format_json(values)
 
 
+def _unshared(value: Any) -> Any:
+    """Returns a copy in which no two places share a value, as if all aliases had been written out."""
+    if isinstance(value, dict):
+        return {key: _unshared(child) for key, child in value.items()}
+    return [_unshared(child) for child in value] if isinstance(value, list) else value
+
+
 def _changed_yaml(piece: _Piece, changes: Sequence[Change | None], source: str) -> tuple[str, str]:
     text, place = piece.text.replace("\r\n", "\n"), f"{source} line {piece.line}"
-    yaml = _as_written(text)
-    documents = [document for document in load_yaml(yaml, text, place) if document is not None]
-    expected = [json.loads(to_json(value, place)) for value in piece.values]
-    _write_out_aliases(documents, set())
-    before = _dumped(yaml, documents)
-    for number, change in enumerate(changes):
+    expected = [_unshared(value) for value in piece.values]
+    for value, change in zip(expected, changes, strict=True):
         if change:
-            change(documents[number])
-            change(expected[number])
-    after = _dumped(yaml, documents)
-    if [json.loads(to_json(value, place)) for value in parse_yaml(after, place)] != expected:
+            change(value)
+    try:
+        before, after = _round_trip(text, changes, place)
+        is_kept = json.loads(to_json(parse_yaml(after, place), place)) == json.loads(to_json(expected, place))
+    except _LOST:
+        is_kept = False
+    if not is_kept:
         raise ManifestError(
             f"{place}: expected YAML that can be changed without losing a value, found a form that cannot. "
             "Give the object as JSON, for example from kubectl get -o json"
@@ -200,6 +210,17 @@ def _changed_yaml(piece: _Piece, changes: Sequence[Change | None], source: str) 
     if "\r\n" in piece.text:
         before, after = before.replace("\n", "\r\n"), after.replace("\n", "\r\n")
     return before, after
+
+
+def _round_trip(text: str, changes: Sequence[Change | None], source: str) -> tuple[str, str]:
+    yaml = _as_written(text)
+    documents = [document for document in load_yaml(yaml, text, source) if document is not None]
+    _write_out_aliases(documents, set())
+    before = _dumped(yaml, documents)
+    for document, change in zip(documents, changes, strict=True):
+        if change:
+            change(document)
+    return before, _dumped(yaml, documents)
 
 
 def _as_written(text: str) -> YAML:

@@ -72,6 +72,7 @@ def load_yaml(yaml: YAML, text: str, source: str, *, line: int = 1) -> list[Any]
     Raises:
         ManifestError: the text is not YAML; the message says where.
     """
+    yaml.composer.warn_double_anchors = False
     try:
         return list(yaml.load_all(text))
     except MarkedYAMLError as error:
