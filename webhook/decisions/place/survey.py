@@ -9,6 +9,7 @@ from webhook.decisions.configuration import PlacementSettings
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.choice import Chooser, Chosen
 from webhook.decisions.place.pod import PodRecord, UnboundPod
+from webhook.decisions.place.ranking import request_of
 from webhook.decisions.place.scheduling import node_needs
 from webhook.decisions.place.world import PlaceNode, World
 from webhook.hardware.topology.model import NodeTopology
@@ -170,7 +171,7 @@ class _Surveyor:
         stock, request = self._world.free_of(node.name), self._job.request
         offer = None
         if stock and len(free) >= request.count:
-            offer = stock.build.choice(stock.free, request.count, request.constraints, self._job.policy)
+            offer = stock.build.choice(stock.free, request_of(self._asked))
         hindrance = "" if node.name in chosen else self._hindrance(node, free)
         if offer and not hindrance and node.name not in chosen:
             hindrance = "; ".join(unmet.evidence for unmet in offer.unmet)

@@ -39,6 +39,19 @@ class LinkClass(StrEnum):
     SYS = "SYS"
 
 
+LINK_VALUES: Mapping[LinkClass, float] = {
+    LinkClass.SINGLE: 1.0,
+    LinkClass.NVSWITCH: 1.0,
+    LinkClass.NVLINK: 1.0,
+    LinkClass.PARTIAL: 0.6,
+    LinkClass.PIX: 0.5,
+    LinkClass.PXB: 0.4,
+    LinkClass.PHB: 0.3,
+    LinkClass.SYS: 0.1,
+}
+"""The order of the link classes; the greater, the better. NVSwitches and NVLinks between all pairs are equal."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two GPUs of a set, by index, and the connection between them: the slower of both directions."""

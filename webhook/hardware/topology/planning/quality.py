@@ -5,8 +5,7 @@ from math import inf
 from typing import NamedTuple
 
 from webhook.hardware.topology.model import NodeTopology
-from webhook.hardware.topology.selection.score import LINK_VALUES
-from webhook.hardware.topology.sets import GpuSet
+from webhook.hardware.topology.sets import LINK_VALUES, GpuSet
 
 
 class Quality(NamedTuple):
