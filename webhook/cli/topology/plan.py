@@ -179,8 +179,8 @@ def _index(topology: "NodeTopology", word: str) -> int:
 
 def _plan_on_one(topology: "NodeTopology", request: "Request", output: Output) -> None:
     from webhook.cli.topology.plan_document import choice_document
-    from webhook.hardware.topology.planning.quality import models_of
     from webhook.hardware.topology.selection.choice import NoChoice, select
+    from webhook.hardware.topology.sets import models_of
     from webhook.insight.drawings.choices import chosen_text
     from webhook.words.errors import GpuTopologyError
 

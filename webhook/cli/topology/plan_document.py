@@ -4,8 +4,8 @@ from typing import Any
 
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.plan import NodeShare, Plan
-from webhook.hardware.topology.planning.quality import models_of
 from webhook.hardware.topology.selection.choice import Choice
+from webhook.hardware.topology.sets import models_of
 
 
 def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:

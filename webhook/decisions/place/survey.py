@@ -15,9 +15,8 @@ from webhook.decisions.place.world import PlaceNode, World
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.network import node_path
 from webhook.hardware.topology.planning.plan import NodeShare, NoPlan, Plan, PlanRequest, plan
-from webhook.hardware.topology.planning.quality import models_of
 from webhook.hardware.topology.selection.request import NodeFree, Policy
-from webhook.hardware.topology.sets import GpuSet
+from webhook.hardware.topology.sets import GpuSet, models_of
 from webhook.objects.pod import NO_CONDITION, Pod
 from webhook.words import names
 from webhook.words.choices import Objective

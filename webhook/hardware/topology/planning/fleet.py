@@ -11,10 +11,9 @@ from weakref import WeakValueDictionary
 from webhook.hardware.topology.connections import Connections, PathType
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.network import most_network, network_bandwidth
-from webhook.hardware.topology.planning.quality import Quality, models_of, quality_of
 from webhook.hardware.topology.selection.choice import Choice, NoChoice, Selector
 from webhook.hardware.topology.selection.request import Constraints, NodeFree, Request
-from webhook.hardware.topology.sets import LINK_VALUES, LinkClass
+from webhook.hardware.topology.sets import LINK_VALUES, LinkClass, Quality, models_of, quality_of
 from webhook.words.errors import FormatError
 
 CHOICES_KEPT = 4096
