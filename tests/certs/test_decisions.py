@@ -341,6 +341,7 @@ def test_what_a_person_is_shown() -> None:
 
 def test_bundles_are_read_leniently() -> None:
     both = encode([A.certificate, B.certificate])
+    assert load(b"-----BEGIN CERTIFICATE-----\n" * 3 + both) == (A.certificate, B.certificate)
     assert load(b"junk" + both + both + b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----") == (
         A.certificate,
         B.certificate,
