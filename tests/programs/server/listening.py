@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from certs.certificate import issue
 from certs.context import server_context
-from certs.issue import issue
 from tests.ports import reserved_port
 from tests.programs.server.conftest import DEADLINE_S
 from webhook.programs.http.addresses import bind

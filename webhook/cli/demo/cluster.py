@@ -58,7 +58,7 @@ def running_webhook(state: Path) -> "Iterator[httpx.Client]":
     """Run a webhook, and yield a client that trusts it. The webhook is stopped at the end in any case."""
     import httpx
 
-    from certs.bundle import authority_context
+    from certs.context import authority_context
 
     with tempfile.TemporaryDirectory() as directory:
         authority = Path(directory, "ca.crt")
