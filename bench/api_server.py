@@ -20,8 +20,8 @@ import uvloop
 from bench.bodies import SERIAL
 from bench.cluster import OWN_NAMESPACE, Cluster, Write
 from bench.objects import Objects
+from certs.certificate import issue
 from certs.context import server_context
-from certs.issue import issue
 
 END = b"\r\n\r\n"
 HEAD = (

@@ -13,8 +13,8 @@ from typing import Any
 
 import uvicorn
 
+from certs.certificate import issue
 from certs.context import server_context
-from certs.issue import issue
 
 Message = MutableMapping[str, Any]
 

@@ -96,7 +96,7 @@ def rows() -> Iterator[Row]:
     yield choice("interchangeable, 8 of 16", switched(16), 8)
     yield choice("unlike, 8 of 16", unlike, 8)
     yield choice("bridged, 8 of 16", bridged, 8)
-    for policy in (Policy.BEST_FIT, Policy.PACK, Policy.SPREAD):
+    for policy in Policy:
         yield choice(f"PCIe, {policy}, 8 of 16", on_pcie(), 8, policy=policy)
     yield choice("PCIe, unmet, 8 of 16", on_pcie(), 8, constraints=Constraints(same_numa=True, require_nvlink=True))
     yield choice("cube mesh, 4 of 8", mesh, 4)

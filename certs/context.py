@@ -1,10 +1,10 @@
-"""TLS contexts of servers: one from a bundle, and one with a replaceable certificate."""
+"""TLS contexts: of servers, with a certificate that can be replaced or not, and of clients that trust an authority."""
 
 import os
 import ssl
 
-from certs.bundle import TlsBundle
-from certs.errors import BundleError
+from certs import BundleError
+from certs.certificate import TlsBundle
 from certs.handshake import GuardedContext
 
 
@@ -14,8 +14,13 @@ def server_context(bundle: TlsBundle) -> ssl.SSLContext:
     kube-apiserver keeps no session cache, so tickets would only cost 10 % of each handshake.
     """
     context = _bare_context()
-    load_pair(context, bundle)
+    _load_pair(context, bundle)
     return context
+
+
+def authority_context(authority: bytes) -> ssl.SSLContext:
+    """Return a client's TLS context that trusts only ``authority`` (PEM)."""
+    return ssl.create_default_context(cadata=authority.decode("ascii"))
 
 
 class LiveContext:
@@ -57,7 +62,7 @@ class LiveContext:
             _load_client_authority(fresh, new_authority)
         if new_bundle is not None:
             try:
-                load_pair(fresh, new_bundle)
+                _load_pair(fresh, new_bundle)
             except (ssl.SSLError, OSError, ValueError) as error:
                 raise BundleError(f"the certificate cannot be used: {error}") from None
         self._bundle, self._client_authority = new_bundle, new_authority
@@ -79,7 +84,7 @@ class LiveContext:
         return None
 
 
-def load_pair(context: ssl.SSLContext, bundle: TlsBundle) -> None:
+def _load_pair(context: ssl.SSLContext, bundle: TlsBundle) -> None:
     """Load certificate and key into ``context``.
 
     OpenSSL reads them only from files. The file used here is in memory, has no name, and ends with the call.

@@ -6,12 +6,10 @@ from datetime import datetime
 
 from cryptography import x509
 
-from certs.certificate import due, encode, fingerprint, names
-from certs.material import AUTHORITIES, CERTIFICATE, Material, leaf
+from certs import BundleError
+from certs.certificate import TlsBundle, check_bundle, due, encode, fingerprint, leaf, load, names
+from certs.objects import AUTHORITIES, CERTIFICATE, CertificateSpec, Material, Registration, Stored, missing
 from certs.plan import AUTHORITY, Plan, Situation, Step, decide
-from certs.spec import CertificateSpec
-from certs.stored import Stored, missing
-from certs.trust import Registration
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,8 @@ def describe(
 ) -> Overview:
     """Describe the Secret and the webhook configuration at the API server's time ``now``."""
     material = stored.material if stored else Material()
-    rows = list(_secret_rows(material, now))
+    rows = [] if material.serving is None else [_row(CERTIFICATE, leaf(material.serving), now)]
+    rows += [_row(AUTHORITIES, each, now) for each in material.authorities]
     faults = list(material.faults) if stored else [str(missing(spec))]
     if registration is None:
         faults.append(f"there is no MutatingWebhookConfiguration {spec.configuration} with webhooks of this Service")
@@ -60,18 +59,27 @@ def describe(
         for name, bundle in registration.bundles.items():
             if bundle != encode(material.authorities):
                 faults.append(f"the caBundle of {name} is not {AUTHORITIES}")
-        rows += [row(f"caBundle of {spec.configuration}", each, now) for each in registration.named]
-    faults += [f"{each.place}: {outside(each)}" for each in rows if not each.begins <= now < each.ends]
+        rows += [_row(f"caBundle of {spec.configuration}", each, now) for each in registration.named]
+    faults += [
+        f"{each.place}: valid from {each.begins:%Y-%m-%d} to {each.ends:%Y-%m-%d} only"
+        for each in rows
+        if not each.begins <= now < each.ends
+    ]
     return Overview(tuple(rows), tuple(faults), tuple(_events(stored, spec, now)))
 
 
-def describe_files(certificates: Iterable[tuple[str, x509.Certificate]], now: datetime) -> tuple[Row, ...]:
-    """Describe certificates in files; each comes with the name of its file."""
-    return tuple(row(place, each, now) for place, each in certificates)
+def describe_files(bundle: TlsBundle, now: datetime) -> Overview:
+    """Describe the pair in files, which another program renews."""
+    parts = ((CERTIFICATE, bundle.certificate), (AUTHORITIES, bundle.authority))
+    rows = tuple(_row(name, each, now) for name, pem in parts for each in load(pem))
+    try:
+        check_bundle(bundle, now=now)
+    except BundleError as error:
+        return Overview(rows, (str(error),), ())
+    return Overview(rows, (), ())
 
 
-def row(place: str, certificate: x509.Certificate, now: datetime) -> Row:
-    """Describe one certificate."""
+def _row(place: str, certificate: x509.Certificate, now: datetime) -> Row:
     return Row(
         place=place,
         subject=certificate.subject.rfc4514_string(),
@@ -82,18 +90,6 @@ def row(place: str, certificate: x509.Certificate, now: datetime) -> Row:
         days_left=round((certificate.not_valid_after_utc - now).total_seconds() / 86400, 1),
         fingerprint=fingerprint(certificate),
     )
-
-
-def outside(found: Row) -> str:
-    """Return the message for a certificate outside its dates."""
-    return f"valid from {found.begins:%Y-%m-%d} to {found.ends:%Y-%m-%d} only"
-
-
-def _secret_rows(material: Material, now: datetime) -> Iterable[Row]:
-    if material.serving is not None:
-        yield row(CERTIFICATE, leaf(material.serving), now)
-    for each in material.authorities:
-        yield row(AUTHORITIES, each, now)
 
 
 def _events(stored: Stored | None, spec: CertificateSpec, now: datetime) -> Iterable[Event]:

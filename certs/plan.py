@@ -1,18 +1,28 @@
-"""The leader's next step for the Secret: a decision from values alone."""
+"""The decisions about certificates, from values alone: the leader's next step, and what a replica serves."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from cryptography import x509
 
-from certs.bundle import TlsBundle
-from certs.certificate import due, is_in_date, names, normal_name
-from certs.issue import issue_serving, new_authority
-from certs.material import MOST_AUTHORITIES, Material, authority_of, leaf
-from certs.spec import CertificateSpec
+from certs.certificate import (
+    TlsBundle,
+    authority_of,
+    due,
+    fingerprint,
+    is_in_date,
+    issue_serving,
+    leaf,
+    names,
+    new_authority,
+    normal_name,
+)
+from certs.objects import CertificateSpec, Material
 
+MOST_AUTHORITIES = 8
+"""The most authorities in a Secret. Clocks that jump to and fro may make many, and clients try them all."""
 SERVING, AUTHORITY = "serving", "authority"
 """The two renewals that a person may request."""
 
@@ -60,6 +70,24 @@ class Situation:
     """The time by the API server's clock, because API servers check the certificates."""
 
 
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """The authorities that one observer has found at every look, and since when, by its own clock."""
+
+    since: Mapping[str, float]
+    """The time of the first look, by fingerprint."""
+    at: float
+    """The time of the last look."""
+
+    def has(self, authority: x509.Certificate) -> bool:
+        """Return whether the last look found the authority."""
+        return fingerprint(authority) in self.since
+
+    def seconds(self, authority: x509.Certificate) -> float:
+        """Return the seconds for which every look has found the authority; 0 if the last one did not."""
+        return self.at - self.since.get(fingerprint(authority), self.at)
+
+
 def decide(situation: Situation, spec: CertificateSpec) -> Plan:
     """Return the next step."""
     found, now = situation.material, situation.now
@@ -94,6 +122,43 @@ def carry_out(plan: Plan, situation: Situation, spec: CertificateSpec) -> Materi
     if plan.step is Step.FINISH:
         return Material(found.authorities[:1], found.authority_key, found.serving)
     return found
+
+
+def observe(before: Steady | None, found: Iterable[x509.Certificate], now: float, *, gap: float) -> Steady:
+    """Return the observation after another look, which found these authorities.
+
+    An observer that has not looked for ``gap`` seconds begins anew, because others may not have reached the API server
+    either.
+    """
+    known = before.since if before is not None and now - before.at <= gap else {}
+    return Steady({name: known.get(name, now) for name in map(fingerprint, found)}, now)
+
+
+def choose(
+    in_hand: TlsBundle | None, offered: TlsBundle | None, trust: Steady | None, now: datetime, *, settle: float
+) -> TlsBundle | None:
+    """Return the certificate to serve from now on, or None if there is nothing to serve yet.
+
+    A replica leaves an authority that clients trust only after the configuration has named the new one for ``settle``
+    seconds. The leader has waited as long, but a Secret from a backup brings an authority back at once.
+
+    Args:
+        in_hand: The pair that this replica serves.
+        offered: The pair in the Secret.
+        trust: The authorities in the webhook configuration; None if there is no such configuration.
+        now: The time by the API server's clock.
+        settle: The seconds for which the configuration must have named another authority.
+    """
+    if offered is None or not is_in_date(leaf(offered), now):
+        return in_hand
+    new = authority_of(offered)
+    if in_hand is None:
+        return offered if trust is None or trust.has(new) else None
+    old = authority_of(in_hand)
+    if old == new or trust is None or not is_in_date(leaf(in_hand), now):
+        return offered
+    is_settled = trust.seconds(new) >= settle
+    return offered if is_settled or (trust.has(new) and not trust.has(old)) else in_hand
 
 
 def _rotated(found: Material, situation: Situation, spec: CertificateSpec) -> Material:

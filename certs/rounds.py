@@ -1,33 +1,79 @@
-"""The rounds of a replica: one look at the cluster, and what follows. Requests are yielded, so nothing waits here.
+"""The rounds of a replica: one look at the cluster, and what follows.
 
 The order matters. The webhook configuration is read before the Secret, and is only patched if it has not changed since.
 So a leader that was held up cannot bring an old bundle back. Replicas do not tell each other what they serve. So an
 authority is trusted for a while before it issues serving certificates, and for a while after it has issued the last
-one (:class:`certs.spec.Pace`).
+one (:class:`Pace`).
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple, Protocol
 
-from certs.bundle import TlsBundle
-from certs.certificate import encode, fingerprint
-from certs.choice import choose
-from certs.election import ObservedLease, lease_spec, look, may_lead
-from certs.errors import Conflict
-from certs.material import Material, authority_of
-from certs.plan import SERVING, Situation, Step, carry_out, decide
-from certs.requests import Answer, Create, Get, Kind, Patch, PatchType, Request, Serve
-from certs.spec import CertificateSpec, Pace
-from certs.stored import Stored, ask, missing, read_stored, write
-from certs.trust import Registration, Steady, observe, read_registration, repair
+from certs.certificate import TlsBundle, authority_of, encode, fingerprint
+from certs.objects import (
+    CertificateSpec,
+    Material,
+    Object,
+    Registration,
+    Stored,
+    missing,
+    read_registration,
+    read_secret,
+    repair,
+    written_secret,
+)
+from certs.plan import SERVING, Situation, Steady, Step, carry_out, choose, decide, observe
 
-Talk = Generator[Request, Answer, None]
+
+class Cluster(Protocol):
+    """The requests to the API server, as this package needs them. A caller supplies the implementation.
+
+    Each may raise :class:`certs.ApiFailure`, and a write :class:`certs.Conflict` if the object is no longer the one
+    that was read, or exists already.
+    """
+
+    async def configuration(self) -> Object | None:
+        """Get the MutatingWebhookConfiguration; None if there is none."""
+
+    async def secret(self) -> tuple[Object | None, datetime]:
+        """Get the Secret, None if there is none, and the time of the answer by the API server's clock."""
+
+    async def write_secret(self, manifest: Object) -> None:
+        """Replace the Secret of the ``resourceVersion`` in ``manifest``; create one if it names none."""
+
+    async def register(self, patch: Object) -> None:
+        """Apply a strategic merge patch to the MutatingWebhookConfiguration."""
+
+    async def lead(self) -> bool:
+        """Take part in the election of a leader, and return whether this replica leads for now."""
+
+    async def leave(self) -> None:
+        """Let another replica lead, if this one does."""
+
+    async def close(self) -> None:
+        """Close the connections."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pace:
+    """The pace of the care, in seconds by a clock that never goes back."""
+
+    check: float = 15.0
+    """The time between two looks at the Secret and the webhook configuration."""
+    settle: float = 120.0
+    """The time for which the webhook configuration must have named an authority before its certificates are served. API
+    servers learn of it by a watch, each at its own time."""
+    overlap: float = 3600.0
+    """The time for which the old authority stays trusted after the Secret has told replicas to serve certificates of
+    the new one. A replica that cannot reach the API server goes on with the old certificate, and may do so until
+    ``settle`` before the end. There is time: the old authority has a third of its life left."""
+    soon: float = 1.0
+    """The time to the next look when something has just changed, or nothing can be served yet."""
+
+
+class Change(NamedTuple):
     """One change that was made, for the log."""
 
     what: str
@@ -36,14 +82,15 @@ class Change:
 
 @dataclass(slots=True)
 class Replica:
-    """One process: its identity, and its memory from one look to the next."""
+    """One process: what it works with, and its memory from one look to the next."""
 
-    identity: str
-    """A name that no other process has."""
+    cluster: Cluster
     spec: CertificateSpec
     pace: Pace
     clock: Callable[[], float]
     """A clock in seconds that never goes back."""
+    serve: Callable[[TlsBundle], None] = lambda _: None
+    """Takes the pair to use in handshakes from now on."""
     in_hand: TlsBundle | None = None
     """The pair that this replica serves."""
     leads: bool = False
@@ -51,102 +98,77 @@ class Replica:
     """The authorities in the webhook configuration; None if no configuration has our webhooks."""
     offered: Steady | None = None
     """The authority of the certificate that the Secret tells replicas to serve."""
-    lease: ObservedLease | None = None
+    at: datetime | None = None
+    """The time of this round by the API server's clock; None if it did not get that far."""
     waiting_for: str = "a certificate"
     """The reason why nothing is served yet."""
     changes: list[Change] = field(default_factory=list)
     """The changes of the last round. The caller empties the list."""
 
-    def round(self) -> Talk:
+    async def round(self) -> None:
         """Look at the cluster once, and act on it.
 
         Raises:
-            MissingSecret: there is no Secret. Only the leader raises this, and it looks again in the next round.
+            SecretError: there is no Secret, or it is somebody else's. Of a missing one only the leader tells, and it
+                looks again in the next round.
+            BundleError: the pair in the Secret cannot be used.
+            ApiFailure: a request failed.
         """
-        registration, stored, at = yield from self._look()
-        yield from self._follow(stored, at)
-        self.leads = yield from self._elect(at)
+        self.at = None
+        registration, stored, at = await self._look()
+        self._follow(stored, at)
+        self.leads = await self.cluster.lead()
         if not self.leads:
             return
         if stored is None:
             raise missing(self.spec)
-        yield from self._lead(registration, stored, at)
+        await self._lead(registration, stored, at)
 
-    def install(self) -> Generator[Request, Answer, tuple[Change, ...]]:
+    async def install(self) -> tuple[Change, ...]:
         """Act as a leader once, without an election, and make the Secret if there is none.
 
         The versions of the objects protect the writes of other processes.
         """
-        yield from self._lead(*(yield from self._look()))
+        await self._lead(*await self._look())
         return tuple(self.changes)
 
-    def leave(self, at: datetime) -> Talk:
-        """Give back the Lease, so that another replica can lead."""
-        if self.leads:
-            self.leads = False
-            answer = yield Get(Kind.LEASE, self.spec.leader_lease)
-            if answer.found is not None and answer.found["spec"].get("holderIdentity") == self.identity:
-                yield self._take(answer.found, at, held=False)
-
-    def _look(self) -> Generator[Request, Answer, tuple[Registration | None, Stored | None, datetime]]:
-        answer = yield Get(Kind.CONFIGURATION, self.spec.configuration)
-        registration = read_registration(answer.found, self.spec) if answer.found is not None else None
+    async def _look(self) -> tuple[Registration | None, Stored | None, datetime]:
+        registration = read_registration(await self.cluster.configuration(), self.spec)
         gap = self.pace.settle
         self.trust = observe(self.trust, registration.trusted, self.clock(), gap=gap) if registration else None
-        answer = yield ask(self.spec)
-        stored = read_stored(answer.found, self.spec)
+        secret, at = await self.cluster.secret()
+        self.at = at
+        stored = read_secret(secret, self.spec)
         serving = stored.material.serving if stored else None
         found = () if serving is None else (authority_of(serving),)
         self.offered = observe(self.offered, found, self.clock(), gap=gap)
-        return registration, stored, answer.at
+        return registration, stored, at
 
-    def _follow(self, stored: Stored | None, at: datetime) -> Talk:
+    def _follow(self, stored: Stored | None, at: datetime) -> None:
         """Serve the pair in the Secret as soon as clients trust its authority."""
         offered = stored.material.serving if stored else None
         wanted = choose(self.in_hand, offered, self.trust, at, settle=self.pace.settle)
         if wanted is None:
             self.waiting_for = _lack(stored)
         elif wanted != self.in_hand:
-            yield Serve(wanted)
+            self.serve(wanted)
             self.in_hand, self.waiting_for = wanted, ""
             self.changes.append(Change("serving", f"authority {fingerprint(authority_of(wanted))[:16]}"))
 
-    def _elect(self, at: datetime) -> Generator[Request, Answer, bool]:
-        """Take part in the election, and return whether this replica leads until the end of the round."""
-        found = (yield Get(Kind.LEASE, self.spec.leader_lease)).found
-        now = self.clock()
-        if found is not None:
-            self.lease = look(self.lease, found, now)
-            if not may_lead(found, self.lease, self.identity, now, least=self.pace.lease):
-                return False
-        try:
-            yield self._take(found, at)
-        except Conflict:  # another replica was faster
-            return False
-        return True
-
-    def _take(self, lease: Mapping[str, Any] | None, at: datetime, *, held: bool = True) -> Request:
-        lease_body = lease_spec(lease, self.identity, at, duration=self.pace.lease, held=held)
-        metadata = {"name": self.spec.leader_lease, "namespace": self.spec.namespace}
-        if lease is None:
-            header = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
-            return Create(Kind.LEASE, header | {"spec": lease_body})
-        version = {"resourceVersion": lease["metadata"]["resourceVersion"]}
-        return Patch(Kind.LEASE, self.spec.leader_lease, {"metadata": version, "spec": lease_body}, PatchType.MERGE)
-
-    def _lead(self, registration: Registration | None, stored: Stored | None, at: datetime) -> Talk:
+    async def _lead(self, registration: Registration | None, stored: Stored | None, at: datetime) -> None:
         """Write the next step, and then patch the webhook configuration with the authorities of the Secret."""
         situation = self._situation(registration, stored, at)
         material = situation.material
         plan = decide(situation, self.spec)
         if plan.step is not Step.KEEP:
             material = carry_out(plan, situation, self.spec)
-            yield write(stored, material, self.spec, request=_left(situation.request, plan.step, material))
+            request = _left(situation.request, plan.step, material)
+            await self.cluster.write_secret(written_secret(stored, material, self.spec, request=request))
             self.changes.append(Change(plan.step, plan.why))
         if registration is not None and material is not None:
             patch = repair(registration, encode(material.authorities))
             if patch is not None:
-                yield Patch(Kind.CONFIGURATION, self.spec.configuration, patch, PatchType.STRATEGIC)
+                await self.cluster.register(patch)
                 self.changes.append(Change("registered", ", ".join(each["name"] for each in patch["webhooks"])))
 
     def _situation(self, registration: Registration | None, stored: Stored | None, at: datetime) -> Situation:

@@ -43,7 +43,7 @@ GOLDEN, ROUNDS, WORKFLOWS = (
         ("webhook/cli/main.py", {INJECT: 1, BIND: 1, USAGE: 2}),
         ("webhook/cli/status/new.py", {USAGE: 2, INJECT: 2, BIND: 2}),
         ("webhook/entry.py", {}),
-        ("certs/spec.py", {ROUNDS: 2}),
+        ("certs/objects.py", {ROUNDS: 2}),
         ("tests/pods.py", {INJECT: 1, BIND: 1}),
         ("tests/certs/conftest.py", {ROUNDS: 1}),
         ("tests/judge.py", {BIND: 1, GOLDEN: 2}),
@@ -59,7 +59,7 @@ def test_what_is_near_a_change_and_how_far(changed: str, ranked: dict[str, int])
 
 
 def test_of_several_changes_the_nearest_counts() -> None:
-    assert HOUSE.ranked(["webhook/words/names.py", "tests/pods.py", "certs/spec.py"]) == {
+    assert HOUSE.ranked(["webhook/words/names.py", "tests/pods.py", "certs/objects.py"]) == {
         NAMES: 1,
         LOG: 1,
         INJECT: 1,

@@ -7,18 +7,33 @@ from typing import Any
 
 import pytest
 
-from certs.bundle import TlsBundle
-from certs.certificate import due, encode, fingerprint, load, load_authorities, names
-from certs.choice import choose
+from certs import SecretError
+from certs.certificate import (
+    Authority,
+    TlsBundle,
+    authority_of,
+    due,
+    encode,
+    fingerprint,
+    issue_serving,
+    leaf,
+    load,
+    load_authorities,
+    names,
+    new_authority,
+)
 from certs.describe import describe
-from certs.election import lease_spec, look, may_lead
-from certs.errors import ForeignSecret
-from certs.issue import Authority, issue_serving, new_authority
-from certs.material import Material, authority_of, leaf, read_material, write_material
-from certs.plan import Plan, Situation, Step, carry_out, decide
-from certs.stored import read_stored, write
-from certs.trust import Steady, observe, read_registration, repair
-from tests.certs.world import BEGIN, MARKS, SPEC
+from certs.objects import (
+    Material,
+    read_material,
+    read_registration,
+    read_secret,
+    repair,
+    write_material,
+    written_secret,
+)
+from certs.plan import Plan, Situation, Steady, Step, carry_out, choose, decide, observe
+from tests.certs.world import BEGIN, SPEC
 
 DAY = timedelta(days=1)
 A, B, C = (new_authority(now=BEGIN, lifetime=730 * DAY) for _ in range(3))
@@ -189,20 +204,19 @@ def test_what_is_left_of_a_secret_is_named(data: dict[str, bytes], faults: list[
 def test_a_secret_of_another_type_is_refused_with_what_to_do() -> None:
     secret = {"metadata": {"resourceVersion": "1"}, "type": "kubernetes.io/tls"}
     with pytest.raises(
-        ForeignSecret,
+        SecretError,
         match=r"^Secret gpu/webhook-tls: expected type example\.org/certificates, found one of type kubernetes\.io/tls"
         r"\. Mount it and give --tls DIR",
     ):
-        read_stored(secret, SPEC)
+        read_secret(secret, SPEC)
 
 
 def test_what_others_wrote_beside_the_values_of_a_secret_stays() -> None:
-    metadata = {"resourceVersion": "7", "labels": {"a": "b"}, "annotations": {"c": "d", MARKS.rotate: "authority"}}
-    stored = read_stored({"metadata": metadata, "type": MARKS.secret_type, "data": {"x": "!"}, "kind": "Secret"}, SPEC)
+    metadata = {"resourceVersion": "7", "labels": {"a": "b"}, "annotations": {"c": "d", SPEC.rotate: "authority"}}
+    stored = read_secret({"metadata": metadata, "type": SPEC.secret_type, "data": {"x": "!"}, "kind": "Secret"}, SPEC)
     assert stored is not None
     assert stored.request == "authority"
-    request: Any = write(stored, STEADY, SPEC, request="")
-    manifest = request.manifest
+    manifest = written_secret(stored, STEADY, SPEC, request="")
     assert manifest["metadata"] == {"resourceVersion": "7", "labels": {"a": "b"}, "annotations": {"c": "d"}}
     assert base64.b64decode(manifest["data"]["ca.crt"]) == encode([A.certificate])
 
@@ -304,51 +318,11 @@ def test_only_wrong_bundles_are_written_and_only_over_what_was_read() -> None:
     assert repair(complete, right) is None
 
 
-def lease(version: str, holder: str | None, seconds: object = 60) -> dict[str, Any]:
-    return {
-        "metadata": {"resourceVersion": version},
-        "spec": {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": "1999-01-01T00:00:00Z"},
-    }
-
-
-@pytest.mark.parametrize(
-    ("found", "now", "may"),
-    [
-        (lease("1", "other"), 59.0, False),
-        (lease("1", "other"), 60.0, True),
-        (lease("1", "other", 600), 60.0, False),
-        (lease("1", "other", "soon"), 60.0, True),
-        (lease("1", "me"), 0.0, True),
-        (lease("1", ""), 0.0, True),
-        (lease("1", None), 0.0, True),
-        ({"metadata": {"resourceVersion": "1"}}, 0.0, True),
-    ],
-)
-def test_who_may_lead(found: dict[str, Any], now: float, may: bool) -> None:
-    assert may_lead(found, look(None, found, 0.0), "me", now, least=60) is may
-
-
-def test_a_leader_counts_as_silent_only_from_its_last_sign_of_life() -> None:
-    observed = look(look(None, lease("1", "other"), 0), lease("1", "other"), 50)
-    assert observed.since == 0
-    assert look(observed, lease("2", "other"), 55).since == 55
-
-
-def test_transitions_are_counted_for_people() -> None:
-    first = lease_spec(None, "me", BEGIN, duration=60)
-    assert (first["leaseTransitions"], first["acquireTime"]) == (0, "2026-03-01T12:00:00.000000Z")
-    again = lease_spec({"spec": first}, "me", BEGIN + DAY, duration=60)
-    assert (again["leaseTransitions"], again["acquireTime"]) == (0, first["acquireTime"])
-    other = lease_spec({"spec": again}, "other", BEGIN + DAY, duration=59.5)
-    assert (other["leaseTransitions"], other["leaseDurationSeconds"]) == (1, 60)
-    assert lease_spec({"spec": other}, "other", BEGIN, duration=60, held=False)["holderIdentity"] == ""
-
-
 def test_what_a_person_is_shown() -> None:
-    stored = read_stored(
+    stored = read_secret(
         {
             "metadata": {"resourceVersion": "1"},
-            "type": MARKS.secret_type,
+            "type": SPEC.secret_type,
             "data": {key: base64.b64encode(value).decode() for key, value in write_material(TURNING).items()},
         },
         SPEC,
@@ -367,6 +341,7 @@ def test_what_a_person_is_shown() -> None:
 
 def test_bundles_are_read_leniently() -> None:
     both = encode([A.certificate, B.certificate])
+    assert load(b"-----BEGIN CERTIFICATE-----\n" * 3 + both) == (A.certificate, B.certificate)
     assert load(b"junk" + both + both + b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----") == (
         A.certificate,
         B.certificate,

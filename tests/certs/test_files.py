@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from certs.bundle import TlsBundle
-from certs.certificate import load
+from certs import BundleError
+from certs.certificate import TlsBundle, issue, load
 from certs.context import LiveContext
-from certs.errors import BundleError
-from certs.files import FileKeeper
-from certs.issue import issue
-from certs.log import CertificateLog
+from certs.keeper import FileKeeper
 from tests.certs.test_live_context import connect, listening
 
 NOW = datetime.now(UTC)
@@ -51,9 +48,8 @@ class Log:
 
     def __init__(self) -> None:
         self._lines: list[Any] = []
-        self.log = CertificateLog(self._say)
 
-    def _say(self, level: str, message: str, **fields: str) -> None:
+    def say(self, level: str, message: str, **fields: str) -> None:
         self._lines.append({"level": level, "message": message, **{key: text for key, text in fields.items() if text}})
 
     def lines(self) -> list[Any]:
@@ -65,7 +61,7 @@ def test_new_files_are_served_and_what_cannot_be_used_is_passed_over(tmp_path: P
     mount, live = Mount(tmp_path), LiveContext()
     first, second = pair(), pair()
     mount.write(first)
-    keeper = FileKeeper(live, log.log, directory=tmp_path, seconds=0.01)
+    keeper = FileKeeper(live, log.say, directory=tmp_path, seconds=0.01)
     keeper.look()
 
     async def served(bundle: TlsBundle, port: int) -> None:
@@ -112,17 +108,17 @@ def unchecked() -> ssl.SSLContext:
 
 def test_the_first_look_says_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match=r"expected tls\.crt and tls\.key"):
-        FileKeeper(LiveContext(), Log().log, directory=tmp_path).look()
+        FileKeeper(LiveContext(), Log().say, directory=tmp_path).look()
     with pytest.raises(
         BundleError, match=r"^server\.clientAuthority: .*nowhere: expected the authority of clients, PEM"
     ):
-        FileKeeper(LiveContext(), Log().log, client_authority=tmp_path / "nowhere").look()
+        FileKeeper(LiveContext(), Log().say, client_authority=tmp_path / "nowhere").look()
 
 
 def test_the_authority_of_clients_is_read_anew(tmp_path: Path) -> None:
     file, log = tmp_path / "clients.pem", Log()
     file.write_bytes(pair().authority)
-    keeper = FileKeeper(LiveContext(demands_clients=True), log.log, client_authority=file)
+    keeper = FileKeeper(LiveContext(demands_clients=True), log.say, client_authority=file)
     keeper.look()
     keeper.look()
     file.write_bytes(b"no PEM")

@@ -16,11 +16,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from certs.bundle import TlsBundle, authority_context
-from certs.certificate import encode, load
-from certs.context import LiveContext
-from certs.errors import BundleError
-from certs.issue import Authority, issue, issue_serving, new_authority
+from certs import BundleError
+from certs.certificate import Authority, TlsBundle, encode, issue, issue_serving, load, new_authority
+from certs.context import LiveContext, authority_context
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)

@@ -15,11 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
-from certs.bundle import TlsBundle, authority_context, check_bundle, read_bundle
-from certs.context import LiveContext, server_context
-from certs.errors import BundleError
-from certs.issue import issue
-from certs.served import Served
+from certs import BundleError
+from certs.certificate import TlsBundle, check_bundle, issue
+from certs.context import LiveContext, authority_context, server_context
+from certs.keeper import Served, read_bundle
 
 NOW = datetime.now(UTC)
 DAY = timedelta(days=1)

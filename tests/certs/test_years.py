@@ -7,10 +7,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from certs.issue import issue
-from certs.material import authority_of, read_material
-from certs.requests import Kind
-from tests.certs.world import BEGIN, MARKS, PACE, SECRET, SPEC, Runner, World
+from certs.certificate import authority_of, issue
+from certs.objects import read_material
+from tests.certs.world import BEGIN, LEASE, LEASE_S, PACE, SECRET, SPEC, Runner, World
 
 STALE_S = PACE.settle
 FOREIGN = issue(["x"], now=BEGIN, lifetime=SPEC.authority_lifetime)
@@ -55,7 +54,7 @@ class Life(RuleBasedStateMachine):
             self.world.step(self.runner(number))
             self.nobody_fails()
 
-    @rule(seconds=st.sampled_from([1.0, PACE.check, PACE.lease, PACE.settle, 2 * PACE.settle]))
+    @rule(seconds=st.sampled_from([1.0, PACE.check, LEASE_S, PACE.settle, 2 * PACE.settle]))
     def wait(self, seconds: float) -> None:
         self.world.wait(seconds)
 
@@ -121,7 +120,7 @@ class Life(RuleBasedStateMachine):
 
     def ask(self, what: str) -> None:
         secret = self.world.objects[SECRET]
-        self.world.put(SECRET, secret | {"metadata": secret["metadata"] | {"annotations": {MARKS.rotate: what}}})
+        self.world.put(SECRET, secret | {"metadata": secret["metadata"] | {"annotations": {SPEC.rotate: what}}})
 
     @invariant()
     def nobody_fails(self) -> None:
@@ -176,8 +175,7 @@ class Chaos(Life):
 
     @rule()
     def delete_the_leases(self) -> None:
-        for key in [key for key in self.world.objects if key[0] is Kind.LEASE]:
-            del self.world.objects[key]
+        self.world.objects.pop(LEASE, None)
 
     def teardown(self) -> None:
         self.world.away = False

@@ -1,12 +1,13 @@
 """A cluster as far as certificates are concerned: what the API server keeps, its clock, and clients that trust it.
 
-It holds objects and their versions; every decision is that of ``certs``.
+It holds objects and their versions; every decision is that of ``certs``, and of the Lease that of ``webhook``.
 """
 
 import base64
 import copy
 import itertools
-from collections.abc import Iterator
+import types
+from collections.abc import Coroutine, Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -14,42 +15,93 @@ from typing import Any
 
 from cryptography import x509
 
-from certs.bundle import TlsBundle
-from certs.certificate import is_in_date, is_issued_by, load_authorities
-from certs.errors import ApiFailure, CertsError, Conflict
-from certs.material import leaf
-from certs.requests import Answer, Create, Get, Kind, Patch, Replace, Request, Serve
-from certs.rounds import Replica, Talk
-from certs.spec import CertificateSpec, Marks, Pace
+from certs import ApiFailure, CertsError, Conflict
+from certs.certificate import TlsBundle, is_in_date, is_issued_by, leaf, load_authorities
+from certs.objects import CertificateSpec
+from certs.rounds import Pace, Replica
+from webhook.objects.lease import ObservedLease, leader_spec, look, may_lead
 
 BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
-MARKS = Marks(
-    secret_type="example.org/certificates",  # noqa: S106 - a name
-    rotate="example.org/rotate",
-    field_manager="tests",
-)
 SPEC = CertificateSpec(
-    marks=MARKS,
     namespace="gpu",
     secret="webhook-tls",  # noqa: S106 - a name
+    secret_type="example.org/certificates",  # noqa: S106 - a name
+    rotate="example.org/rotate",
     service="webhook",
     configuration="webhook",
     lifetime=timedelta(days=90),
     authority_lifetime=timedelta(days=730),
 )
 PACE = Pace(overlap=600.0)
-SECRET, CONFIGURATION = (Kind.SECRET, "webhook-tls"), (Kind.CONFIGURATION, "webhook")
+LEASE_S = 4 * PACE.check
+SECRET, LEASE, CONFIGURATION = "secrets", "leases", "mutatingwebhookconfigurations"
+"""The three objects, as roles call them; of each kind there is one."""
 
 
-@dataclass
+@types.coroutine
+def pause() -> Generator[None]:
+    """Stop until the replica may make its next request."""
+    yield
+
+
 class Runner:
-    """A replica, the round it is in the middle of, and what its clients meet."""
+    """A replica, the round it is in the middle of, and what its clients meet. It asks the :class:`World`."""
 
-    replica: Replica
-    talk: Talk | None = None
-    request: Request | None = None
-    served: TlsBundle | None = None
-    requests: int = 0
+    def __init__(self, world: "World", number: int) -> None:
+        self.world = world
+        self.name = f"pod-{number}"
+        self.replica = Replica(self, SPEC, PACE, lambda: world.elapsed, self._serve)
+        self.talk: Coroutine[Any, Any, None] | None = None
+        self.served: TlsBundle | None = None
+        self.requests = 0
+        self._observed: ObservedLease | None = None
+
+    def _serve(self, pair: TlsBundle) -> None:
+        self.served = pair
+
+    async def configuration(self) -> Any:
+        await self._ask("get", CONFIGURATION)
+        return self.world.read(CONFIGURATION)
+
+    async def secret(self) -> tuple[Any, datetime]:
+        await self._ask("get", SECRET)
+        return self.world.read(SECRET), self.world.now
+
+    async def write_secret(self, manifest: dict[str, Any]) -> None:
+        await self._ask("update" if "resourceVersion" in manifest["metadata"] else "create", SECRET)
+        self.world.write(SECRET, manifest)
+
+    async def register(self, patch: dict[str, Any]) -> None:
+        await self._ask("patch", CONFIGURATION)
+        self.world.patch_configuration(patch)
+
+    async def lead(self) -> bool:
+        await self._ask("get", LEASE)
+        found, now = self.world.read(LEASE), self.world.elapsed
+        if found is not None:
+            self._observed = look(self._observed, found, now)
+            if not may_lead(found, self._observed, self.name, now, least=LEASE_S):
+                return False
+        spec = leader_spec(found, self.name, self.world.now, duration=LEASE_S)
+        await self._ask("update" if found else "create", LEASE)
+        try:
+            self.world.write(LEASE, (found or {"metadata": {}}) | {"spec": spec})
+        except Conflict:
+            return False
+        return True
+
+    async def leave(self) -> None:
+        raise AssertionError("a round never gives the lead up")
+
+    async def close(self) -> None:
+        raise AssertionError("a round never closes the connections")
+
+    async def _ask(self, verb: str, resource: str) -> None:
+        await pause()
+        self.requests += 1
+        self.world.seen.add((resource, verb))
+        if self.world.away:
+            raise ApiFailure("away")
 
 
 @dataclass
@@ -59,11 +111,12 @@ class World:
     elapsed: float = 0.0
     skew: timedelta = timedelta(0)
     """By how much the API server's clock is wrong."""
-    objects: dict[tuple[Kind, str], dict[str, Any]] = field(default_factory=dict)
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     runners: list[Runner] = field(default_factory=list)
     bundles: list[tuple[float, tuple[x509.Certificate, ...]]] = field(default_factory=list)
     """What the configuration named, and until when; without what meddlers wrote."""
-    seen: set[tuple[type[Request], Kind]] = field(default_factory=set)
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    """The requests, by resource and verb."""
     away: bool = False
     meddled: bool = False
     """Whether the configuration is as somebody else wrote it."""
@@ -82,13 +135,13 @@ class World:
             return {"name": name, "clientConfig": {"service": {"namespace": "gpu", "name": service}}}
 
         webhooks = [webhook("pods", "webhook"), webhook("other", "another"), webhook("bindings", "webhook")]
-        self.put(CONFIGURATION, {"metadata": {"name": "webhook"}, "webhooks": webhooks})
+        self.put(CONFIGURATION, {"metadata": {}, "webhooks": webhooks})
 
     def make_secret(self) -> None:
         """Without values, as the chart makes it."""
-        self.put(SECRET, {"metadata": {"name": "webhook-tls"}, "type": MARKS.secret_type})
+        self.put(SECRET, {"metadata": {}, "type": SPEC.secret_type})
 
-    def put(self, key: tuple[Kind, str], manifest: dict[str, Any]) -> None:
+    def put(self, key: str, manifest: dict[str, Any]) -> None:
         manifest = copy.deepcopy(manifest)
         before = copy.deepcopy(self.objects.get(key))
         if before is not None:
@@ -100,9 +153,7 @@ class World:
 
     def start(self) -> Runner:
         """A new replica, in a new Pod."""
-        number = next(self._numbers)
-        replica = Replica(f"pod-{number}", SPEC, PACE, lambda: self.elapsed)
-        runner = Runner(replica)
+        runner = Runner(self, next(self._numbers))
         self.runners.append(runner)
         return runner
 
@@ -112,19 +163,10 @@ class World:
     def step(self, runner: Runner) -> bool:
         """Let it make one request; whether its round goes on. What it changed meanwhile is done."""
         try:
-            if runner.talk is None:
-                runner.talk = runner.replica.round()
-                runner.request = next(runner.talk)
-            elif runner.request is not None:
-                runner.requests += 1
-                try:
-                    answer = self._perform(runner, runner.request)
-                except CertsError as error:
-                    runner.request = runner.talk.throw(error)
-                else:
-                    runner.request = runner.talk.send(answer)
+            runner.talk = runner.talk or runner.replica.round()
+            runner.talk.send(None)
         except (StopIteration, CertsError):
-            runner.talk = runner.request = None
+            runner.talk = None
             runner.replica.changes.clear()
             return False
         return True
@@ -187,7 +229,7 @@ class World:
         if not self.meddled:
             bundles.append(authorities(self.named()[0]))
         return [
-            f"{runner.replica.identity} at {self.now}"
+            f"{runner.name} at {self.now}"
             for runner in serving
             for bundle in bundles
             if not self.accepts(bundle, runner)
@@ -205,41 +247,24 @@ class World:
         if not self.meddled and any(runner.served for runner in self.runners):
             self.bundles.append((self.elapsed, authorities(self.named()[0])))
 
-    def _perform(self, runner: Runner, request: Request) -> Answer:
-        if isinstance(request, Serve):
-            runner.served = request.pair
-            return Answer(None, self.now)
-        self.seen.add((type(request), request.kind))
-        if self.away:
-            raise ApiFailure("away")
-        return Answer(copy.deepcopy(self._answered(request)), self.now)
+    def read(self, key: str) -> Any:
+        return copy.deepcopy(self.objects.get(key))
 
-    def _answered(self, request: Request) -> Any:
-        match request:
-            case Get(kind, name):
-                return self.objects.get((kind, name))
-            case Create(kind, manifest):
-                if (kind, manifest["metadata"]["name"]) in self.objects:
-                    raise Conflict("exists")
-                self.put((kind, manifest["metadata"]["name"]), manifest)
-            case Replace(kind, name, manifest):
-                self._check((kind, name), manifest)
-                self.put((kind, name), manifest)
-            case Patch(kind, name, patch, _):
-                self._check((kind, name), patch)
-                if kind is Kind.CONFIGURATION:
-                    self._remember()
-                    self.meddled = False
-                self.put((kind, name), merged(self.objects[kind, name], patch))
-            case _:
-                raise AssertionError(request)
-        return {}
-
-    def _check(self, key: tuple[Kind, str], manifest: dict[str, Any]) -> None:
-        if key not in self.objects:
+    def write(self, key: str, manifest: dict[str, Any]) -> None:
+        """Create the object, or replace that of the version."""
+        version = manifest["metadata"].get("resourceVersion")
+        if version is not None and key not in self.objects:
             raise ApiFailure("404")
-        if manifest["metadata"]["resourceVersion"] != self.objects[key]["metadata"]["resourceVersion"]:
+        if key in self.objects and version != self.objects[key]["metadata"]["resourceVersion"]:
             raise Conflict("another version")
+        self.put(key, manifest)
+
+    def patch_configuration(self, patch: dict[str, Any]) -> None:
+        if patch["metadata"]["resourceVersion"] != self.objects[CONFIGURATION]["metadata"]["resourceVersion"]:
+            raise Conflict("another version")
+        self._remember()
+        self.meddled = False
+        self.put(CONFIGURATION, merged(self.objects[CONFIGURATION], patch))
 
 
 def merged(old: Any, patch: Any) -> Any:

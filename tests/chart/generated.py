@@ -5,16 +5,24 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import yaml
 
-from certs.permissions import keeper_permissions
 from webhook import __version__
-from webhook.cluster.api.permissions import AGENT, AGENT_TAINTS, CLAIMS, PLANNER, READER, VIEW, WEBHOOK
+from webhook.cluster.api.permissions import (
+    AGENT,
+    AGENT_TAINTS,
+    CLAIMS,
+    PLANNER,
+    READER,
+    VIEW,
+    WEBHOOK,
+    Permission,
+    certificates,
+)
 from webhook.decisions.configuration import Config, parse_config
-from webhook.programs.server.certificates import spec_of
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "chart"
@@ -32,23 +40,9 @@ BEGIN, END = "<!-- values: written by make chart -->\n", "<!-- end of values -->
 KEY = re.compile(r'( *)([A-Za-z_]\w*|"[^"]+"):(?: (.*))?$')
 
 
-class Rule(Protocol):
-    """A permission, of the webhook's list or of that for certificates."""
-
-    @property
-    def scope(self) -> str: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def resource(self) -> str: ...
-    @property
-    def verbs(self) -> tuple[str, ...]: ...
-    @property
-    def resource_names(self) -> tuple[str, ...]: ...
-
-
-CERTIFICATES = keeper_permissions(spec_of(parse_config({}).certificates, ""))
-PROGRAMS: Mapping[str, tuple[Rule, ...]] = {
+_NAMES = parse_config({}).certificates
+CERTIFICATES = certificates(_NAMES.secret, _NAMES.webhook_configuration)
+PROGRAMS: Mapping[str, tuple[Permission, ...]] = {
     "agent": AGENT,
     "agent-taints": AGENT_TAINTS,
     "webhook": WEBHOOK,
@@ -134,7 +128,7 @@ def _default(defaults: Any, path: Iterable[str]) -> str:
     return "" if isinstance(defaults, dict) and defaults else f"`{json.dumps(defaults)}`"
 
 
-def _rules(permissions: Iterable[Rule]) -> dict[str, list[dict[str, list[str]]]]:
+def _rules(permissions: Iterable[Permission]) -> dict[str, list[dict[str, list[str]]]]:
     scopes: dict[str, list[dict[str, list[str]]]] = {}
     for one in permissions:
         rule = {"apiGroups": [one.group], "resources": [one.resource], "verbs": list(one.verbs)}

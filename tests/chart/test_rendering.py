@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.generated import CHART, PROGRAMS, ROOT, Rule
+from tests.chart.generated import CHART, PROGRAMS, ROOT
 from tests.chart.helm import INSTALL, KUBERNETES, NAMESPACE, RELEASE, VALUES, Helm, documents, pick
 from tests.chart.rendered import AGENT, PLACES, PLANNER, RELEASE_JOB, WEBHOOK, config_of, notes, pod_template
 from tests.cli.command import gpu_topology
 from webhook import __version__
+from webhook.cluster.api.permissions import Permission
 from webhook.decisions.allocation.reader import DIALECTS
 from webhook.decisions.configuration import Config, admit_policy, parse_config
 from webhook.words import names
@@ -214,7 +215,7 @@ def granted(objects: list[dict[str, Any]], account: str) -> set[tuple[str, str, 
     return found
 
 
-def needed(*lists: tuple[Rule, ...]) -> set[tuple[str, str, str, str, str]]:
+def needed(*lists: tuple[Permission, ...]) -> set[tuple[str, str, str, str, str]]:
     return {
         (str(one.scope), one.group, one.resource, verb, name)
         for one in chain.from_iterable(lists)

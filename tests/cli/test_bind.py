@@ -133,15 +133,6 @@ def test_without_an_allocation_the_node_must_be_named() -> None:
     )
 
 
-def test_a_document_that_contains_itself_ends_in_a_sentence() -> None:
-    manifest = "apiVersion: v1\nkind: Pod\nmetadata: &m {name: x, annotations: *m}\n"
-    done = gpu_topology("bind", "-f", "-", stdin=manifest)
-    assert (done.code, done.err) == (
-        1,
-        "gpu-topology: standard input: expected a manifest, found one that contains itself\n",
-    )
-
-
 @pytest.mark.parametrize("command", ["bind", "inject"])
 def test_half_a_character_ends_in_a_sentence(command: str) -> None:
     manifest = '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a\\ud800"},"spec":{"containers":[{"name":"c"}]}}'

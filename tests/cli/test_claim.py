@@ -12,7 +12,7 @@ from tests.decisions.claims.cases import partition_attributes
 from tests.hardware.topology.machines import MACHINES, a100_pcie_bridged, bent, dgx1_v100, h20
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
-from webhook.objects.manifest.documents import read_yaml
+from webhook.objects.manifest.manifest import read_yaml
 from webhook.objects.manifest.yaml_parser import parse_yaml
 
 CASES = ROOT / "tests" / "cases" / "claim-templates"

@@ -10,37 +10,23 @@ from tests.cli.command import ROOT, gpu_topology
 
 
 @pytest.mark.long
-def test_the_demo_sends_every_example_through_a_webhook_and_starts_pods_on_a_driver_that_is_played(
-    tmp_path: Path,
-) -> None:
+def test_the_demo_sends_every_example_through_a_webhook_and_starts_pods_on_a_simulated_driver(tmp_path: Path) -> None:
     driver = tmp_path / "driver"
     subprocess.run([sys.executable, "-m", "tests.nvml", "h20", driver], cwd=ROOT, check=True, timeout=300)
-    done = gpu_topology("demo", "--all", "--driver", driver)
+    done = gpu_topology("demo", "--driver", driver)
     assert (done.code, done.err) == (0, "")
+    assert "a stand-in for the driver, in the place of libnvidia-ml.so.1" in done.out
     for path in (ROOT / "examples" / "workloads").glob("*.yaml"):
         assert path.stem in done.out
-    assert "+ env CUDA_DISABLE_CONTROL=true" in done.out
-    assert "refuse  Pod prefill-without-permission" in done.out
-    assert "20 pods of 16 workloads went through the webhook over TLS." in done.out
-    assert "gives the same patch, byte for byte, for 20 of them" in done.out
-    assert "condition Pinned: GT620: node a100-pcie: GPU0, GPU1 (NVLink, 240 GB/s)" in done.out
-    prefill, decode, one_pod = (
-        done.out.index(f"\npod {name}\n") for name in ("pd-prefill-0", "pd-decode-0", "pd-one-pod")
-    )
-    assert "annotation gpu.topology/cuda-visible-devices.0: 0,1\n" in done.out[prefill:decode]
-    assert (
-        "container prefill starts with CUDA_VISIBLE_DEVICES=0,1 NVIDIA_VISIBLE_DEVICES=all" in done.out[prefill:decode]
-    )
-    assert "annotation gpu.topology/cuda-visible-devices.0: 2,3\n" in done.out[decode:one_pod]
-    assert "ok: the 4 GPUs of this pod are those it was given" in done.out[one_pod:]
-    assert "NVML lists 8 GPUs" in done.out[one_pod:]
+    prefill, decode = (done.out.index(f"\npod {name}\n") for name in ("pd-prefill-0", "pd-decode-0"))
+    assert "container prefill starts with CUDA_VISIBLE_DEVICES=0,1 " in done.out[prefill:decode]
+    assert "container decode starts with CUDA_VISIBLE_DEVICES=2,3 " in done.out[decode:]
     assert (
         "remap: exit code 12\n"
         "          CUDA_VISIBLE_DEVICES of container prefill is 0,1: "
         "1 is GPU1 GPU-4695a002-ab2d-092d-6db9-44e9ae3cb5a6, "
         "but HAMi allocated GPU4 GPU-f055d080-1808-96f1-1c87-70fad19d9040\n"
     ) in done.out
-    assert "3 pods started with their own cards; with one card swapped, pd-prefill-0 does not." in done.out
 
 
 def test_without_a_driver_the_demo_says_so_is_short_and_ends_with_its_totals() -> None:
@@ -51,12 +37,10 @@ def test_without_a_driver_the_demo_says_so_is_short_and_ends_with_its_totals() -
     assert len(lines) < 50
     assert "  refuse  11-refused  " in done.out
     assert "\n    skip  02-fsdp-video-rayjob  No container asks for a GPU.\n" in done.out
-    assert "+ env" not in done.out
-    assert lines[-4:] == [
+    assert lines[-4:-1] == [
         "20 pods of 16 workloads went through the webhook over TLS.",
         "'gpu-topology inject' gives the same patch, byte for byte, for 20 of them.",
         "3 pods started with their own cards; with one card swapped, pd-prefill-0 does not.",
-        "What was done to each pod, and why: --all. Each manifest before and after: --diff.",
     ]
 
 
@@ -65,12 +49,4 @@ def test_a_driver_that_is_not_there_is_an_error() -> None:
     assert (done.code, done.err) == (
         1,
         "gpu-topology: --driver nowhere: expected a stand-in for a driver, as 'make demo' makes, found none\n",
-    )
-
-
-def test_without_examples_the_demo_says_where_to_find_them(tmp_path: Path) -> None:
-    done = gpu_topology("demo", "--examples", str(tmp_path))
-    assert done.code == 1
-    assert done.err == (
-        f"gpu-topology: {tmp_path}: expected workloads/*.yaml. Name a directory that has them with --examples\n"
     )

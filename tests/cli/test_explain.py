@@ -188,18 +188,6 @@ def test_of_several_pods_one_is_named_and_the_others_are_its_peers(tmp_path: Pat
     )
 
 
-@pytest.mark.parametrize(("number", "found"), [(9, "9 Pods"), (8, "team-a/p0, team-a/p1")])
-def test_a_long_list_is_refused_by_its_number(tmp_path: Path, number: int, found: str) -> None:
-    items = [pod() | {"metadata": {"name": f"p{index}", "namespace": "team-a"}} for index in range(number)]
-    file = write(tmp_path / "pods.yaml", {"apiVersion": "v1", "kind": "List", "items": items})
-    unnamed = gpu_topology("explain", "-f", file)
-    assert unnamed.err.startswith(f'gpu-topology: {file}: expected one Pod, found "{found}')
-    assert unnamed.err.endswith(". Name one: NAMESPACE/POD\n")
-    assert gpu_topology("explain", "-f", file, "team-a/p7").out.startswith(
-        "NVLink: unknown, pod team-a/p7 without a node: "
-    )
-
-
 @pytest.mark.parametrize("command", ["explain", "analyze", "inject", "status"])
 def test_an_address_is_answered_with_the_pipe_that_reads_it(command: str) -> None:
     done = gpu_topology(command, "-f", "https://example.com/a.yaml?x=1")
@@ -307,12 +295,6 @@ def test_a_kubeconfig_variable_that_names_nothing_is_told(tmp_path: Path) -> Non
     assert done.code == 1
     assert done.err.startswith("gpu-topology: no kubeconfig: $KUBECONFIG names ")
     assert "of which nothing exists. Give --kubeconfig FILE" in done.err
-
-
-def test_a_document_that_contains_itself_ends_in_a_sentence() -> None:
-    done = gpu_topology("explain", "-v", "-f", "-", stdin="kind: Pod\nmetadata: &m {name: x, annotations: *m}\n")
-    assert (done.code, done.out) == (1, "")
-    assert done.err == "gpu-topology: standard input: expected a manifest, found one that contains itself\n"
 
 
 @pytest.mark.parametrize(

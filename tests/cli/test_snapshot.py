@@ -18,7 +18,7 @@ from webhook.cluster.snapshot.directory import check_target, files_of, write
 from webhook.hardware.topology.document import format_topology, parse_topology
 from webhook.hardware.topology.model import NodeTopology
 from webhook.insight.analyze.analyzers import analyze
-from webhook.objects.manifest.documents import read_yaml
+from webhook.objects.manifest.manifest import read_yaml
 from webhook.words.errors import GpuTopologyError, ManifestError
 
 CONTEXTS = {
@@ -158,13 +158,6 @@ def test_a_file_may_be_json_or_yaml(tmp_path: Path, text: str, expected: list[ob
     path = tmp_path / "a.yaml"
     path.write_text(text)
     assert read_yaml(path) == expected
-
-
-def test_a_key_that_stands_twice_in_json_is_refused_too(tmp_path: Path) -> None:
-    path = tmp_path / "a.yaml"
-    path.write_text('{"a": 1, "a": 2}')
-    with pytest.raises(ManifestError, match='expected JSON, found key "a" twice in one object'):
-        read_yaml(path)
 
 
 def test_claims_of_a_saved_state_are_where_the_other_commands_look_for_them(tmp_path: Path) -> None:

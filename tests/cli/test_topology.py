@@ -351,7 +351,7 @@ def test_too_few_free_gpus_end_with_1_and_the_reason() -> None:
 
 def test_gpus_in_use_may_be_named_by_uuid() -> None:
     uuid = "GPU-b0c5b618-67d0-f464-9905-e1fd41226305"
-    done = gpu_topology("topology", "plan", "--gpus", "1", *H20, "--busy", uuid, "--policy", "first-fit", "-o", "json")
+    done = gpu_topology("topology", "plan", "--gpus", "1", *H20, "--busy", uuid, "-o", "json")
     assert json.loads(done.out)["gpus"] == [1]
 
 
@@ -444,45 +444,6 @@ def test_a_level_is_a_constraint() -> None:
         "gpu-topology: node dgx1-v100: min-level is not met: no 8 free GPUs with PHB or nearer between every pair: "
         "of those chosen, GPU0 and GPU5 have SYS\n"
     )
-
-
-def test_weights_that_are_given_decide_and_are_printed() -> None:
-    """GPU0 and GPU4 have NVLinks over both sockets; the usual weights prefer one socket."""
-    usual = gpu_topology("topology", "plan", "--gpus", "2", *DGX1)
-    assert "GPU0 and GPU3 of node" in usual.out
-    assert "Score" not in usual.out
-    given = gpu_topology("topology", "plan", "--gpus", "2", *DGX1, "--weights", "domains=3, link=1")
-    assert (given.code, given.err) == (0, "")
-    assert "GPU0 and GPU4 of node" in given.out
-    assert given.out.splitlines()[-1] == "Score: 1.00 = (link 1.00 x 1 + domains 1.00 x 3) / 4"
-
-
-def test_weights_over_several_nodes_are_printed_for_each() -> None:
-    weights = ("--weights", "mean=0.5,link=0.3,memory=0.1,domains=0.1")
-    done = gpu_topology("topology", "plan", "--gpus", "12", "--state", STATE, *weights)
-    assert [line for line in done.out.splitlines() if line.startswith("Score")] == [
-        "Score of node dgx1-v100: 0.64 = (mean 0.53 x 0.5 + link 0.60 x 0.3 + memory 1.00 x 0.1 + domains 1.00 x 0.1)",
-        "Score of node h20-node-1: 1.00 = (mean 1.00 x 0.5 + link 1.00 x 0.3 + memory 1.00 x 0.1 + domains 1.00 x 0.1)",
-    ]
-    document = json.loads(
-        gpu_topology("topology", "plan", "--gpus", "12", "--state", STATE, *weights, "-o", "json").out
-    )
-    assert [node["weights"]["mean"] for node in document["nodes"]] == [0.5, 0.5]
-    assert [node["weights"]["weakest"] for node in document["nodes"]] == [0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ("bandwidth=1", 'at most once, as TERM=NUMBER, found "bandwidth=1"'),
-        ("mean=0", 'weights: expected one above 0, found "only 0"'),
-        ("mean=nan", 'weight mean: expected a number, 0 or more, found "nan"'),
-    ],
-)
-def test_weights_that_cannot_be_are_refused(weights: str, message: str) -> None:
-    done = gpu_topology("topology", "plan", "--gpus", "2", *DGX1, "--weights", weights)
-    assert (done.code, done.out) == (2, "")
-    assert message in " ".join(done.err.replace("│", " ").split())
 
 
 def test_a_plan_tells_what_is_wrong_with_the_node() -> None:
@@ -586,12 +547,10 @@ def test_a_gpu_that_is_not_there_is_named(node: Path) -> None:
         ["import", "-", "--node", ""],
         ["show", "-f", "-", "--node", "\x1b[2J"],
         ["plan", "--gpus", "2", "-f", "-", "--max-nodes", "1"],
-        ["plan", "--gpus", "2", "--state", "a", "--policy", "pack"],
+        ["plan", "--gpus", "2", "--state", "a", "--policy", "spread"],
         ["plan", "--gpus", "2", "--state", "a", "--kubeconfig", "b"],
         ["plan", "--gpus", "2", "-f", "-", "--kubeconfig", "b"],
-        ["plan", "--gpus", "2", "--kubeconfig", "b", "--policy", "pack"],
         ["plan", "--gpus", "2", "-f", "-", "--min-level", "NODE"],
-        ["plan", "--gpus", "2", "--kubeconfig", "b", "--weights", "mean=1"],
         ["no-such-command"],
     ],
 )

@@ -34,7 +34,7 @@ from kubernetes.client import (
 )
 from kubernetes.config import load_kube_config
 
-from certs.issue import issue
+from certs.certificate import issue
 from tests.control_plane.processes import POLL_S, Program, running
 from tests.ports import reserved_port
 

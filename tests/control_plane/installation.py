@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1Namespace, V1ObjectMeta
 
-from certs.issue import issue
+from certs.certificate import issue
 from tests.chart.registration import installed_limits, installed_registration
 from tests.control_plane.accounts import namespace_for_pods, permitted
 from tests.control_plane.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from certs.issue import issue
+from certs.certificate import issue
 from tests.control_plane.control_plane import CERTIFICATE_LIFETIME
 
 Respond: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]

@@ -26,30 +26,27 @@ from kubernetes.client import (
 )
 from kubernetes.client.exceptions import ForbiddenException
 
-from certs.bundle import TlsBundle
-from certs.certificate import fingerprint, is_issued_by, load, load_authorities
-from certs.errors import ApiFailure, CertsError, Conflict, ForeignSecret, MissingSecret
-from certs.issue import issue
-from certs.material import leaf
-from certs.permissions import Permission, Scope, keeper_permissions
-from certs.requests import Answer, Kind, Patch, PatchType, Request, Serve, converse
-from certs.rounds import Replica
-from certs.spec import CertificateSpec, Pace
+from certs import ApiFailure, CertsError, Conflict, SecretError
+from certs.certificate import TlsBundle, fingerprint, is_issued_by, issue, leaf, load, load_authorities
+from certs.objects import CertificateSpec
+from certs.rounds import Pace, Replica
 from tests.cli.command import gpu_topology
 from tests.control_plane.accounts import permitted
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.managed import make_secret
 from webhook.cluster.api import certificates, permissions
 from webhook.cluster.api.certificates import CertificateRequests
+from webhook.cluster.api.permissions import Permission, Scope
 from webhook.cluster.api.service_account import ServiceAccount
 from webhook.cluster.api.session import Session, find_access
 from webhook.decisions.configuration import CertificateSettings
-from webhook.programs.server.certificates import MARKS, spec_of
+from webhook.programs.server.certificates import spec_of
 from webhook.words import names
 
 pytestmark = pytest.mark.cluster
 
 PACE = Pace(overlap=600.0)
+LEASE_S = 4 * PACE.check
 NUMBERS = count()
 
 
@@ -65,31 +62,20 @@ class Clock:
 class Driven:
     """A replica that makes a round when it is told to, and what its clients would be shown."""
 
+    requests: CertificateRequests
     replica: Replica
-    connect: Callable[[], CertificateRequests]
-    shown: list[TlsBundle] = field(default_factory=list)
-    asked: list[Request] = field(default_factory=list)
-
-    async def perform(self, request: Request) -> Answer:
-        if isinstance(request, Serve):
-            self.shown.append(request.pair)
-            return Answer(None, datetime.now(UTC))
-        self.asked.append(request)
-        server = self.connect()
-        try:
-            return await server.send(request)
-        finally:
-            await server.close()
+    loop: asyncio.Runner
+    shown: list[TlsBundle]
 
     def round(self) -> list[str]:
         """What it did."""
-        asyncio.run(converse(self.replica.round(), self.perform))
+        self.loop.run(self.replica.round())
         did = [change.what for change in self.replica.changes]
         self.replica.changes.clear()
         return did
 
     def leave(self) -> None:
-        asyncio.run(converse(self.replica.leave(datetime.now(UTC)), self.perform))
+        self.loop.run(self.requests.leave())
 
 
 @dataclass
@@ -133,7 +119,7 @@ class Cluster:
         )
 
     def holder(self) -> str:
-        lease: Any = CoordinationV1Api(self.client).read_namespaced_lease(self.spec.leader_lease, self.spec.namespace)
+        lease: Any = CoordinationV1Api(self.client).read_namespaced_lease(self.spec.secret, self.spec.namespace)
         return str(lease.spec.holder_identity)
 
     def wait(self, seconds: float, *driven: Driven) -> list[str]:
@@ -182,19 +168,21 @@ def configuration(name: str, namespace: str) -> Any:
 
 
 @pytest.fixture
-def connect(cluster: Cluster, tmp_path: Path) -> Any:
+def connect(cluster: Cluster, tmp_path: Path) -> Iterator[Any]:
     """Makes a replica in a Pod of its own, by default as the administrator and with the files of a Pod."""
+    loop, sessions = asyncio.Runner(), list[Session]()
 
-    def make(kubeconfig: Path | None = None) -> Driven:
+    def make(kubeconfig: Path | None = None, kind: type[CertificateRequests] = CertificateRequests) -> Driven:
         access = find_access(kubeconfig) if kubeconfig else as_pod(cluster.control_plane, tmp_path)
+        sessions.append(Session(access, user_agent=names.WEBHOOK_USER_AGENT, seconds=certificates.SECONDS))
+        identity, shown = f"webhook-{next(NUMBERS)}", list[TlsBundle]()
+        requests = kind(sessions[-1], cluster.spec, identity=identity, lease_seconds=LEASE_S, clock=cluster.clock)
+        return Driven(requests, Replica(requests, cluster.spec, PACE, cluster.clock, shown.append), loop, shown)
 
-        def connected() -> CertificateRequests:
-            session = Session(access, user_agent=names.WEBHOOK_USER_AGENT, seconds=certificates.SECONDS)
-            return CertificateRequests(session, namespace=cluster.spec.namespace, field_manager=MARKS.field_manager)
-
-        return Driven(Replica(f"webhook-{next(NUMBERS)}", cluster.spec, PACE, cluster.clock), connected)
-
-    return make
+    with loop:
+        yield make
+        for session in sessions:
+            loop.run(session.close())
 
 
 def as_pod(control_plane: ControlPlane, directory: Path) -> ServiceAccount:
@@ -225,7 +213,7 @@ def test_a_deleted_secret_that_is_made_again_by_hand_is_filled_without_a_gap(clu
     old, namespace = one.shown[0], cluster.spec.namespace
     cluster.delete_secret()
     with pytest.raises(
-        MissingSecret, match=rf"make one. Make it: helm upgrade, or kubectl --namespace {namespace} create"
+        SecretError, match=rf"make one. Make it: helm upgrade, or kubectl --namespace {namespace} create"
     ):
         one.round()
     two.round()
@@ -319,7 +307,7 @@ def test_a_secret_of_somebody_else_is_left_alone(cluster: Cluster, connect: Any)
     cluster.delete_secret()
     CoreV1Api(cluster.client).create_namespaced_secret(cluster.spec.namespace, body)
     with pytest.raises(
-        ForeignSecret,
+        SecretError,
         match=r"found one of type kubernetes\.io/tls that cert-manager made\. Mount it and give --tls DIR",
     ):
         connect().round()
@@ -328,35 +316,28 @@ def test_a_secret_of_somebody_else_is_left_alone(cluster: Cluster, connect: Any)
 
 
 def test_a_leader_that_was_held_up_cannot_bring_an_old_bundle_back(cluster: Cluster, connect: Any) -> None:
-    one = connect()
-    cluster.wait(30, one)
-    cluster.write_bundle("a.example.org", b"")
-    held_up = one.replica.round()
-    request = next(held_up)
-    while type(request).__name__ != "Patch" or request.kind.name != "CONFIGURATION":
-        request = held_up.send(asyncio.run(one.perform(request)))
-    cluster.write_bundle("a.example.org", authority_of_somebody())
+    class HeldUp(CertificateRequests):
+        async def register(self, patch: dict[str, Any]) -> None:
+            cluster.write_bundle("a.example.org", authority_of_somebody())
+            await super().register(patch)
+
     with pytest.raises(Conflict, match=r"\(409\)"):
-        asyncio.run(one.perform(request))
-    held_up.close()
+        connect(kind=HeldUp).round()
+
+
+def allowed(cluster: Cluster) -> tuple[Permission, ...]:
+    return permissions.certificates(cluster.spec.secret, cluster.spec.configuration)
 
 
 ALL = [
-    (scope, resource, verb)
-    for permission in keeper_permissions(spec_of(CertificateSettings(), "x"))
-    for scope, resource in [(permission.scope, permission.resource)]
+    (permission.scope, permission.resource, verb)
+    for permission in permissions.certificates("x", "x")
     for verb in permission.verbs
 ]
 
 
-def account(cluster: Cluster, name: str, allowed: tuple[Permission, ...]) -> Path:
+def account(cluster: Cluster, name: str, rights: tuple[Permission, ...]) -> Path:
     """A kubeconfig for a new service account that may do this and nothing else."""
-    rights = tuple(
-        permissions.Permission(
-            permissions.Scope[each.scope.name], each.group, each.resource, each.verbs, each.resource_names
-        )
-        for each in allowed
-    )
     return permitted(CoreV1Api(cluster.client), cluster.control_plane, cluster.spec.namespace, name, rights)
 
 
@@ -372,7 +353,7 @@ def live_a_life(cluster: Cluster, replica: Driven) -> None:
 
 
 def test_the_permissions_suffice(cluster: Cluster, connect: Any) -> None:
-    replica = connect(account(cluster, "keeper", keeper_permissions(cluster.spec)))
+    replica = connect(account(cluster, "keeper", allowed(cluster)))
     live_a_life(cluster, replica)
     assert len(replica.shown) == 3
     assert cluster.bundles()["a.example.org"] == cluster.secret()["ca.crt"]
@@ -382,7 +363,7 @@ def test_the_permissions_suffice(cluster: Cluster, connect: Any) -> None:
 def test_each_permission_is_needed(cluster: Cluster, connect: Any, scope: Scope, resource: str, verb: str) -> None:
     fewer = tuple(
         Permission(each.scope, each.group, each.resource, verbs, each.resource_names)
-        for each in keeper_permissions(cluster.spec)
+        for each in allowed(cluster)
         if (verbs := tuple(one for one in each.verbs if (each.scope, each.resource, one) != (scope, resource, verb)))
     )
     replica = connect(account(cluster, "keeper", fewer))
@@ -395,7 +376,7 @@ def test_a_stolen_token_of_the_webhook_makes_no_secret_and_changes_none_but_its_
     admin = CoreV1Api(cluster.client)
     admin.create_namespaced_secret(namespace, {"metadata": {"name": "other"}})  # type: ignore[arg-type]  # no model
     token_of_another = {"annotations": {"kubernetes.io/service-account.name": "default"}}
-    with cluster.control_plane.client(account(cluster, "keeper", keeper_permissions(cluster.spec))) as client:
+    with cluster.control_plane.client(account(cluster, "keeper", allowed(cluster))) as client:
         stolen = CoreV1Api(client)
 
         def make(name: str) -> None:
@@ -443,26 +424,25 @@ def test_whoever_takes_the_lease_stops_renewals_and_makes_no_authority_trusted(c
     replica = connect()
     cluster.wait(30, replica)
     before, secret = cluster.bundles(), cluster.secret()
-    leases = Permission(
-        Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get", "patch"), (cluster.spec.leader_lease,)
-    )
+    leases = Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get", "update"), (cluster.spec.secret,))
     theirs: Any = {"webhooks": [{"name": "a.example.org", "clientConfig": {"caBundle": "eA=="}}]}
     with cluster.control_plane.client(account(cluster, "thief", (leases,))) as client:
 
-        def take(**spec: Any) -> None:
-            body: Any = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 2**31 - 1} | spec}
+        def take(holder: str) -> None:
             api = CoordinationV1Api(client)
-            api.patch_namespaced_lease(cluster.spec.leader_lease, cluster.spec.namespace, body)
+            lease: Any = api.read_namespaced_lease(cluster.spec.secret, cluster.spec.namespace)
+            lease.spec.lease_duration_seconds, lease.spec.holder_identity = 2**31 - 1, holder
+            api.replace_namespaced_lease(cluster.spec.secret, cluster.spec.namespace, lease)
 
-        take()
+        take("thief")
         cluster.spoil(tls_crt=b"")
-        assert cluster.wait(20 * PACE.lease, replica) == []
+        assert cluster.wait(20 * LEASE_S, replica) == []
         with pytest.raises(ForbiddenException, match="mutatingwebhookconfigurations"):
             AdmissionregistrationV1Api(client).patch_mutating_webhook_configuration(cluster.spec.configuration, theirs)
         with pytest.raises(ForbiddenException, match="secrets"):
             CoreV1Api(client).read_namespaced_secret(cluster.spec.secret, cluster.spec.namespace)
         assert cluster.bundles() == before
-        take(holderIdentity="")
+        take("")
     assert cluster.wait(30, replica), "what was spoiled is repaired once the Lease is free"
     assert cluster.secret()["tls.key"] != secret["tls.key"]
     assert cluster.bundles()["a.example.org"] == cluster.secret()["ca.crt"]
@@ -472,12 +452,13 @@ def test_what_failed_is_told_without_the_secret(cluster: Cluster, connect: Any) 
     one = connect()
     cluster.wait(30, one)
     key = cluster.secret()["tls.key"].decode().splitlines()[1]
-    texts = [repr(one.replica), repr(one.shown), repr(one.asked), json.dumps(str(one.replica.changes))]
+    texts = [repr(one.replica), repr(one.shown), json.dumps(str(one.replica.changes))]
     cluster.spoil(tls_crt=b"")
     texts.append(repr(one.round()))
-    wrong = Patch(Kind.SECRET, "another", {"stringData": {"tls.key": key}}, PatchType.MERGE)
+    place = {"name": cluster.spec.secret, "namespace": cluster.spec.namespace, "resourceVersion": "1"}
+    cluster.delete_secret()
     with pytest.raises(CertsError, match=r"\(404\)") as info:
-        asyncio.run(one.perform(wrong))
+        one.loop.run(one.requests.write_secret({"metadata": place, "stringData": {"tls.key": key}}))
     assert not any(key in text or base64.b64encode(key.encode()).decode() in text for text in [*texts, str(info.value)])
     assert leaf(one.shown[0]) is not None
 

@@ -22,16 +22,16 @@ from tests.control_plane.accounts import namespace_for_pods, wait_until_granted
 from tests.control_plane.control_plane import REQUEST_TIMEOUT_S, ControlPlane
 from tests.control_plane.manifests import apply, path_of, request
 from tests.programs.server.conftest import until
+from webhook.cluster.api.leader_lease import LeaderLease
 from webhook.cluster.api.permissions import PLANNER, WEBHOOK
 from webhook.cluster.api.session import Session, connect
 from webhook.cluster.api.verbs import Api, PatchForm
 from webhook.cluster.kinds import POD
 from webhook.decisions.place.gate import find_gate, open_gate
 from webhook.objects.pod import Metadata, Pod
-from webhook.programs.planner.lease import PlannerLease
 from webhook.programs.server.waiting_pods import WaitingPods
 from webhook.words.choices import Placement
-from webhook.words.names import PLACE_GATE, PLACED, PLACED_CONDITION, PLACEMENT, USE_GPU_UUID
+from webhook.words.names import PLACE_GATE, PLACED, PLACED_CONDITION, PLACEMENT, PLANNER_LEASE, USE_GPU_UUID
 from webhook.words.patch import pointer
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
@@ -323,9 +323,9 @@ def test_the_requests_of_the_planner_itself_are_allowed(planner: Account, contro
     async def test() -> None:
         async with session(control_plane, planner) as connected:
             pods = Api(connected, field_manager="test")
-            lease = PlannerLease(Api(connected, seconds=REQUEST_TIMEOUT_S), planner.release)
-            await lease.create({"holderIdentity": "a"})
-            await lease.replace(await lease.get() or {}, {"holderIdentity": "b"})
+            api = Api(connected, seconds=REQUEST_TIMEOUT_S)
+            lease = LeaderLease(api, planner.release, PLANNER_LEASE, "a", seconds=15.0)
+            assert [await lease.take(), await lease.take()] == [True, True]
             await pods.patch(POD, pod, planner.team, status, PatchForm.STRATEGIC, part="status")
             await pods.patch(POD, pod, planner.team, open_gate(gate, Placement.RELEASED), PatchForm.OPERATIONS)
 

@@ -15,8 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1ObjectMeta
 
-from certs.certificate import encode
-from certs.issue import Authority, new_authority
+from certs.certificate import Authority, encode, new_authority
 from tests.certs.test_live_context import signed
 from tests.control_plane.accounts import namespace_for_pods
 from tests.control_plane.control_plane import (

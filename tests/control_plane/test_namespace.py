@@ -1,6 +1,5 @@
 """``gpu-topology namespace`` at a real API server: its workloads, a change with its question, and the way back."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +17,6 @@ from webhook.words.errors import GpuTopologyError
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
-HAMI = ("--hami-version", "2.9.0")
 TWO_CARDS = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
 
 
@@ -62,11 +60,6 @@ def create_workloads(admin: CoreV1Api, namespace: str) -> None:
         admin.create_namespaced_pod(namespace, pod)
 
 
-def labels_of(document: str) -> list[tuple[str, int]]:
-    """The workloads of the JSON, each with its number of running pods."""
-    return [(each["workload"], each["pods"]) for each in json.loads(document)["workloads"]]
-
-
 def metadata(admin: CoreV1Api, namespace: str) -> tuple[dict[str, str], dict[str, str]]:
     found = admin.read_namespace(namespace).metadata
     assert found is not None
@@ -80,17 +73,12 @@ def answered(answer: str, *arguments: str | Path) -> subprocess.CompletedProcess
 
 def test_every_workload_with_gpus_is_told_once(admin: CoreV1Api, namespace: str, person: Path) -> None:
     create_workloads(admin, namespace)
-    done = gpu_topology("namespace", namespace, "--opt-in", "--kubeconfig", person, "-o", "json", *HAMI)
-    assert (done.code, done.err) == (0, "")
-    found = json.loads(done.out)
-    assert labels_of(done.out) == [
-        ("CronJob nightly", 0),
-        ("Deployment train", 0),
-        ("Job once", 0),
-        ("PyTorchJob ranks", 1),
-    ]
-    assert {each["now"]["reason"] for each in found["workloads"]} == {"namespace-not-enabled"}
-    assert {each["then"]["reason"] for each in found["workloads"]} == {"injected"}
+    done = gpu_topology("namespace", namespace, "--opt-in", "--kubeconfig", person)
+    assert done.code == 0
+    for workload in ("CronJob nightly", "Deployment train", "Job once", "PyTorchJob ranks"):
+        assert done.out.count(workload) == 1
+    assert "left as they are: The namespace has not opted in. -> injected with profile exclusive\n" in done.out
+    assert "Deployment web" not in done.out
     assert "gpu.topology/injection" not in metadata(admin, namespace)[0]
 
 
@@ -100,7 +88,7 @@ def test_a_change_is_written_after_a_question_and_the_way_back_undoes_it(
     hostile = "a\nb $(id) '\x1b[2J"
     admin.patch_namespace(namespace, {"metadata": {"annotations": {"gpu.topology/env.NCCL_X": hostile, "own": "1"}}})
     before = metadata(admin, namespace)
-    options = (namespace, "--profile", "node-peers", "--env", "NCCL_X=b", "--apply", "--kubeconfig", person)
+    options = (namespace, "--set", "profile=node-peers", "--set", "env.NCCL_X=b", "--apply", "--kubeconfig", person)
     for answer in ("n\n", ""):
         refused = answered(answer, *options)
         assert (refused.returncode, refused.stdout) == (1, "")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from certs.permissions import keeper_permissions
 from tests.docs.test_docs import rows, slug, text
 from webhook.cluster.api import permissions, pod_events, session, verbs
 from webhook.cluster.api.permissions import Permission, Scope
@@ -19,7 +18,6 @@ from webhook.decisions.request.placement import Hindrance
 from webhook.decisions.resolve.node import SETS_KEPT
 from webhook.decisions.resolve.outputs import NODE_TOPOLOGY_LIMIT
 from webhook.programs.remap.verdict import ExitCode
-from webhook.programs.server.certificates import spec_of
 from webhook.words import names
 from webhook.words.choices import Carrier, Profile
 from webhook.words.version import Version
@@ -99,11 +97,10 @@ def test_every_permission_of_managed_certificates_is_named_and_no_other() -> Non
     documented = {
         (scope, *codes(resource), *codes(verbs)) for scope, resource, verbs, _ in rows(section) if codes(resource)
     }
-    terms = spec_of(Config().certificates, "gpu-topology")
-    scopes = {"cluster": "cluster", "own-namespace": "own namespace"}
+    terms = Config().certificates
     assert documented == {
-        (scopes[permission.scope], permission.resource, *permission.resource_names, *permission.verbs)
-        for permission in keeper_permissions(terms)
+        (SCOPES[permission.scope], permission.resource, *permission.resource_names, *permission.verbs)
+        for permission in permissions.certificates(terms.secret, terms.webhook_configuration)
     }
 
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.objects.lease import lasts, lease_spec, micro_time, renewed_at
+from webhook.objects.lease import lasts, leader_spec, lease_spec, look, may_lead, micro_time, renewed_at
 
 AT = datetime(2026, 11, 20, 21, 51, 20, tzinfo=UTC)
+DAY = timedelta(days=1)
 
 
 def test_a_renewal_says_who_when_and_for_how_long() -> None:
@@ -98,3 +99,43 @@ def test_what_is_written_is_read_again(at: datetime) -> None:
 )
 def test_a_lease_says_for_how_long_its_agent_vouches(lease: dict[str, Any], seconds: float) -> None:
     assert lasts(lease) == seconds
+
+
+def lease(version: str, holder: str | None, seconds: object = 60) -> dict[str, Any]:
+    return {
+        "metadata": {"resourceVersion": version},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": "1999-01-01T00:00:00Z"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "now", "may"),
+    [
+        (lease("1", "other"), 59.0, False),
+        (lease("1", "other"), 60.0, True),
+        (lease("1", "other", 600), 60.0, False),
+        (lease("1", "other", "soon"), 60.0, True),
+        (lease("1", "me"), 0.0, True),
+        (lease("1", ""), 0.0, True),
+        (lease("1", None), 0.0, True),
+        ({"metadata": {"resourceVersion": "1"}}, 0.0, True),
+    ],
+)
+def test_who_may_lead(found: dict[str, Any], now: float, may: bool) -> None:
+    assert may_lead(found, look(None, found, 0.0), "me", now, least=60) is may
+
+
+def test_a_leader_counts_as_silent_only_from_its_last_sign_of_life() -> None:
+    observed = look(look(None, lease("1", "other"), 0), lease("1", "other"), 50)
+    assert observed.since == 0
+    assert look(observed, lease("2", "other"), 55).since == 55
+
+
+def test_transitions_are_counted_for_people() -> None:
+    first = leader_spec(None, "me", AT, duration=60)
+    assert (first["leaseTransitions"], first["acquireTime"]) == (0, "2026-11-20T21:51:20.000000Z")
+    again = leader_spec({"spec": first}, "me", AT + DAY, duration=60)
+    assert (again["leaseTransitions"], again["acquireTime"]) == (0, first["acquireTime"])
+    other = leader_spec({"spec": again}, "other", AT + DAY, duration=59.5)
+    assert (other["leaseTransitions"], other["leaseDurationSeconds"]) == (1, 60)
+    assert leader_spec({"spec": other}, "other", AT, duration=60, held=False)["holderIdentity"] == ""

@@ -287,7 +287,7 @@ def _as_json(outcome: "BindOutcome", node: str) -> str:
 
 
 def _as_yaml(binding: "Binding", outcome: "BindOutcome") -> str:
-    from webhook.objects.manifest.documents import format_yaml
+    from webhook.objects.manifest.manifest import format_yaml
 
     metadata: dict[str, Any] = {}
     if binding.metadata:

@@ -17,10 +17,10 @@ from webhook.cli.output import Output
 from webhook.words import names
 
 if TYPE_CHECKING:
-    from certs.api import ApiServer
     from certs.describe import Overview, Row
+    from certs.objects import CertificateSpec
     from certs.rounds import Change
-    from certs.spec import CertificateSpec
+    from webhook.cluster.api.certificates import CertificateRequests
 
 certs = typer.Typer(name="certs", no_args_is_help=True, help="Look at, make and renew the webhook's certificates.")
 
@@ -52,19 +52,15 @@ def init(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Make the Secret if it is not there or not usable, and let the webhook configuration name its authority."""
-    from uuid import uuid4
-
-    from certs.errors import Conflict
-    from certs.requests import converse
-    from certs.rounds import Replica
-    from certs.spec import Pace
+    from certs import Conflict
+    from certs.rounds import Pace, Replica
     from webhook.words.errors import GpuTopologyError
 
-    async def install(server: "ApiServer", spec: "CertificateSpec") -> None:
+    async def install(cluster: "CertificateRequests", spec: "CertificateSpec") -> None:
         for _ in range(ATTEMPTS):
-            replica = Replica(f"certs-init_{uuid4().hex}", spec, Pace(), monotonic)
+            replica = Replica(cluster, spec, Pace(), monotonic)
             try:
-                changes = await converse(replica.install(), server.send)
+                changes = await replica.install()
             except Conflict:  # the webhook itself was faster
                 continue
             _print_changes(changes, output)
@@ -90,20 +86,16 @@ def rotate(
     output: OutputOption = Output.TEXT,
 ) -> None:
     """Have the running webhook renew its certificate now."""
+    from certs.objects import read_secret
     from certs.plan import AUTHORITY, SERVING
-    from certs.requests import Kind, Patch, PatchType
-    from certs.stored import ask, read_stored
     from webhook.words.errors import GpuTopologyError
 
-    wish = AUTHORITY if authority else SERVING
-
-    async def ask_for_it(server: "ApiServer", spec: "CertificateSpec") -> None:
-        if read_stored((await server.send(ask(spec))).found, spec) is None:
+    async def ask_for_it(cluster: "CertificateRequests", spec: "CertificateSpec") -> None:
+        if read_secret((await cluster.secret())[0], spec) is None:
             raise GpuTopologyError(
                 f"there is no Secret {spec.namespace}/{spec.secret}. Make it: gpu-topology certs init"
             )
-        patch = {"metadata": {"annotations": {spec.marks.rotate: wish}}}
-        await server.send(Patch(Kind.SECRET, spec.secret, patch, PatchType.MERGE))
+        await cluster.ask_for(AUTHORITY if authority else SERVING)
 
     _in_cluster(ask_for_it, config, (kubeconfig, context), namespace)
     wished = "authority" if authority else "certificate"
@@ -138,89 +130,67 @@ def show(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     wide: WideOption = False,
 ) -> None:
     """Show which certificates there are, until when, and what happens next. Exit code 1 if something is wrong."""
-    from certs.describe import describe
-    from certs.requests import Get, Kind
-    from certs.stored import ask, read_stored
-    from certs.trust import read_registration
+    from certs.describe import describe, describe_files
+    from certs.keeper import read_bundle
+    from certs.objects import read_registration, read_secret
+
+    async def look(cluster: "CertificateRequests", spec: "CertificateSpec") -> "Overview":
+        registration = read_registration(await cluster.configuration(), spec)
+        secret, at = await cluster.secret()
+        return describe(read_secret(secret, spec), registration, spec, at)
 
     if tls is not None:
-        _print(_files(tls), output, wide=wide)
-        return
-
-    async def look(server: "ApiServer", spec: "CertificateSpec") -> "Overview":
-        found = (await server.send(Get(Kind.CONFIGURATION, spec.configuration))).found
-        secret = await server.send(ask(spec))
-        registration = read_registration(found, spec) if found is not None else None
-        return describe(read_stored(secret.found, spec), registration, spec, secret.at)
-
-    _print(_in_cluster(look, config, (kubeconfig, context), namespace), output, wide=wide)
+        overview = describe_files(read_bundle(tls), datetime.now(UTC))
+    else:
+        overview = _in_cluster(look, config, (kubeconfig, context), namespace)
+    _print(overview, output, wide=wide)
 
 
 def _in_cluster(
-    work: "Callable[[ApiServer, CertificateSpec], Awaitable[_T]]",
+    work: "Callable[[CertificateRequests, CertificateSpec], Awaitable[_T]]",
     config: Path | None,
     cluster: tuple[Path | None, str],
     namespace: str,
 ) -> "_T":
-    """Call ``work`` with a connection to the API server and the specification of certificates; returns its result."""
+    """Call ``work`` with a connection to the API server and the specification of certificates; returns its result.
+
+    Without ``namespace`` it is that of the Service that the registration of the webhook names.
+
+    Raises:
+        GpuTopologyError: the registration is needed, and is missing, cannot be read or names no namespace.
+    """
     import asyncio
 
     from webhook.cli.inputs import read_settings
+    from webhook.cluster.api.api_server import ApiServer
     from webhook.cluster.api.certificates import SECONDS, CertificateRequests
     from webhook.cluster.api.session import connect
-    from webhook.programs.server.certificates import MARKS, spec_of
+    from webhook.objects.webhook_registration import namespace_of
+    from webhook.programs.server.certificates import spec_of
+    from webhook.words.errors import GpuTopologyError
 
-    settings, _ = read_settings(config)
+    settings = read_settings(config)[0].certificates
     session = connect(wanted_cluster(*cluster), user_agent=names.WEBHOOK_USER_AGENT, seconds=SECONDS)
 
-    def requests(where: str) -> CertificateRequests:
-        return CertificateRequests(session, namespace=where, field_manager=MARKS.field_manager)
+    async def where() -> str:
+        what = f"MutatingWebhookConfiguration {settings.webhook_configuration}"
+        found = await ApiServer(session).mutating_webhooks(settings.webhook_configuration)
+        if found is None:
+            raise GpuTopologyError(
+                f"there is no {what}, which would name the namespace of the webhook. Give --namespace"
+            )
+        if not (named := namespace_of(found)):
+            raise GpuTopologyError(f"{what} names no Service, and so no namespace. Give --namespace")
+        return named
 
     async def run() -> "_T":
         try:
-            where = namespace or await _namespace(requests(""), settings.certificates.webhook_configuration)
-            return await work(requests(where), spec_of(settings.certificates, where))
+            spec = spec_of(settings, namespace or await where())
+            return await work(CertificateRequests(session, spec), spec)
         finally:
             await session.close()
 
     return asyncio.run(run())
-
-
-async def _namespace(server: "ApiServer", configuration: str) -> str:
-    """Return the namespace of the webhook, as its registration names it.
-
-    Raises:
-        GpuTopologyError: the registration is missing, or names no namespace.
-        ApiFailure: the registration cannot be read.
-    """
-    from certs.requests import Get, Kind
-    from webhook.objects.webhook_registration import namespace_of
-    from webhook.words.errors import GpuTopologyError
-
-    what = f"MutatingWebhookConfiguration {configuration}"
-    found = (await server.send(Get(Kind.CONFIGURATION, configuration))).found
-    if found is None:
-        raise GpuTopologyError(f"there is no {what}, which would name the namespace of the webhook. Give --namespace")
-    namespace = namespace_of(found)
-    if not namespace:
-        raise GpuTopologyError(f"{what} names no Service, and so no namespace. Give --namespace")
-    return namespace
-
-
-def _files(directory: Path) -> "Overview":
-    from certs.bundle import check_bundle, read_bundle
-    from certs.certificate import load
-    from certs.describe import Overview, describe_files
-    from certs.errors import BundleError
-
-    bundle, now = read_bundle(directory), datetime.now(UTC)
-    parts = (("tls.crt", bundle.certificate), ("ca.crt", bundle.authority))
-    rows = describe_files(((name, each) for name, pem in parts for each in load(pem)), now)
-    try:
-        check_bundle(bundle, now=now)
-    except BundleError as error:
-        return Overview(rows, (str(error),), ())
-    return Overview(rows, (), ())
 
 
 def _print(overview: "Overview", output: Output, *, wide: bool) -> None:

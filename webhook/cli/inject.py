@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     Done = tuple[ManifestFile, Injection]
 
-_NO_NEWLINE = "\\ No newline at end of file"
-
 
 class Output(enum.StrEnum):
     """The form of the output."""
@@ -134,7 +132,7 @@ def _injected(
     manifests = (Manifest(file.text, file.source) for file in files)
     if policy.claims.enabled and len(files) > 1:  # the claims of a single file are read with its pods
         read = list(manifests)
-        documents = [(document.value, manifest.source) for manifest in read for document in manifest.documents]
+        documents = [(document, manifest.source) for manifest in read for document in manifest.documents]
         manifests, claims = (each for each in read), FirstOf(claim_objects(documents, namespace), claims)
     for manifest in manifests:
         yield inject(manifest, policy, known, default_namespace=namespace, claims=claims)
@@ -153,7 +151,7 @@ def _render(output: Output, done: "Sequence[Done]") -> str:
     if output is Output.YAML:
         return joined([(injection.text, injection.is_json) for _, injection in done])
     if output is Output.DIFF:
-        return "".join(unified_diff(manifest.text, injection.text, manifest.source) for manifest, injection in done)
+        return "".join(unified_diff(injection.before, injection.text, manifest.source) for manifest, injection in done)
     from webhook.objects.review import encode_patch
 
     return "".join(encode_patch(patch).decode() + "\n" for _, injection in done for patch in injection.patches())
@@ -167,14 +165,14 @@ def joined(texts: Sequence[tuple[str, bool]]) -> str:
     """
     if len(texts) == 1:
         return texts[0][0]
-    from webhook.objects.manifest.json_text import read_json
+    from webhook.objects.manifest.manifest import format_json, parse_json
 
     if all(is_json for _, is_json in texts):
         return "".join(_ended(text) for text, _ in texts)
     parts: list[str] = []
     for text, is_json in texts:
         if is_json:  # a stream of JSON is no YAML: each of its documents needs a separator
-            parts.extend(f"---\n{text[start:end]}\n" for _, start, end, _ in read_json(text, "the output", 1))
+            parts.extend(f"---\n{format_json([value])}" for value in parse_json(text, "the output"))
         elif text.strip():
             body = text.removeprefix("\ufeff")
             parts.append(_ended(body if not parts or body.startswith(("---", "%")) else f"---\n{body}"))
@@ -202,10 +200,6 @@ def _encoded(text: str) -> bytes:
 
 def unified_diff(before: str, after: str, source: str) -> str:
     """Return the changes in the form of ``diff -u``."""
-    lines = difflib.unified_diff(_lines(before), _lines(after), printable(source), f"{printable(source)} (injected)")
-    return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}\n" for line in lines)
-
-
-def _lines(text: str) -> list[str]:
-    """Split a text into lines with their ends, only where diff and patch do, and not at other separators of Unicode."""
-    return [f"{line}\n" for line in text.split("\n")[:-1]] + [line for line in text.split("\n")[-1:] if line]
+    old, new = (text.removesuffix("\n").split("\n") for text in (before, after))
+    lines = difflib.unified_diff(old, new, printable(source), f"{printable(source)} (injected)", lineterm="")
+    return "".join(f"{line}\n" for line in lines)

@@ -7,8 +7,7 @@ from webhook.cluster.files.claim_manifests import NO_OBJECTS, ClaimObjects, clai
 from webhook.cluster.files.manifests import read_files
 from webhook.cluster.files.state import DirectoryState, load_claims
 from webhook.decisions.configuration import AdmitPolicy, ClaimSettings, Config, admit_policy, parse_config
-from webhook.objects.manifest.documents import read_yaml
-from webhook.objects.manifest.manifest import Manifest
+from webhook.objects.manifest.manifest import Manifest, read_yaml
 from webhook.objects.manifest.pods import decode_pod, in_namespace, to_json
 from webhook.objects.pod import Namespace, Pod
 from webhook.words import names
@@ -65,7 +64,7 @@ def read_pod_file(file: str, default_namespace: str, policy: AdmitPolicy) -> tup
     """
     (manifest,) = read_files([file], recursive=False)
     source = manifest.source
-    documents = [document.value for document in Manifest(manifest.text, source).documents]
+    documents = Manifest(manifest.text, source).documents
     claims = NO_OBJECTS
     if policy.claims.enabled:
         claims = claim_objects(((document, source) for document in documents), default_namespace)

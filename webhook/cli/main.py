@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from certs.errors import CertsError
+from certs import CertsError
 from webhook import __version__
 from webhook.cli import (
     agent,

@@ -133,7 +133,6 @@ def release(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
     from webhook.cluster.api.session import connect
     from webhook.cluster.api.verbs import Api
     from webhook.programs.planner.leadership import WRITES_SECONDS
-    from webhook.programs.planner.lease import PlannerLease
     from webhook.programs.planner.pause import pause
     from webhook.programs.planner.release import Release, merged
 
@@ -145,7 +144,7 @@ def release(  # noqa: PLR0913, PLR0917 - one argument for each option of the com
             work = Release(api, instance=socket.gethostname())
             if not planner_namespace or namespace:
                 return await work.all(namespace)
-            is_paused = await pause(PlannerLease(api, planner_namespace))
+            is_paused = await pause(api, planner_namespace)
             found = await work.all()
             if is_paused:  # until the pause the leading planner may have pinned more
                 await asyncio.sleep(WRITES_SECONDS)

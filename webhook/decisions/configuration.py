@@ -285,10 +285,6 @@ class LimitSettings(Section, frozen=True, kw_only=True):
     """Containers of a pod, init containers among them, without the remap container."""
     env_annotations: _Count = 128
     """Variables that env annotations of pod and namespace, and ``defaults``, ask for."""
-    variables: _Count = 10_000
-    """Entries of ``env`` of all containers of the injected pod, without the remap container."""
-    operations: _Count = 5_000
-    """Operations of a patch. A plain pod with one GPU container has about 20."""
     reply_bytes: Annotated[int, msgspec.Meta(ge=LEAST_REPLY)] = 1024 * 1024
     """Bytes of the answer to a review. 64 KiB of them are kept for what is not patch; a patch is sent in base64."""
     segments: _Count = 128

@@ -191,13 +191,9 @@ _PARSERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "expect-nvlink": (_boolean, _BOOLEAN),
 }
 OPTION_NAMES = tuple(_PARSERS)
-EXPECTED_VALUES = {name: expected for name, (_, expected) in _PARSERS.items()}
-"""The values of each option, in words."""
 _NODE_POLICY = "node-policy"
 FORMER_NAMES = {"multi-node-policy": _NODE_POLICY}
 """The names that annotations may still use for an option, each with the name that it has now."""
-SWITCHES = frozenset(name for name, (parse, _) in _PARSERS.items() if parse is _boolean)
-"""The options that are true or false."""
 _LONGEST_NAME = max(map(len, OPTION_NAMES))
 
 

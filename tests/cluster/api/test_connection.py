@@ -14,7 +14,7 @@ import uvloop
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from certs.issue import issue
+from certs.certificate import issue
 from tests.cluster.api.access import ToldAccess
 from tests.cluster.api.conftest import Run
 from tests.cluster.api.stand_in import POD, Line, Received, chunked, head, kubeconfig, serving

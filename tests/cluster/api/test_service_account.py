@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.issue import issue
+from certs.certificate import issue
 from webhook.cluster.api.proxy import find_proxy
 from webhook.cluster.api.service_account import ServiceAccount
 from webhook.cluster.api.session import Session

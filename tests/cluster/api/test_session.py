@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kubernetes.aio.config.config_exception import ConfigException
 
-from certs.issue import issue
+from certs.certificate import issue
 from tests.cluster.api.access import ToldAccess
 from tests.cluster.api.conftest import Run
 from tests.cluster.api.stand_in import POD, Line, Received, StandIn, Turn, always, kubeconfig, serving, status

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from certs.certificate import issue
 from certs.context import server_context
-from certs.issue import issue
 from tests.cluster.api.access import ToldAccess
 from tests.cluster.api.conftest import Run
 from tests.cluster.api.stand_in import POD, always, serving

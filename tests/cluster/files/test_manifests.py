@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cluster.files.manifests import MAX_BYTES, read_files
-from webhook.words.errors import GpuTopologyError, ManifestError
+from webhook.cluster.files.manifests import read_files
+from webhook.words.errors import ManifestError
 
 
 def sources(*given: str | Path, recursive: bool = False) -> list[str]:
@@ -56,7 +56,6 @@ REFUSED = [
     pytest.param("no*.yaml", r"/no\*\.yaml: cannot be read: No such file or directory$", id="a pattern without files"),
     pytest.param("utf16.yaml", r"/utf16\.yaml line 1: .* found UTF-16, which PowerShell writes", id="UTF-16"),
     pytest.param("latin.yaml", r"/latin\.yaml line 2: .* found byte 0xfc\. Save it as UTF-8$", id="Latin-1"),
-    pytest.param("large.json", r"/large\.json: expected at most 128 MiB, found more", id="too large"),
     pytest.param("links", r"/links/d\.yaml: expected a file, found a directory$", id="a link to a directory"),
     pytest.param("dangling", r"/dangling/d\.yaml: expected a file, found none$", id="a link to nothing"),
 ]
@@ -66,15 +65,8 @@ REFUSED = [
 def test_what_cannot_be_read_is_named(folder: Path, name: str, said: str) -> None:
     (folder / "utf16.yaml").write_bytes("kind: Pod\n".encode("utf-16"))
     (folder / "latin.yaml").write_bytes("kind: Pod\n# Grüße\n".encode("latin-1"))
-    with (folder / "large.json").open("wb") as file:
-        file.truncate(MAX_BYTES + 1)
     for link, target in (("links", folder / "b"), ("dangling", folder / "nowhere")):
         (folder / link).mkdir()
         (folder / link / "d.yaml").symlink_to(target)
     with pytest.raises(ManifestError, match=said):
         sources(folder / name)
-
-
-def test_an_address_is_refused_with_what_to_do() -> None:
-    with pytest.raises(GpuTopologyError, match="Fetch it first: curl -sSL URL > FILE"):
-        sources("https://example.com/job.yaml")

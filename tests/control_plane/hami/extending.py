@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from kubernetes.client import CoordinationV1Api, CoreV1Api
 
-from certs.certificate import encode
-from certs.issue import issue, new_authority
+from certs.certificate import encode, issue, new_authority
 from tests.certs.test_live_context import signed
 from tests.control_plane.control_plane import CERTIFICATE_LIFETIME, ControlPlane
 from tests.control_plane.hami.cluster import Cluster

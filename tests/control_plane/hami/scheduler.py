@@ -30,7 +30,7 @@ from kubernetes.client import (
     V1ServiceAccount,
 )
 
-from certs.issue import issue
+from certs.certificate import issue
 from tests.chart.registration import PATIENCE_S
 from tests.control_plane.accounts import RBAC
 from tests.control_plane.control_plane import CERTIFICATE_LIFETIME, REQUEST_TIMEOUT_S, ControlPlane, wait_until_allowed

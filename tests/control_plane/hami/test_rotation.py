@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from certs.certificate import load_authorities
-from certs.issue import issue
+from certs.certificate import issue, load_authorities
 from tests.control_plane.api_metrics import asked
 from tests.control_plane.control_plane import CERTIFICATE_LIFETIME
 from tests.control_plane.hami.cluster import Cluster, topologies

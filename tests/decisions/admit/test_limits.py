@@ -34,23 +34,6 @@ def env_annotations(count: int) -> Manifest:
     return pod(annotations={f"gpu.topology/env.V{number}": "x" for number in range(count)})
 
 
-def own_variables(count: int) -> Manifest:
-    """With the four that every GPU container gets."""
-    return pod(container(env=[{"name": f"V{number}", "value": "x"} for number in range(count - 4)]))
-
-
-def variables_of_annotations(count: int) -> Manifest:
-    """Two containers, with the four that every GPU container gets."""
-    asked = {f"gpu.topology/env.V{number}": "x" for number in range(count // 2 - 4)}
-    return pod(container("a"), container("b"), annotations=asked)
-
-
-def dropped(count: int) -> Manifest:
-    """As many operations: 19 for a pod of one container, and one for each annotation that only we may write."""
-    forged = {f"gpu.topology/nccl-env.V{number}": "x" for number in range(count - 19)}
-    return pod(container(), annotations={"example.com/other": "", **forged})
-
-
 def allocated(segments: int) -> Manifest:
     text = "".join(f"GPU-{number},NVIDIA,0,0:;" for number in range(segments))
     return pod(annotations={"hami.io/vgpu-node": "n", "hami.io/vgpu-devices-allocated": text})
@@ -65,10 +48,6 @@ LIMITED: list[tuple[str, Any, int, str]] = [
         128,
         "at most 128 variables of gpu.topology/env.NAME annotations (limits.envAnnotations)",
     ),
-    ("variables", own_variables, 10_000, "at most 10000 variables (limits.variables)"),
-    ("variables", own_variables, 40, "at most 40 variables (limits.variables)"),
-    ("variables", variables_of_annotations, 40, "at most 40 variables (limits.variables)"),
-    ("operations", dropped, 5_000, "at most 5000 operations of the patch (limits.operations)"),
     ("segments", allocated, 128, "at most 128 segments (limits.segments)"),
     ("devices", allocated, 40, "at most 40 devices (limits.devices)"),
 ]
@@ -83,8 +62,7 @@ def test_at_a_limit_a_pod_is_prepared(setting: str, made: Any, most: int, expect
 
 @pytest.mark.parametrize(("setting", "made", "most", "expected"), LIMITED, ids=IDS)
 def test_beyond_a_limit_a_pod_is_refused_by_its_name(setting: str, made: Any, most: int, expected: str) -> None:
-    step = 2 if made is variables_of_annotations else 1
-    outcome = decide(made(most + step), limits={setting: most})
+    outcome = decide(made(most + 1), limits={setting: most})
     assert (outcome.kind, outcome.reason, outcome.operations) == (Kind.REFUSE, Reason.OVER_LIMIT, [])
     assert f"pod team-a/train: expected {expected}, found " in outcome.message
 
@@ -95,18 +73,17 @@ def test_with_a_higher_limit_the_same_pod_is_prepared(setting: str, made: Any, m
     assert decide(made(most + 2), limits={setting: most + 2}).reason is Reason.INJECTED
 
 
-@pytest.mark.parametrize(
-    ("limits", "manifest"),
-    [
-        ({"containers": 3}, init_containers(3)),
-        ({"variables": 20}, variables_of_annotations(20)),
-        ({"operations": 100}, dropped(100)),
-    ],
-    ids=["containers", "variables", "operations"],
-)
-def test_a_second_admission_at_a_limit_ends_like_the_first(limits: Limits, manifest: Manifest) -> None:
-    outcome, _ = judge(manifest, rules=policy(limits=limits))
+def test_a_second_admission_at_a_limit_ends_like_the_first() -> None:
+    outcome, _ = judge(init_containers(3), rules=policy(limits={"containers": 3}))
     assert outcome.reason is Reason.INJECTED
+
+
+def test_the_bytes_of_a_reply_bound_its_operations() -> None:
+    """128 variables for each of 128 containers are within the other limits."""
+    asked = {f"gpu.topology/env.V{number}": "x" for number in range(128)}
+    outcome = decide(pod(*(container(f"c{number}") for number in range(128)), annotations=asked))
+    assert outcome.reason is Reason.OVER_LIMIT
+    assert "limits.replyBytes" in outcome.message
 
 
 @pytest.mark.parametrize(("most", "reason"), [(2, Reason.OVER_LIMIT), (3, Reason.INJECTED)])
@@ -143,7 +120,7 @@ def test_escapes_count_in_a_reply() -> None:
 
 
 def beyond_everything() -> Manifest:
-    """More containers, env annotations and variables than any limit allows."""
+    """More containers and env annotations than any limit allows."""
     many = [container(f"c{n}", env=[{"name": f"V{k}", "value": ""} for k in range(10)]) for n in range(1100)]
     return pod(*many, annotations={f"gpu.topology/env.V{number}": "x" for number in range(500)})
 

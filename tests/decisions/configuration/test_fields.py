@@ -82,8 +82,6 @@ DEFAULTS = {
     "limits": {
         "containers": 128,
         "envAnnotations": 128,
-        "variables": 10000,
-        "operations": 5000,
         "replyBytes": 1048576,
         "segments": 128,
         "devices": 256,
@@ -522,9 +520,7 @@ def test_a_section_with_every_line_commented_out_is_all_defaults() -> None:
     assert parse_config({"server": None, "remap": None}) == Config()
 
 
-@pytest.mark.parametrize(
-    "setting", ["containers", "envAnnotations", "variables", "operations", "segments", "devices", "gpus", "links"]
-)
+@pytest.mark.parametrize("setting", ["containers", "envAnnotations", "segments", "devices", "gpus", "links"])
 def test_a_limit_is_one_or_more(setting: str) -> None:
     assert written_out(parse_config({"limits": {setting: 1}}))["limits"][setting] == 1
     with pytest.raises(ConfigError, match=rf"^limits\.{setting}: expected a whole number >= 1, found 0$"):

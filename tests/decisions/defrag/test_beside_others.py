@@ -14,6 +14,7 @@ from webhook.decisions.defrag.budgets import Budgets
 from webhook.decisions.defrag.movable import Limits, RunningPod, stays
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.round import NotPlaceable, Scene
+from webhook.hardware.topology.selection.request import Request
 from webhook.objects.pod import Namespace
 
 MACHINES = {
@@ -56,7 +57,7 @@ class Evictor:
         node = self._world.nodes[pod.record.node]
         index_of = {uuid: index for index, uuid in node.uuids.items()}
         cards = frozenset(index_of[uuid] for uuid in pod.record.held)
-        return node.build.choice(cards, len(cards)).chosen.bandwidth if node.build else 0.0
+        return node.build.choice(cards, Request(count=len(cards))).chosen.bandwidth if node.build else 0.0
 
     def evict(self, pod: RunningPod, cards: CardsAsked) -> None:
         """Moves one pod, unless its new cards would be slower."""

@@ -12,14 +12,14 @@ from tests.decisions.place.cluster import PlacedCluster, named
 from tests.hardware.topology.machines import dgx1_v100
 from tests.hardware.topology.small_nodes import small_nodes
 from webhook.decisions.place.card_request import CardsAsked
-from webhook.decisions.place.ranking import grade, rank_of
+from webhook.decisions.place.ranking import grade, rank_of, request_of
 from webhook.decisions.place.world import Stock
 from webhook.hardware.topology.model import MigMode, NodeTopology
 from webhook.hardware.topology.planning.fleet import Build
+from webhook.hardware.topology.selection.choice import Choice
 from webhook.hardware.topology.selection.request import Constraints, Policy
 from webhook.words.choices import NodePolicy, Objective
 
-NEARLY = 0.002
 ASKED = CardsAsked(
     count=1,
     linked=True,
@@ -48,22 +48,22 @@ def test_the_chosen_set_keeps_what_the_pod_wants_and_leaves_most(
     objective = data.draw(st.sampled_from(Objective), label="objective")
     asked = replace(asked, count=count, linked=count > 1, objective=objective)
     build = Build(topology)
-    best = build.choice(free, count, asked.constraints)
     found = rank_of(Stock(build, free), asked)
     assert found
-    given, left = found.choice, build.worth(free.difference(found.choice.gpus))
+    assert set(found.choice.gpus) <= free
 
-    assert set(given.gpus) <= free
-    assert {unmet.constraint for unmet in given.unmet} == {unmet.constraint for unmet in best.unmet}
-    assert left >= build.worth(free.difference(best.gpus)) - NEARLY, "the best set leaves more"
-    if objective is Objective.BANDWIDTH:
-        assert grade(given, asked) >= grade(best, asked)
-        assert given.chosen.ring_bandwidth >= best.chosen.ring_bandwidth - NEARLY
-    elif not best.unmet:
-        alone = [build.choice(frozenset(gpus), count, asked.constraints) for gpus in combinations(sorted(free), count)]
-        good = [each for each in alone if not each.unmet and grade(each, asked)[0] >= grade(best, asked)[0]]
-        assert given.gpus in {each.gpus for each in good}
-        assert left >= max(build.worth(free.difference(each.gpus)) for each in good) - NEARLY
+    def value(choice: Choice) -> tuple[object, ...]:
+        met = [constraint not in {unmet.constraint for unmet in choice.unmet} for constraint in asked.constraints.asked]
+        left = round(build.worth(free.difference(choice.gpus)), 3)
+        link, bandwidth = grade(choice, asked)
+        if not asked.linked:
+            return met, left
+        if objective is Objective.LINKED:
+            return met, link, left, bandwidth
+        return met, link, bandwidth, round(choice.chosen.ring_bandwidth, 3), left
+
+    sets = [frozenset(gpus) for gpus in combinations(sorted(free), count)]
+    assert value(found.choice) == max(value(build.choice(gpus, request_of(asked))) for gpus in sets)
 
 
 @pytest.mark.parametrize("seed", range(4))

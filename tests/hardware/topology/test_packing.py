@@ -10,7 +10,7 @@ from tests.hardware.topology.machines import a100_pcie_bridged, dgx1_v100, hgx_a
 from tests.hardware.topology.small_nodes import small_nodes
 from webhook.hardware.topology.connections import Connections
 from webhook.hardware.topology.model import NodeTopology
-from webhook.hardware.topology.planning.packing import EXACT, SIZES, Packing
+from webhook.hardware.topology.selection.packing import EXACT, SIZES, Packing
 from webhook.hardware.topology.selection.pair_table import PairTable, positions
 
 

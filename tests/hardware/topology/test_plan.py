@@ -24,7 +24,7 @@ from tests.hardware.topology.small_nodes import small_nodes
 from webhook.hardware.topology.model import Fabric, MigMode, NodeTopology
 from webhook.hardware.topology.planning.plan import NoPlan, Plan, PlanRequest, plan
 from webhook.hardware.topology.selection.request import Constraint, Constraints, NodeFree
-from webhook.hardware.topology.selection.score import LINK_VALUES
+from webhook.hardware.topology.sets import LINK_VALUES
 from webhook.words.choices import NodePolicy
 from webhook.words.errors import FormatError
 

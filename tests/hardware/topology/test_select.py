@@ -27,12 +27,9 @@ from tests.hardware.topology.small_nodes import small_nodes
 from webhook.hardware.topology.connections import Connections, PathType
 from webhook.hardware.topology.model import Gpu, LostGpu, MigMode, NodeTopology, NvLink, Pcie, PciSwitch
 from webhook.hardware.topology.selection.choice import Choice, NoChoice, Selector, select
-from webhook.hardware.topology.selection.domains import Domains
-from webhook.hardware.topology.selection.pair_table import PairTable
-from webhook.hardware.topology.selection.request import Constraint, Constraints, Policy, Request, Weights
-from webhook.hardware.topology.selection.score import Scale
+from webhook.hardware.topology.selection.request import Constraint, Constraints, Policy, Request
 from webhook.hardware.topology.sets import assess
-from webhook.words.choices import Level
+from webhook.words.choices import Level, Objective
 from webhook.words.errors import FormatError
 
 POLICIES = list(Policy)
@@ -148,67 +145,6 @@ def test_of_equal_sets_the_one_is_taken_that_leaves_the_better_ones() -> None:
     """Three pairs are alike, but 0 and 1 have links to 2 and 3 as well, which would be cut."""
     links = {(0, 1): 4, (2, 3): 4, (4, 5): 4, (0, 2): 1, (1, 3): 1}
     assert chosen(mesh(6, links), 2).gpus == (4, 5)
-
-
-@pytest.mark.parametrize(
-    ("topology", "busy", "count", "expected"),
-    [
-        (dgx1_v100(), [], 2, (0, 1)),
-        (dgx1_v100(), [1, 2], 4, (0, 3, 4, 5)),
-        (a100_pcie_bridged(), [1], 2, (0, 2)),
-        (hgx_h100(), [0, 1], 3, (2, 3, 4)),
-    ],
-)
-def test_first_fit_takes_the_lowest_indices(
-    topology: NodeTopology, busy: list[int], count: int, expected: tuple[int, ...]
-) -> None:
-    assert chosen(topology, count, busy, policy=Policy.FIRST_FIT).gpus == expected
-
-
-@pytest.mark.parametrize(
-    ("topology", "busy", "asked", "expected"),
-    [
-        (a100_pcie_bridged(), [1], Constraints(require_nvlink=True), (2, 3)),
-        (l40s(), [1], Constraints(same_numa=True), (0, 2)),
-        (l40s(), [1, 2, 3], Constraints(min_bandwidth=24), (4, 5)),
-        (dgx1_v100(), [3], Constraints(min_bandwidth=40), (0, 4)),
-    ],
-)
-def test_first_fit_takes_the_lowest_indices_that_meet_the_constraints(
-    topology: NodeTopology, busy: list[int], asked: Constraints, expected: tuple[int, ...]
-) -> None:
-    choice = chosen(topology, 2, busy, policy=Policy.FIRST_FIT, constraints=asked)
-    assert choice.gpus == expected
-    assert not choice.unmet
-
-
-@pytest.mark.parametrize(
-    ("topology", "busy", "count", "expected"),
-    [
-        (hgx_h100(), [5], 1, (4,)),
-        (hgx_h100(), [5], 3, (4, 6, 7)),
-        (hgx_h100(), [5], 4, (0, 1, 2, 3)),
-        (hgx_h100(), [0, 5, 6], 1, (4,)),
-        (l40s(), [3, 4], 1, (2,)),
-        (l40s(), [7], 2, (4, 5)),
-        (l40s(), [7], 3, (4, 5, 6)),
-        (a100_pcie_bridged(), [3], 1, (2,)),
-    ],
-)
-def test_pack_fills_what_is_in_use_already(
-    topology: NodeTopology, busy: list[int], count: int, expected: tuple[int, ...]
-) -> None:
-    assert chosen(topology, count, busy, policy=Policy.PACK).gpus == expected
-
-
-def test_pack_finishes_a_bridged_pair_where_nothing_else_tells_gpus_apart() -> None:
-    assert chosen(mesh(6, {(0, 1): 4, (2, 3): 4, (4, 5): 4}), 1, [4], policy=Policy.PACK).gpus == (5,)
-
-
-def test_pack_sees_the_pcie_switches_of_gpus_whose_nvlinks_are_all_alike() -> None:
-    """0 and 7 share a switch, so taking one of them would break that up; 1 has its switch for itself."""
-    shared = bent(hgx_h100(), 7, numa_node=0, parent=hgx_h100().gpus[0].parent, root=hgx_h100().gpus[0].root)
-    assert chosen(shared, 1, [4, 5, 6], policy=Policy.PACK).gpus == (1,)
 
 
 @pytest.mark.parametrize(
@@ -342,7 +278,7 @@ def test_nvlink_is_kept_rather_than_the_bandwidth() -> None:
     topology, fast = mesh(4, {(0, 1): 1}), Pcie(generation=4, width=16)
     gpus = tuple(replace(gpu, compute_capability="8.6", pcie=fast) for gpu in topology.gpus)
     topology = replace(topology, gpus=gpus)
-    assert chosen(topology, 2, constraints=Constraints(min_bandwidth=20)).gpus == (2, 3)
+    assert chosen(topology, 2, constraints=Constraints(min_bandwidth=20)).gpus == (0, 2)
     choice = chosen(topology, 2, constraints=Constraints(require_nvlink=True, min_bandwidth=20))
     assert choice.gpus == (0, 1)
     assert unmet(choice) == {
@@ -415,42 +351,6 @@ def test_a_single_gpu_meets_everything() -> None:
     assert not chosen(hidden_switches(), 1, constraints=asked).unmet
 
 
-@pytest.mark.parametrize(
-    ("topology", "busy", "count", "score"),
-    [
-        (hgx_h100(), [], 2, 1.0),
-        (hgx_h100(), [], 8, 0.925),  # two NUMA nodes: half of 0.15
-        (l40s(), [], 2, 0.775),  # no NVLinks: nothing of 0.10; PIX: half of 0.25
-        (l40s(), [1], 2, 0.775),
-        (dgx1_v100(), [], 2, 1.0),
-        (dgx1_v100(), [], 4, 0.7791666),  # 0.35 x 20/40, 0.10 x 80/120, 0.05 x 30/40
-        (hidden_switches(), [], 1, 1.0),
-    ],
-)
-def test_the_score_is_the_weighted_sum_of_the_terms(
-    topology: NodeTopology, busy: list[int], count: int, score: float
-) -> None:
-    assert chosen(topology, count, busy).score == pytest.approx(score)
-
-
-def test_the_terms_are_told() -> None:
-    topology = bent(bent(dgx1_v100(), 5, memory_mib=16384), 6, memory_mib=0)
-    terms = chosen(topology, 3, [0, 1, 2, 3, 7]).terms
-    assert terms.weakest == 0.5
-    assert terms.narrowest == 0.5  # GPU 4: two links of the four that two best pairs have
-    assert terms.mean == pytest.approx(2 / 3)
-    assert (terms.link, terms.numa, terms.memory) == (1.0, 1.0, 0.5)
-    assert terms.domains == pytest.approx(7 / 12)  # one NUMA node of two, two switches of the three that are possible
-
-
-def test_own_weights_decide() -> None:
-    """Memory alone: GPU 3 is the only one like GPU 7."""
-    topology = bent(bent(hgx_h100(), 3, memory_mib=40960), 7, memory_mib=40960)
-    memory = Weights(weakest=0, narrowest=0, mean=0, link=0, numa=0, memory=1, domains=0)
-    assert chosen(topology, 2, [0, 1, 2], weights=memory).terms.memory == 1.0
-    assert chosen(topology, 2, [0, 1, 2, 4, 5], weights=memory).gpus == (3, 7)
-
-
 def test_the_loss_is_what_the_best_set_of_an_empty_node_has_more() -> None:
     assert chosen(dgx1_v100(), 2, [1, 2, 3, 4, 6, 7]).loss == pytest.approx(0.85)  # 6 of 40 GB/s
     assert chosen(a100_pcie_bridged(), 2, [1, 3]).loss == pytest.approx(23 / 24)
@@ -501,9 +401,6 @@ def on_pcie(numa_nodes: int) -> NodeTopology:
     ("policy", "busy", "expected"),
     [
         (Policy.BEST_FIT, [], (0, 1, 2, 3, 4, 5, 6, 7)),
-        (Policy.BEST_FIT, [0, 1, 2, 3], (4, 5, 6, 7, 8, 9, 10, 11)),
-        (Policy.PACK, [], (0, 1, 2, 3, 4, 5, 6, 7)),
-        (Policy.PACK, [0, 1, 2, 3], (4, 5, 6, 7, 8, 9, 10, 11)),
         (Policy.SPREAD, [], (0, 2, 4, 6, 8, 10, 12, 14)),
         (Policy.SPREAD, [0, 8], (1, 2, 4, 6, 9, 10, 12, 14)),
     ],
@@ -513,14 +410,13 @@ def test_eight_of_sixteen_gpus_on_pcie(
 ) -> None:
     choice = chosen(on_pcie(numa_nodes), 8, busy, policy=policy, constraints=asked)
     assert choice.gpus == expected
-    assert choice.exact
     assert [one.constraint for one in choice.unmet] == list(asked.asked)
 
 
 def test_among_too_many_sets_a_good_one_is_found() -> None:
     choice = chosen(unlike(40, [3, 8, 13, 21, 34, 39]), 6)
     assert choice.gpus == (3, 8, 13, 21, 34, 39)
-    assert not choice.exact
+    assert choice.exact
 
 
 def test_among_too_many_sets_constraints_are_met_all_the_same() -> None:
@@ -557,55 +453,13 @@ def test_a_bandwidth_that_is_none_is_refused(bandwidth: float) -> None:
         Constraints(min_bandwidth=bandwidth)
 
 
-def test_weights_that_weigh_nothing_are_refused() -> None:
-    with pytest.raises(FormatError, match=r'^weight mean: expected a number, 0 or more, found "-0\.5"$'):
-        Weights(mean=-0.5)
-    with pytest.raises(FormatError, match=r'^weights: expected one above 0, found "only 0"$'):
-        Weights(weakest=0, narrowest=0, mean=0, link=0, numa=0, memory=0, domains=0)
-
-
-VALUES = {
-    "single": 1.0,
-    "NVSwitch": 1.0,
-    "NVLink": 1.0,
-    "NVLink-partial": 0.6,
-    "PIX": 0.5,
-    "PXB": 0.4,
-    "PHB": 0.3,
-    "SYS": 0.1,
-}
+VALUES = {"single": 6, "NVSwitch": 6, "NVLink": 6, "NVLink-partial": 5, "PIX": 4, "PXB": 3, "PHB": 2, "SYS": 1}
 
 
 def numa_nodes(topology: NodeTopology, gpus: Sequence[int]) -> set[int | None]:
     """A machine with one NUMA node need not name it."""
     only = topology.cpus[0].numa_node if len(topology.cpus) == 1 else None
     return {only if gpu.numa_node is None else gpu.numa_node for gpu in topology.gpus if gpu.index in gpus}
-
-
-def worth(topology: NodeTopology, gpus: Sequence[int], connections: Connections) -> float:
-    """The score by its definition, memory and NUMA nodes included, for the weights of ``best-fit``."""
-    judged = assess(topology, gpus, connections)
-    usable = [gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED]
-
-    def bandwidth(one: int, other: int) -> float:
-        return min(connections.direct(one, other).bandwidth, connections.direct(other, one).bandwidth)
-
-    def nvlinks(one: int) -> float:
-        linked = [other for other in gpus if other != one and connections.direct(one, other).type is PathType.NVL]
-        return sum(bandwidth(one, other) for other in linked)
-
-    best = max(bandwidth(one.index, other.index) for one, other in combinations(usable, 2))
-    members = [gpu for gpu in usable if gpu.index in gpus]
-    memory = [gpu.memory_mib for gpu in members if gpu.memory_mib]
-    pairs = list(combinations(gpus, 2))
-    return (
-        0.35 * judged.bandwidth / best
-        + 0.10 * min(nvlinks(one) for one in gpus) / (len(gpus) - 1) / best
-        + 0.05 * sum(bandwidth(one, other) for one, other in pairs) / len(pairs) / best
-        + 0.25 * VALUES[judged.link]
-        + 0.15 / len(numa_nodes(topology, gpus))
-        + 0.10 * (min(memory) / max(memory) if memory else 1)
-    )
 
 
 NEAR: dict[Level | None, set[PathType]] = {
@@ -644,6 +498,7 @@ requests = st.builds(
     Request,
     count=st.integers(1, 5),
     policy=st.sampled_from(Policy),
+    objective=st.sampled_from(Objective),
     constraints=asked_by_chance,
     busy=st.frozensets(st.integers(0, 6), max_size=3),
 )
@@ -662,7 +517,6 @@ def test_a_choice_has_the_size_asked_for_out_of_the_free_gpus(topology: NodeTopo
     assert len(set(choice.gpus)) == request.count
     assert set(choice.gpus) <= set(free)
     assert choice.exact
-    assert -1e-9 <= choice.score <= 1 + 1e-9
     assert 0 <= choice.loss <= 1
 
 
@@ -685,109 +539,31 @@ def test_constraints_are_given_up_in_their_order_and_as_few_as_possible(
 
 
 @given(small_nodes(), requests)
-def test_no_set_is_better_than_the_one_that_best_fit_takes(topology: NodeTopology, request: Request) -> None:
-    request = replace(request, policy=Policy.BEST_FIT, count=max(request.count, 2))
-    choice = select(topology, request)
-    if isinstance(choice, NoChoice):
-        return
-    connections = Connections(topology)
-    given_up = {one.constraint for one in choice.unmet}
-    kept = set(request.constraints.asked) - given_up
-    scores = {
-        gpus: worth(topology, gpus, connections)
-        for gpus in combinations(free_gpus(topology, request), request.count)
-        if kept <= meets(topology, gpus, connections, request.constraints)
-    }
-    assert choice.score == pytest.approx(scores[choice.gpus])
-    assert choice.score == pytest.approx(max(scores.values()))
-
-
-@given(small_nodes(), requests)
-def test_first_fit_takes_the_first_set_that_meets_what_is_kept(topology: NodeTopology, request: Request) -> None:
-    choice = select(topology, replace(request, policy=Policy.FIRST_FIT))
-    if isinstance(choice, NoChoice):
-        return
-    connections = Connections(topology)
-    kept = set(request.constraints.asked) - {one.constraint for one in choice.unmet}
-    sets = combinations(free_gpus(topology, request), request.count)
-    assert choice.gpus == next(gpus for gpus in sets if kept <= meets(topology, gpus, connections, request.constraints))
-
-
-@given(small_nodes(), requests)
 def test_the_same_question_has_the_same_answer(topology: NodeTopology, request: Request) -> None:
     selector = Selector(topology)
     assert selector.select(request) == selector.select(request) == select(topology, request)
 
 
-def parts_of(topology: NodeTopology) -> list[dict[int, object]]:
-    """For each GPU the NUMA node, the PCIe switch and the group that NVLinks join, each by any name."""
-    connections, usable = Connections(topology), [gpu for gpu in topology.gpus if gpu.mig_mode is not MigMode.ENABLED]
-    group = {gpu.index: {gpu.index} for gpu in usable}
-    for one, other in combinations(group, 2):
-        if connections.direct(one, other).type is PathType.NVL and group[one] is not group[other]:
-            group[one] |= group[other]
-            group.update(dict.fromkeys(group[one], group[one]))
-    return [
-        {gpu.index: next(iter(numa_nodes(topology, [gpu.index]))) for gpu in usable},
-        {gpu.index: gpu.parent or gpu.label for gpu in usable},
-        {index: min(members) for index, members in group.items()},
-    ]
+def value_of(topology: NodeTopology, gpus: Sequence[int], request: Request) -> tuple[object, ...]:
+    """The first criteria by their definition; what the others lose is judged by the planner's tests."""
+    connections = Connections(topology)
+    judged, met = assess(topology, gpus, connections), meets(topology, gpus, connections, request.constraints)
+    spread: list[object] = []
+    if request.policy is Policy.SPREAD:
+        parents = {gpu.index: gpu.parent or gpu.label for gpu in topology.gpus}
+        nodes = {gpu: next(iter(numa_nodes(topology, [gpu]))) for gpu in gpus}
+        for part in (nodes, parents):
+            shares = Counter(part[gpu] for gpu in gpus)
+            spread += [len(shares), -max(shares.values())]
+    grade: list[object] = [VALUES[judged.link]]
+    if request.objective is Objective.BANDWIDTH:
+        grade += [round(judged.bandwidth, 3), round(judged.ring_bandwidth, 3)]
+    return (*(constraint in met for constraint in request.constraints.asked), *spread, *grade)
 
 
-def left_free(gpus: Sequence[int], free: Sequence[int], part: dict[int, object]) -> int:
-    touched = {part[gpu] for gpu in gpus}
-    return sum(1 for gpu in free if part[gpu] in touched) - len(gpus)
-
-
-def spread_over(gpus: Sequence[int], part: dict[int, object]) -> tuple[int, int]:
-    shares = Counter(part[gpu] for gpu in gpus)
-    return -len(shares), max(shares.values())
-
-
-@given(small_nodes(), st.integers(1, 4), st.frozensets(st.integers(0, 6), max_size=2))
-def test_pack_leaves_the_fewest_gpus_free_in_what_it_touches(
-    topology: NodeTopology, count: int, busy: frozenset[int]
-) -> None:
-    request = Request(count=count, policy=Policy.PACK, busy=busy)
-    choice, free, parts = select(topology, request), free_gpus(topology, request), parts_of(topology)
+@given(small_nodes(), requests)
+def test_no_set_is_better_than_the_chosen_one(topology: NodeTopology, request: Request) -> None:
+    choice = select(topology, request)
     if isinstance(choice, Choice):
-        sets = combinations(free, count)
-        fewest = min([left_free(gpus, free, part) for part in parts] for gpus in sets)
-        assert [left_free(choice.gpus, free, part) for part in parts] == fewest
-
-
-@given(small_nodes(), st.integers(1, 4), st.frozensets(st.integers(0, 6), max_size=2))
-def test_spread_takes_the_most_parts_and_the_fewest_gpus_of_each(
-    topology: NodeTopology, count: int, busy: frozenset[int]
-) -> None:
-    request = Request(count=count, policy=Policy.SPREAD, busy=busy)
-    choice, free, parts = select(topology, request), free_gpus(topology, request), parts_of(topology)[:2]
-    if isinstance(choice, Choice):
-        widest = min([spread_over(gpus, part) for part in parts] for gpus in combinations(free, count))
-        assert [spread_over(choice.gpus, part) for part in parts] == widest
-
-
-@given(
-    small_nodes(),
-    st.integers(1, 4),
-    st.frozensets(st.integers(0, 6), max_size=2),
-    st.sampled_from([Policy.PACK, Policy.SPREAD]),
-)
-def test_no_set_that_lies_like_the_one_of_pack_or_spread_is_better(
-    topology: NodeTopology, count: int, busy: frozenset[int], policy: Policy
-) -> None:
-    request = Request(count=count, policy=policy, busy=busy)
-    choice, free, parts = select(topology, request), free_gpus(topology, request), parts_of(topology)
-    if not isinstance(choice, Choice):
-        return
-
-    def lies(gpus: Sequence[int]) -> list[object]:
-        if policy is Policy.PACK:
-            return [left_free(gpus, free, part) for part in parts]
-        return [spread_over(gpus, part) for part in parts[:2]]
-
-    table = PairTable(topology, Connections(topology))
-    scale = Scale(table, Domains(topology, table), request.scored_by, count)
-    alike = [gpus for gpus in combinations(free, count) if lies(gpus) == lies(choice.gpus)]
-    best = max(scale.score(scale.measure(table.mask(gpus))) for gpus in alike)
-    assert choice.score == pytest.approx(best)
+        sets = combinations(free_gpus(topology, request), request.count)
+        assert value_of(topology, choice.gpus, request) == max(value_of(topology, gpus, request) for gpus in sets)

@@ -10,8 +10,7 @@ from typing import Any
 
 import yaml
 
-from certs.bundle import TlsBundle
-from certs.issue import issue
+from certs.certificate import TlsBundle, issue
 from tests.control_plane.hami.nodes import node_manifest
 from tests.decisions.place.cluster import named
 from tests.decisions.test_detection import deployment

@@ -1,6 +1,7 @@
 """What the webhook would do with the workloads of a namespace, before and after a change to it."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -10,11 +11,9 @@ from tests.judge import TEAM_A, judge
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
 from webhook.cluster.snapshot.model import KnownPod
 from webhook.cluster.snapshot.template_pods import FoundTemplate, pod_of, template_pods
-from webhook.insight.namespace.new_pod import as_new
-from webhook.insight.namespace.workloads import Trial, Workload, of_pods, of_templates, trials
+from webhook.insight.namespace.workloads import Group, Workload, as_new, groups, of_pods, of_templates
 from webhook.objects.manifest.templates import find_templates
 from webhook.objects.pod import Namespace
-from webhook.words.outcome import Kind, Reason
 
 NEW = Namespace("team-a")
 PEERS = Namespace("team-a", TEAM_A.labels, {"gpu.topology/profile": "node-peers"})
@@ -30,9 +29,8 @@ def workloads(*manifests: Manifest) -> list[Workload]:
     return list(of_templates(template_pods(found)))
 
 
-def tried(workload: Workload, now: Namespace, then: Namespace) -> Trial:
-    (found,) = trials([workload], now, then, Cluster().snapshot())
-    return found
+def grouped(found: Iterable[Workload], now: Namespace, then: Namespace) -> list[Group]:
+    return groups(found, now, then, Cluster().snapshot())
 
 
 def known(manifest: Manifest, name: str = "train-0", owner: tuple[str, str] | None = None) -> KnownPod:
@@ -42,34 +40,34 @@ def known(manifest: Manifest, name: str = "train-0", owner: tuple[str, str] | No
     return pod_of({**manifest, "metadata": metadata})
 
 
-def test_a_workload_is_injected_only_after_the_opt_in() -> None:
-    found = tried(workloads(deployment("train", container()))[0], NEW, TEAM_A)
-    assert (found.workload.label, found.pods) == ("Deployment train", 0)
-    assert (found.now.reason, found.then.reason) == (Reason.NAMESPACE_NOT_ENABLED, Reason.INJECTED)
-    assert not found.is_alike
-    assert not found.is_newly_refused
+def test_like_workloads_are_one_group_with_what_changes() -> None:
+    slices = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}
+    found = workloads(
+        deployment("train", container()),
+        deployment("serve", container()),
+        deployment("slice", {"name": "a", "resources": {"limits": slices}}),
+        deployment("web", container(gpus=None)),
+    )
+    left_alone = "left as they are: The namespace has not opted in."
+    first, second = grouped(found, NEW, TEAM_A)
+    assert first[:3] == (("Deployment serve", "Deployment train"), left_alone, "injected with profile exclusive")
+    assert second.labels == ("Deployment slice",)
+    assert second.then.startswith("left as they are: The pod asks for a vGPU slice")
 
 
 def test_a_change_that_takes_a_permission_away_refuses_what_was_allowed() -> None:
     allowed = Namespace("team-a", ALL_ALLOWED.labels, PEERS.annotations)
-    (workload,) = workloads(deployment("train", container()))
-    found = tried(workload, allowed, PEERS)
-    assert found.is_newly_refused
-    assert "allow-host-ipc" in found.then.message
-    back = tried(workload, PEERS, allowed)
-    assert not back.is_newly_refused
-    assert back.then.kind is Kind.PATCH
+    (found,) = grouped(workloads(deployment("train", container())), allowed, PEERS)
+    assert found.now == "injected with profile node-peers"
+    assert found.then.startswith("refused: ")
+    assert "allow-host-ipc" in found.then
 
 
-def test_a_slice_stays_as_it_is_and_a_workload_without_gpus_is_not_told() -> None:
-    limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000}
-    slices = workloads(deployment("slice", {"name": "a", "resources": {"limits": limits}}))
-    found = tried(slices[0], TEAM_A, PEERS)
-    assert found.is_alike
-    assert found.then.reason is Reason.VGPU_SLICE
-    web = workloads(deployment("web", container(gpus=None)))
-    assert trials(web, NEW, NEW, Cluster().snapshot()) == []
-    assert trials(web, NEW, TEAM_A, Cluster().snapshot()) == []
+@pytest.mark.parametrize(("inject", "lacks"), [({}, True), ({"gpu.topology/inject": "true"}, False)])
+def test_pods_with_one_gpu_need_inject(inject: dict[str, str], lacks: bool) -> None:
+    namespace = Namespace("team-a", TEAM_A.labels, inject)
+    (found,) = grouped(workloads(deployment("ddp", container(gpus=1))), NEW, namespace)
+    assert found.lacks_inject is lacks
 
 
 def test_the_pods_of_a_known_workload_are_not_told_beside_it() -> None:
@@ -80,13 +78,13 @@ def test_the_pods_of_a_known_workload_are_not_told_beside_it() -> None:
     assert list(of_pods([job, other], "team-b", ())) == []
 
 
-def test_pods_of_one_owner_are_one_row_where_they_are_judged_alike() -> None:
+def test_pods_of_one_owner_that_are_judged_alike_are_named_once() -> None:
     alike = [known(pod(), f"worker-{number}", ("PyTorchJob", "train")) for number in range(3)]
     other = known(pod(annotations={"gpu.topology/inject": "false"}), "worker-9", ("PyTorchJob", "train"))
-    found = trials(of_pods([*alike, other], "team-a", ()), NEW, TEAM_A, Cluster().snapshot())
-    assert sorted((each.workload.label, each.pods, each.then.kind) for each in found) == [
-        ("PyTorchJob train", 1, Kind.SKIP),
-        ("PyTorchJob train", 3, Kind.PATCH),
+    found = grouped(of_pods([*alike, other], "team-a", ()), NEW, TEAM_A)
+    assert sorted((each.labels, each.then) for each in found) == [
+        (("PyTorchJob train",), "injected with profile exclusive"),
+        (("PyTorchJob train",), "left as they are: The pod has opted out."),
     ]
 
 
@@ -98,12 +96,8 @@ def test_an_injected_pod_is_judged_as_the_one_that_was_created(profile: str, oth
     running["metadata"]["annotations"] |= {"hami.io/vgpu-node": "h20", "gpu.topology/link": "NVSwitch"}
     running["spec"]["nodeName"] = "h20"
     wanted = Namespace("team-a", ALL_ALLOWED.labels, {"gpu.topology/profile": other})
-    seen, expected = (
-        tried(next(of_pods([known(each)], "team-a", ())), NEW, wanted).then for each in (running, original)
-    )
-    assert (seen.kind, seen.reason, seen.profile) == (expected.kind, expected.reason, expected.profile)
-    assert set(expected.steps) - set(seen.steps) <= {"whole-cards", "scheduler-policy"}
-    assert seen.warnings == expected.warnings
+    (seen,), (expected,) = (grouped(of_pods([known(each)], "team-a", ()), NEW, wanted) for each in (running, original))
+    assert seen == expected
 
 
 def test_what_a_user_wrote_stays_in_a_pod_that_was_not_injected() -> None:

@@ -1,5 +1,6 @@
 """What is not changed comes back byte for byte; what is changed has every other value as it was."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.objects.manifest.documents import read_yaml
-from webhook.objects.manifest.extent import MAX_YAML
-from webhook.objects.manifest.manifest import Manifest
+from webhook.objects.manifest.manifest import Manifest, read_yaml
 from webhook.objects.manifest.pods import to_json
 from webhook.words.errors import ManifestError
 
@@ -26,7 +25,7 @@ DOCUMENTS = st.dictionaries(TEXT, VALUES, min_size=1, max_size=4)
 WRITERS = st.sampled_from(
     [
         lambda value: yaml.safe_dump(value, allow_unicode=True, width=2**20),
-        lambda value: yaml.safe_dump(value, default_flow_style=True, width=2**20),
+        lambda value: f"# flow\n{yaml.safe_dump(value, default_flow_style=True, width=2**20)}",
         lambda value: f"# Source: x\n{yaml.safe_dump(value)}# end\n",
         lambda value: json.dumps(value) + "\n",
         lambda value: json.dumps(value, indent=4, ensure_ascii=False) + "\n",
@@ -39,12 +38,6 @@ def add(document: Any) -> None:
     document["added by us"] = {"list": [1, "yes"]}
 
 
-@given(TEXTS)
-def test_a_text_that_is_left_alone_comes_back_byte_for_byte(written: list[tuple[str, Any]]) -> None:
-    text = "---\n".join(one for one, _ in written)
-    assert Manifest(text, "it").text({}) == text
-
-
 @given(TEXTS, st.data())
 def test_a_change_of_one_document_leaves_the_others_byte_for_byte(
     written: list[tuple[str, Any]], data: st.DataObject
@@ -52,48 +45,35 @@ def test_a_change_of_one_document_leaves_the_others_byte_for_byte(
     parts = [one for one, _ in written]
     number = data.draw(st.integers(0, len(parts) - 1))
     manifest = Manifest("---\n".join(parts), "it")
-    before = manifest.documents[number].value
-    after = manifest.text({number: add})
+    assert manifest.changed({})[1] == "---\n".join(parts)
+    value = copy.deepcopy(manifest.documents[number])
+    before, after = manifest.changed({number: add})
     head, tail = "".join(f"{one}---\n" for one in parts[:number]), "".join(f"---\n{one}" for one in parts[number + 1 :])
     assert after.startswith(head)
     assert after.endswith(tail)
+    assert to_json(Manifest(before, "it").documents) == to_json(manifest.documents)
     again = Manifest(after, "it").documents
     assert len(again) == len(parts)
-    add(before)
-    assert to_json(again[number].value) == to_json(before)
+    add(value)
+    assert to_json(again[number]) == to_json(value)
 
 
 @given(DOCUMENTS, st.sampled_from([None, 1, 4, "\t"]))
-def test_json_stays_json_with_the_indentation_of_its_author(value: Any, indent: int | str | None) -> None:
-    text = json.dumps(value, indent=indent, ensure_ascii=False)
-    (document,) = Manifest(text, "it").documents
-    assert document.is_json
-    after = document.changed(add)
-    expected = {**value, "added by us": {"list": [1, "yes"]}}
-    assert json.loads(after) == expected
-    assert after == json.dumps(expected, indent=indent, ensure_ascii=text.isascii())
+def test_json_stays_json(value: Any, indent: int | str | None) -> None:
+    manifest = Manifest(json.dumps(value, indent=indent), "it")
+    assert manifest.is_json
+    before, after = manifest.changed({0: add})
+    assert json.loads(before) == value
+    assert json.loads(after) == {**value, "added by us": {"list": [1, "yes"]}}
 
 
 REFUSED = [
     pytest.param('{"a": 1,\n "b": ]}', r"^it line 2 column 7: expected JSON: Expecting value$", id="broken JSON"),
-    pytest.param('{"a": 1,\n "a": 2}', r'^it line 1: expected JSON, found key "a" twice', id="a key twice in JSON"),
     pytest.param("a: 1\n---\nb: 1\nb: 2\n", r'^it line 4: expected YAML: found duplicate key "b"$', id="a key twice"),
-    pytest.param("a: 1\n---\n\tb: 1\n", r"^it line 3: .*\. Indent with blanks: YAML takes no tabs$", id="a tab"),
-    pytest.param("a: {{ .Values.a }}\n{{- end }}\n", r"\. If this is a template, render it first", id="a template"),
-    pytest.param("---\na: \x00\n", r"^it line 2: .* U\+0000", id="a NUL"),
-    pytest.param("a: 1\n---\nb: 2026-02-30\n", r"^it line 3: .* a value that is not of its type$", id="no date"),
-    pytest.param("a: &a [*a]\n", r"^it: expected a manifest, found one that contains itself$", id="itself"),
-    pytest.param("a: " + "[" * 300 + "]" * 300, r"^it: .* nested too deep", id="deep YAML"),
+    pytest.param('a: 1\n---\n{"b": 1,}', r"^it line 3 column 9: expected JSON: ", id="broken JSON after YAML"),
     pytest.param('{"a": ' + "[" * 300 + "]" * 300 + "}", r"^it: .* nested too deep", id="deep JSON"),
-    pytest.param(
-        '{"a": ' + "[" * 20_000 + "]" * 20_000 + "}",
-        r"^it: .* nested too deep",
-        id="deeper JSON",
-        marks=pytest.mark.slow,
-    ),
-    pytest.param("a\r---\rb\r", r"^it line 1: expected lines of their own", id="line ends of old"),
+    pytest.param('{"a": ' + "[" * 200_000 + "]" * 200_000 + "}", r"^it: .* nested too deep", id="deeper JSON"),
     pytest.param('{"a": %s}' % ("9" * 5000), r"^it: expected JSON, found", id="too many digits"),
-    pytest.param("a: " + "x" * MAX_YAML, r"^it: expected at most 8 MiB of YAML, found more\. Give JSON", id="too long"),
 ]
 
 
@@ -103,41 +83,53 @@ def test_what_cannot_be_read_is_refused_with_the_place(text: str, said: str) -> 
         Manifest(text, "it")
 
 
-def test_tags_of_the_author_are_passed_over_and_stay() -> None:
-    text = "data: !custom {a: !Ref b}\nbinary: !!binary aGVsbG8=\n"
-    (document,) = (manifest := Manifest(text, "it")).documents
-    assert document.value["data"] == {"a": "b"}
-    assert manifest.text({0: add}).startswith("data: !custom {a: !Ref b}\n")
+LAID_OUT = """\
+metadata:
+  creationTimestamp: null
+  started: 2026-01-15T09:30:00Z
+data: !custom {a:   !Ref b}
+binary: !!binary aGVsbG8=
+text: >
+  folded
+  twice
+
+  and
+command: ["a",
+  'b']
+numbers: [010, 0x1E, 1e3]
+? null
+: {1: &twice a, 2: &twice b}
+"""
+
+
+def test_before_and_after_differ_by_the_change_alone() -> None:
+    before, after = Manifest(LAID_OUT, "it").changed({0: add})
+    assert after == before + "added by us:\n  list:\n  - 1\n  - yes\n"
+    assert "data: !custom {a: !Ref b}\n" in after
+
+
+def test_documents_that_only_an_end_marker_separates_are_changed_too() -> None:
+    _, after = Manifest("a: 1\n...\nb: 2\n", "it").changed({1: add})
+    assert next(iter(yaml.safe_load_all(after))) == {"a": 1}
+    assert Manifest(after, "it").documents[1]["added by us"] == {"list": [1, "yes"]}
 
 
 def test_a_stream_of_json_is_no_yaml_and_a_mixture_is() -> None:
     assert Manifest('{"a": 1}\n{"b": 2} {"c": 3}', "it").is_json
     mixed = Manifest('{"a": 1}\n---\nb: 2\n', "it")
     assert not mixed.is_json
-    assert [one.value for one in mixed.documents] == [{"a": 1}, {"b": 2}]
+    assert mixed.documents == [{"a": 1}, {"b": 2}]
 
 
 def test_what_is_null_is_no_document() -> None:
     assert Manifest("null\n---\n~\n---\n", "it").documents == []
-    assert Manifest("null {}", "it").documents != []
+    assert Manifest('{"a": 1} null', "it").documents == [{"a": 1}]
 
 
-@pytest.mark.slow
-def test_the_limits_of_a_text_hold_for_all_its_documents_together() -> None:
-    with pytest.raises(ManifestError, match=r"^it: expected at most 8 MiB of YAML, found more"):
-        Manifest(f"a: {'x' * 9000}\n---\nb: {'x' * (MAX_YAML - 9000)}\n", "it")
-    merging = f"a: &a {{{', '.join(f'k{number}: 1' for number in range(600))}}}\nb:\n" + "- <<: *a\n" * 100
-    with pytest.raises(ManifestError, match=r"^it line \d+: .*merge keys that stand for more than 100000 keys"):
-        Manifest(f"{merging}---\n{merging}", "it")
-
-
-def test_files_of_others_have_the_limits_of_a_manifest(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
-    for text, said in (
-        ('{"a": ' + "[" * 300 + "]" * 300 + "}", "nested too deep"),
-        ("a: " + "x" * MAX_YAML, "expected at most 8 MiB of YAML"),
-        ("a: !Ref b\n", "expected YAML"),
-    ):
-        path.write_text(text)
-        with pytest.raises(ManifestError, match=f"^{path}.*{said}"):
-            read_yaml(path)
+    path.write_bytes(b"a: \xff\n")
+    with pytest.raises(ManifestError, match=f"^{path}: cannot be read: it is not UTF-8: "):
+        read_yaml(path)
+    with pytest.raises(ManifestError, match=f"^{tmp_path}: cannot be read: Is a directory$"):
+        read_yaml(tmp_path)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from certs.certificate import issue
 from certs.context import server_context
-from certs.issue import issue
 from tests.ports import reserved_port
 from tests.programs.server.conftest import DEADLINE_S
 from webhook.programs.http.messages import JSON, TEXT, BadRequest, Bodies, Receive, Scope, Send, send_answer

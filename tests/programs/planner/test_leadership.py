@@ -11,11 +11,11 @@ import pytest
 from tests.cluster.api.stand_in import Line, Received, status
 from tests.programs.planner.server import LEASE, OWN
 from tests.programs.planner.site import Site, TestClock, site, until
+from webhook.cluster.api.leader_lease import LeaderLease
 from webhook.cluster.api.verbs import Api
 from webhook.decisions.configuration import LEAST_RELEASE_SECONDS
 from webhook.programs.planner.leadership import LEASE_SECONDS, LOOK_SECONDS, WRITES_SECONDS, Leadership
 from webhook.programs.planner.leadership import REQUEST_SECONDS as LEASE_REQUEST_SECONDS
-from webhook.programs.planner.lease import PlannerLease
 from webhook.programs.planner.writer import REQUEST_SECONDS
 from webhook.words import names
 
@@ -24,8 +24,15 @@ def candidate(
     found: Site, name: str, clock: TestClock, *, inability: Callable[[], str] = lambda: "", seconds: float = 5.0
 ) -> Leadership:
     return Leadership(
-        PlannerLease(Api(found.session, seconds=seconds), OWN),
-        name,
+        LeaderLease(
+            Api(found.session, seconds=seconds),
+            OWN,
+            names.PLANNER_LEASE,
+            name,
+            seconds=LEASE_SECONDS,
+            clock=clock.clock().monotonic,
+            now=clock.clock().now,
+        ),
         inability=inability,
         errors=Counter(),
         log=found.log,

@@ -14,7 +14,6 @@ from webhook.cluster.api.errors import ApiError
 from webhook.cluster.api.verbs import Api
 from webhook.decisions.place.placed_annotation import Placed, format_placed
 from webhook.programs.planner import release as module
-from webhook.programs.planner.lease import PlannerLease
 from webhook.programs.planner.pause import pause
 from webhook.programs.planner.release import Release, Released, Step
 from webhook.words import names
@@ -200,8 +199,7 @@ def test_a_planner_that_is_paused_leads_no_more_and_no_pod_waits_for_it(tmp_path
             planner = found.program(lambda _: ByHand(nothing))
             planner.open()
             await until(lambda: planner.leadership.leads)
-            lease = PlannerLease(Api(found.session, seconds=5.0), OWN)
-            assert await pause(lease)
+            assert await pause(Api(found.session, seconds=5.0), OWN)
             await planner.leadership.look()
             assert not planner.leadership.leads
             assert found.server.lease["holderIdentity"] == "no planner"
@@ -214,7 +212,6 @@ def test_a_planner_that_is_paused_leads_no_more_and_no_pod_waits_for_it(tmp_path
 def test_there_is_nothing_to_pause_where_no_planner_ever_led(tmp_path: Path) -> None:
     async def work() -> None:
         async with site(tmp_path) as found:
-            lease = PlannerLease(Api(found.session, seconds=5.0), OWN)
-            assert not await pause(lease)
+            assert not await pause(Api(found.session, seconds=5.0), OWN)
 
     asyncio.run(work())

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from certs.issue import issue
+from certs.certificate import issue
 from tests.pods import container, pod
 from tests.programs.server.asgi import UID, review
 from tests.programs.server.conftest import DEADLINE_S, NO_TLS, RunningServer, StartServer, until

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.issue import issue
+from certs.certificate import issue
 from tests.go_programs.left_out import LeaveOut
 from tests.programs.server.conftest import DEADLINE_S, RunningServer, until
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.bundle import TlsBundle
-from certs.issue import issue
+from certs.certificate import TlsBundle, issue
 from tests.cli.command import gpu_topology_process
 from tests.ports import reserved_port
 from tests.programs.called import called

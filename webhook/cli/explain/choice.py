@@ -12,7 +12,6 @@ from webhook.cluster.snapshot.documents import ReadSnapshot
 from webhook.cluster.snapshot.model import KnownPod, Snapshot
 from webhook.cluster.snapshot.pod_reference import POD, Wanted
 from webhook.cluster.snapshot.template_pods import TemplatePod, template_pods
-from webhook.objects.manifest.listed_pods import count_listed_pods
 from webhook.words.errors import FormatError, ManifestError
 
 _LISTED = 8
@@ -34,18 +33,6 @@ class GivenFiles(NamedTuple):
         """The manifests in messages."""
         first, others = self.texts[0].source, len(self.texts) - 1
         return f"{first} and {others} more files" if others else first
-
-
-def refuse_many(files: Sequence[ManifestFile]) -> None:
-    """Refuse a long List before it is read, where no pod is named.
-
-    Raises:
-        FormatError: a file has more pods than a message lists.
-    """
-    for file in files:
-        number = count_listed_pods(file.text)
-        if number > _LISTED:
-            raise FormatError(file.source, expected="one Pod", found=f"{number} Pods", fix="Name one: NAMESPACE/POD")
 
 
 def choose(read: ReadSnapshot, wanted: Wanted | None, source: str) -> KnownPod:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from webhook.cli.complaint import complain
-from webhook.cli.explain.choice import GivenFiles, choose, choose_pod, refuse_many
+from webhook.cli.explain.choice import GivenFiles, choose, choose_pod
 from webhook.cli.snapshots import from_files, setting_of
 from webhook.cluster.api.contexts import Where
 from webhook.cluster.files.manifests import STANDARD_INPUT
@@ -91,8 +91,6 @@ def of_files(
         read = from_files((), state, None, config, policy=policy)
         named = wanted and wanted._replace(namespace=wanted.namespace or DEFAULT_NAMESPACE)
         return Found(choose_pod(read.documents.pods, named, f"{state}/pods"), read.snapshot)
-    if wanted is None:
-        refuse_many(files.texts)
     read = from_files(
         files.texts, state, None, config, policy=policy, are_strict=True, default_namespace=files.namespace
     )

@@ -11,7 +11,6 @@ from webhook.cli.kubeconfig import ContextOption, KubeconfigOption, OfflineOptio
 from webhook.cli.output import NOT_KNOWN, UNMET, Output
 from webhook.cli.topology.job_options import Gpus, MinBandwidth, MinLevel, RequireNvlink, SameNuma, check_bandwidth
 from webhook.cli.topology.notes import print_notes
-from webhook.cli.topology.score_weights import WeightsOption, parse_weights
 from webhook.cli.topology.source import File, Node, State, check_source, read_nodes, read_source
 from webhook.words.choices import NodePolicy, Objective
 
@@ -34,8 +33,6 @@ class GpuPolicy(enum.StrEnum):
     """A copy of ``webhook.hardware.topology.selection.request.Policy``, whose import would slow down every command."""
 
     BEST_FIT = "best-fit"
-    FIRST_FIT = "first-fit"
-    PACK = "pack"
     SPREAD = "spread"
 
 
@@ -58,7 +55,6 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     min_level: MinLevel = None,
     same_numa: SameNuma = False,
     min_bandwidth: MinBandwidth = 0.0,
-    weights: WeightsOption = None,
     node_policy: Annotated[
         NodePolicy | None,
         typer.Option(help="How to choose nodes, within the best class: best-fit.", rich_help_panel=_SEVERAL),
@@ -102,7 +98,6 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
     constraints = Constraints(
         require_nvlink=require_nvlink, min_level=min_level, min_bandwidth=min_bandwidth, same_numa=same_numa
     )
-    weighed = parse_weights(weights)
     if cluster is None:
         _refuse("this is for a cluster as it is", {"--objective": objective})
     if cluster is None and (state is None or node is not None):
@@ -112,9 +107,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         topology = read_source(file, state, node)
         held = _busy(busy or [], [topology])[topology.node]
         print_notes([topology])
-        request = Request(
-            count=gpus, policy=Policy(policy or "best-fit"), constraints=constraints, busy=held, weights=weighed
-        )
+        request = Request(count=gpus, policy=Policy(policy or "best-fit"), constraints=constraints, busy=held)
         _plan_on_one(topology, request, output)
         return
     from webhook.hardware.topology.planning import plan as planning
@@ -126,15 +119,11 @@ def plan(  # noqa: PLR0913, PLR0917 - one argument for each option of the comman
         max_nodes=max_nodes,
         min_gpus_per_node=min_gpus_per_node or 1,
         network_bandwidth=network_bandwidth,
-        weights=weighed,
     )
     if cluster is not None:
-        _refuse("in a cluster the planner's own weights count", {"--weights": weights})
         from webhook.decisions.place.survey import Job
         from webhook.hardware.topology.selection.request import Policy
 
-        if policy in (GpuPolicy.FIRST_FIT, GpuPolicy.PACK):
-            raise typer.BadParameter("in a cluster best-fit and spread choose the GPUs", param_hint="--policy")
         job = Job(
             request=asked,
             policy=Policy(policy or "best-fit"),
@@ -190,8 +179,8 @@ def _index(topology: "NodeTopology", word: str) -> int:
 
 def _plan_on_one(topology: "NodeTopology", request: "Request", output: Output) -> None:
     from webhook.cli.topology.plan_document import choice_document
-    from webhook.hardware.topology.planning.quality import models_of
     from webhook.hardware.topology.selection.choice import NoChoice, select
+    from webhook.hardware.topology.sets import models_of
     from webhook.insight.drawings.choices import chosen_text
     from webhook.words.errors import GpuTopologyError
 
@@ -203,8 +192,6 @@ def _plan_on_one(topology: "NodeTopology", request: "Request", output: Output) -
     else:
         models = sorted(models_of(topology, found.gpus))
         _print_text(chosen_text(topology.node, models, found, request.constraints))
-        if request.weights:
-            _print_score(found)
     _report_unmet({topology.node: found})
 
 
@@ -228,8 +215,6 @@ def _plan_on_several(
         _print_document(plan_document({topology.node: topology for topology in topologies}, found))
     else:
         _print_text(plan_text(found, request.constraints))
-        for share in found.shares if request.weights else ():
-            _print_score(share.choice, f" of node {share.node}")
     _report_unmet({share.node: share.choice for share in found.shares})
 
 
@@ -276,13 +261,6 @@ def _print_text(text: "Text") -> None:
         console.print(text)
     else:
         typer.echo(text.plain)
-
-
-def _print_score(choice: "Choice", of: str = "") -> None:
-    """Print the score of a set, with its terms and their weights."""
-    from webhook.insight.drawings.choices import score_sentence
-
-    typer.echo(score_sentence(choice, of))
 
 
 def _report_unmet(choices: Mapping[str, "Choice"]) -> None:

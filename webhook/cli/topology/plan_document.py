@@ -1,12 +1,11 @@
 """A choice of GPUs as JSON, for programs. Bandwidths are GB/s per direction."""
 
-from dataclasses import asdict
 from typing import Any
 
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.plan import NodeShare, Plan
-from webhook.hardware.topology.planning.quality import models_of
 from webhook.hardware.topology.selection.choice import Choice
+from webhook.hardware.topology.sets import models_of
 
 
 def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:
@@ -29,9 +28,6 @@ def choice_document(topology: NodeTopology, choice: Choice) -> dict[str, Any]:
         "allReduce": round(chosen.all_reduce, 3),
         "numaNodes": list(chosen.numa_nodes),
         "nics": [{"name": nic.name, "path": nic.path.value, "gpus": list(nic.gpus)} for nic in chosen.nics],
-        "score": round(choice.score, 4),
-        "terms": {name: round(value, 4) for name, value in asdict(choice.terms).items()},
-        "weights": asdict(choice.weights),
         "loss": round(choice.loss, 4),
         "exact": choice.exact,
         "unmet": [{"constraint": unmet.constraint.value, "evidence": unmet.evidence} for unmet in choice.unmet],

@@ -18,9 +18,8 @@ from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.resolve.node import Sources
 from webhook.objects.claims import ClaimSpec
 from webhook.objects.manifest.manifest import Manifest
-from webhook.objects.manifest.misplaced_options import misplaced_options
 from webhook.objects.manifest.pods import decode_pod, to_json
-from webhook.objects.manifest.templates import Template, find_objects, find_templates
+from webhook.objects.manifest.templates import Template, find_objects, find_templates, misplaced_options
 from webhook.objects.pod import Namespace, Pod
 from webhook.objects.review import encode_patch
 from webhook.words import names
@@ -80,6 +79,8 @@ class Injection(msgspec.Struct, frozen=True):
     templates: list[Injected]
     text: str
     """The manifest afterwards. Unchanged documents are byte for byte as before."""
+    before: str
+    """The manifest before, in the layout of ``text``, so that both differ by changes alone."""
     is_json: bool
     """True if it is a stream of JSON documents."""
     elsewhere: list[str]
@@ -168,10 +169,10 @@ def inject(
         FormatError: a ResourceClaim or a template cannot be read, and the configuration enables claims.
     """
     documents, source = manifest.documents, manifest.source
-    templates = [(index, found) for index, document in enumerate(documents) for found in find_templates(document.value)]
+    templates = [(index, found) for index, document in enumerate(documents) for found in find_templates(document)]
     own = NO_OBJECTS
     if policy.claims.enabled:
-        own = claim_objects(((document.value, source) for document in documents), default_namespace)
+        own = claim_objects(((document, source) for document in documents), default_namespace)
     both = FirstOf(own, claims)
     injected = [
         _inject(index, template, source, policy, state, default_namespace, claims=both, tries_versions=number < _TRIED)
@@ -181,10 +182,10 @@ def inject(
     for template in injected:
         if template.outcome.operations:
             changes.setdefault(template.document, []).append(template)
-    after = manifest.text({index: partial(_apply, several) for index, several in changes.items()})
-    objects = [found for document in documents for found in find_objects(document.value)]
+    before, after = manifest.changed({index: partial(_apply, several) for index, several in changes.items()})
+    objects = [found for document in documents for found in find_objects(document)]
     elsewhere = [note for found in objects for note in pods_made_elsewhere(found)]
-    return Injection(len(documents), injected, after, manifest.is_json, elsewhere)
+    return Injection(len(documents), injected, after, before, manifest.is_json, elsewhere)
 
 
 class FirstOf(NamedTuple):

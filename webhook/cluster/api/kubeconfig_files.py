@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from webhook.cluster.api.contexts import Context
-from webhook.objects.manifest.documents import read_yaml
+from webhook.objects.manifest.manifest import read_yaml
 from webhook.words.errors import ConfigError, shorten
 from webhook.words.names import DEFAULT_NAMESPACE
 from webhook.words.printable import printable

@@ -71,6 +71,25 @@ should reach it) and the DeviceClasses that serve extended resources. It release
 gone. No role can limit what it patches on a pod; an admission policy can. ``/version`` needs no role but
 ``system:public-info-viewer``, which every account has."""
 
+
+def certificates(secret: str, configuration: str) -> tuple[Permission, ...]:
+    """Return the further permissions of ``gpu-topology serve --tls managed``: of all replicas, as each may lead."""
+    return (
+        # Without create: no role can limit that to a name (kubernetes.io, "Referring to resources"), and an account
+        # that may create Secrets gets a token of any account of the namespace by one of type service-account-token.
+        Permission(Scope.OWN_NAMESPACE, "", "secrets", ("get", "update"), (secret,)),
+        Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get", "update"), (secret,)),
+        Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("create",)),
+        Permission(
+            Scope.CLUSTER,
+            "admissionregistration.k8s.io",
+            "mutatingwebhookconfigurations",
+            ("get", "patch"),
+            (configuration,),
+        ),
+    )
+
+
 CLAIMS = (
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaims", ("get",)),
     Permission(Scope.CLUSTER, "resource.k8s.io", "resourceclaimtemplates", ("get",)),

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from webhook.cluster.files.standard_input import standard_input
-from webhook.words.errors import FormatError, ManifestError
+from webhook.words.errors import ManifestError
 
 STANDARD_INPUT = "-"
 EXTENSIONS = (".json", ".yaml", ".yml")
 """The endings of files in directories. A file that is named itself may have any name."""
-MAX_BYTES = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ def read_files(given: Sequence[str], *, recursive: bool) -> Iterator[ManifestFil
         recursive: True if directories are read with all below them.
 
     Raises:
-        ManifestError: an input cannot be read, is too large, or is no text; a directory has no manifests.
+        ManifestError: an input cannot be read, is no text; a directory has no manifests.
     """
     for name in given:
         if name == STANDARD_INPUT:
@@ -44,9 +43,6 @@ def read_files(given: Sequence[str], *, recursive: bool) -> Iterator[ManifestFil
 
 
 def _expanded(name: str) -> list[Path]:
-    if name.startswith(("http://", "https://")):
-        fix = "Fetch it first: curl -sSL URL > FILE"
-        raise FormatError("--file", expected="a file, a directory or -", found=name, fix=fix)
     if not os.path.lexists(name):  # like kubectl, try the literal name before the pattern
         return [Path(found) for found in sorted(glob.glob(name))] or [Path(name)]  # noqa: PTH207 - absolute or not
     return [Path(name)]
@@ -98,9 +94,7 @@ def _read_file(path: Path) -> ManifestFile:
 
 def _text(file: BinaryIO, source: str) -> str:
     """Read the whole text of a file, with its line ends."""
-    data = file.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise ManifestError(f"{source}: expected at most {MAX_BYTES // 1024**2} MiB, found more. Give fewer objects")
+    data = file.read()
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -21,7 +21,7 @@ from webhook.decisions.resolve.node import KnownNode, Origin, Sources
 from webhook.hardware.topology.document import MAX_BYTES as LONGEST_TOPOLOGY
 from webhook.hardware.topology.document import parse_topology
 from webhook.hardware.topology.model import NodeTopology
-from webhook.objects.manifest.documents import read_yaml
+from webhook.objects.manifest.manifest import read_yaml
 from webhook.objects.manifest.pods import decode_pod, to_json
 from webhook.objects.pod import Fields, Metadata, Namespace, Pod
 from webhook.words import names

@@ -19,9 +19,14 @@ from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.hardware.topology.model import NodeTopology
 from webhook.objects.claims import CLAIM, TEMPLATE
 from webhook.objects.manifest.manifest import Manifest
-from webhook.objects.manifest.misplaced_options import misplaced_options
 from webhook.objects.manifest.pods import decode_pod, to_json
-from webhook.objects.manifest.templates import ManifestObject, find_bare_containers, find_objects, find_templates
+from webhook.objects.manifest.templates import (
+    ManifestObject,
+    find_bare_containers,
+    find_objects,
+    find_templates,
+    misplaced_options,
+)
 from webhook.words.catalogue.entry import Message
 from webhook.words.catalogue.opting import PODS_NOT_KNOWN
 from webhook.words.errors import GpuTopologyError, shorten
@@ -172,8 +177,7 @@ def _parts(file: ManifestFile) -> Iterator[Sequence[Any]]:
     """Yield the documents of a file. The items of a list in JSON, which may be very long, come one by one."""
     listed = _as_list(file.text) if file.text.startswith("{") else None
     if listed is None:
-        documents = [document.value for document in Manifest(file.text, file.source).documents]
-        yield [json_value(document, file.source) for document in documents]
+        yield [json_value(document, file.source) for document in Manifest(file.text, file.source).documents]
         return
     for item in listed.items:
         yield [{"kind": listed.kind, "items": [msgspec.json.decode(item)]}]

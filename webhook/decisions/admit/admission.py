@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from webhook import __version__
 from webhook.decisions.admit.allocated_pods import Nodes, unknown_nodes
-from webhook.decisions.admit.budget import Budget, count_variables
+from webhook.decisions.admit.budget import Budget
 from webhook.decisions.admit.claims import refuse_promise_of_claims
 from webhook.decisions.admit.gate import hold, is_touched, let_pass
 from webhook.decisions.admit.outputs import brought_outputs, disown
@@ -246,8 +246,7 @@ def _warn_of_bandwidth(subject: Subject, patch: PodPatch, fastest: Fastest) -> N
 
 def new_patch(subject: Subject) -> PodPatch:
     """Returns an empty patch with the limits of the configuration."""
-    variables = count_variables(subject.containers, subject.remap.container)
-    return PodPatch(subject.pod, Budget(subject.policy.limits, f"pod {subject.name}", variables))
+    return PodPatch(subject.pod, Budget(subject.policy.limits, f"pod {subject.name}"))
 
 
 def _run_steps(subject: Subject, patch: PodPatch, trace: bool) -> list[Step]:

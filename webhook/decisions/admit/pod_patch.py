@@ -66,12 +66,10 @@ class PodPatch:
 
     def add_variable(self, container: PodContainer, name: str, value: str) -> None:
         """Appends a literal to a container's ``env``."""
-        self._budget.add_variables()
         self._append(container.env_path, entries.variable(name, value), container.has_env)
 
     def add_reference(self, container: PodContainer, name: str, source: Reference) -> None:
         """Appends a variable that takes its value from elsewhere to a container's ``env``."""
-        self._budget.add_variables()
         self._append(container.env_path, entries.reference(name, source), container.has_env)
 
     def replace_variable(self, container: PodContainer, index: int, name: str, value: str) -> None:

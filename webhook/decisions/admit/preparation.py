@@ -12,7 +12,7 @@ from webhook.decisions.admit.allocated_pods import (
     has_allocation,
     unknown_nodes,
 )
-from webhook.decisions.admit.budget import check_counts, check_variables, count_variables
+from webhook.decisions.admit.budget import check_counts
 from webhook.decisions.admit.claims import refuse_preloaded, refuse_unfit
 from webhook.decisions.admit.container import PodContainer, inspect
 from webhook.decisions.admit.remap.choice import choose_remap
@@ -102,8 +102,8 @@ def prepare(pod: PodToInject, profile: Profile) -> Subject:
         LimitError: the pod has more of something than the configuration allows.
         MalformedPod: a field has another type than in a pod.
     """
-    options, family, limits = pod.options, family_of(pod.requests.containers), pod.policy.limits
-    check_counts(pod.requests.containers, options, limits, pod.holder)
+    options, family = pod.options, family_of(pod.requests.containers)
+    check_counts(pod.requests.containers, options, pod.policy.limits, pod.holder)
     refuse_preloaded(pod.pod, pod.namespace, pod.requests.containers, profile, pod.cluster)
     refuse_unfit(pod.requests.containers, pod.selected)
     spec = pod.pod.spec or PodSpec()
@@ -115,7 +115,6 @@ def prepare(pod: PodToInject, profile: Profile) -> Subject:
     # Beside claims no sidecar is needed, which is for a fault of HAMi.
     carrier = Carrier.INIT if family == CLAIM and options.remap is not Carrier.NONE else options.remap
     remap = choose_remap(spec, pod.namespace, containers, carrier, pod.policy, pod.cluster)
-    check_variables(count_variables(containers, remap.container), limits, pod.holder)
     host = _choose_host_namespaces(spec, options, profile)
     keys = _assign_visible_devices(asking) if profile.shares_gpus and family != CLAIM else {}
     return Subject(

@@ -24,7 +24,8 @@ from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.ranking import harm, wanted_of
 from webhook.decisions.place.round import NotPlaceable, Scene
 from webhook.decisions.place.world import Stock, World
-from webhook.hardware.topology.planning.packing import SIZES
+from webhook.hardware.topology.selection.packing import SIZES
+from webhook.hardware.topology.selection.request import Request
 from webhook.objects.pod import Namespace
 
 LONGEST_CHAIN = 4
@@ -264,7 +265,7 @@ def _rank_of_chain(moves: Sequence[Move]) -> tuple[float, tuple[float, int, str]
 
 def _is_no_worse(chosen: Chosen, here: Stock, cards: tuple[int, ...], asked: Asked) -> bool:
     """Returns whether the pod loses nothing that it wants."""
-    own = here.build.choice(frozenset(cards), len(cards), asked.cards.constraints)
+    own = here.build.choice(frozenset(cards), Request(count=len(cards), constraints=asked.cards.constraints))
     now = Chosen(chosen.node, own)
     better = wanted_of(grade_of(chosen, asked.cards), asked.cards) >= wanted_of(grade_of(now, asked.cards), asked.cards)
     return better and (is_satisfying(chosen) or not is_satisfying(now))

@@ -11,6 +11,7 @@ from webhook.decisions.place.occupancy import Occupied, sets_of
 from webhook.decisions.resolve.node import KnownNode
 from webhook.hardware.topology.model import MigMode
 from webhook.hardware.topology.planning.fleet import Build
+from webhook.hardware.topology.selection.request import Request
 from webhook.hardware.topology.sets import assess
 
 _RATIOS_KEPT = 4096
@@ -44,6 +45,6 @@ def _ratio(uuids: Sequence[str], node: KnownNode, build: Build) -> float | None:
 def _ratio_of(build: Build, indices: tuple[int, ...]) -> float | None:
     given = assess(build.topology, indices, build.connections)
     usable = frozenset(gpu.index for gpu in build.topology.gpus if gpu.mig_mode is not MigMode.ENABLED)
-    best = build.choice(usable, len(indices)).chosen.bandwidth
+    best = build.choice(usable, Request(count=len(indices))).chosen.bandwidth
     # The best set is chosen by the class of its links first, so a set of a lesser class may have more bandwidth.
     return min(1.0, round(given.bandwidth / best, 4)) if best else None

@@ -23,8 +23,7 @@ from webhook.decisions.request.resources import ContainerRequest, PodRequests, r
 from webhook.hardware.topology.model import MigMode, NodeTopology
 from webhook.hardware.topology.planning.fleet import Build
 from webhook.hardware.topology.selection.request import Constraint
-from webhook.hardware.topology.selection.score import LINK_VALUES
-from webhook.hardware.topology.sets import LinkClass
+from webhook.hardware.topology.sets import LINK_VALUES, LinkClass
 from webhook.objects.pod import MalformedPod, Namespace, Pod
 from webhook.words import names
 from webhook.words.catalogue import extender as said

@@ -12,7 +12,7 @@ from webhook.decisions.place.pins import pin_of
 from webhook.decisions.place.pod import PodRecord
 from webhook.decisions.place.ranking import wanted_of
 from webhook.decisions.place.round import Round, Scene
-from webhook.hardware.topology.planning.quality import models_of, quality_of
+from webhook.hardware.topology.sets import models_of, quality_of
 from webhook.words import names
 from webhook.words.choices import NodePolicy
 

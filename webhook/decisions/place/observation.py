@@ -12,8 +12,7 @@ from webhook.decisions.place.round import NotPlaceable, Scene
 from webhook.decisions.place.world import PlaceNode
 from webhook.decisions.place.writes import Write
 from webhook.hardware.topology.planning.fleet import Grade
-from webhook.hardware.topology.selection.score import LINK_VALUES
-from webhook.hardware.topology.sets import GpuSet, assess
+from webhook.hardware.topology.sets import LINK_VALUES, GpuSet, assess
 from webhook.objects.binding import PodEvent
 from webhook.words.catalogue import waiting as said
 

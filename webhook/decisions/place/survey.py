@@ -9,14 +9,14 @@ from webhook.decisions.configuration import PlacementSettings
 from webhook.decisions.place.card_request import CardsAsked
 from webhook.decisions.place.choice import Chooser, Chosen
 from webhook.decisions.place.pod import PodRecord, UnboundPod
+from webhook.decisions.place.ranking import request_of
 from webhook.decisions.place.scheduling import node_needs
 from webhook.decisions.place.world import PlaceNode, World
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.network import node_path
 from webhook.hardware.topology.planning.plan import NodeShare, NoPlan, Plan, PlanRequest, plan
-from webhook.hardware.topology.planning.quality import models_of
 from webhook.hardware.topology.selection.request import NodeFree, Policy
-from webhook.hardware.topology.sets import GpuSet
+from webhook.hardware.topology.sets import GpuSet, models_of
 from webhook.objects.pod import NO_CONDITION, Pod
 from webhook.words import names
 from webhook.words.choices import Objective
@@ -170,7 +170,7 @@ class _Surveyor:
         stock, request = self._world.free_of(node.name), self._job.request
         offer = None
         if stock and len(free) >= request.count:
-            offer = stock.build.choice(stock.free, request.count, request.constraints, self._job.policy)
+            offer = stock.build.choice(stock.free, request_of(self._asked))
         hindrance = "" if node.name in chosen else self._hindrance(node, free)
         if offer and not hindrance and node.name not in chosen:
             hindrance = "; ".join(unmet.evidence for unmet in offer.unmet)

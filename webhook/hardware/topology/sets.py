@@ -1,10 +1,12 @@
 """The quality of a set of GPUs for a job that uses all of them together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from itertools import combinations, permutations
+from math import inf
+from typing import NamedTuple
 
 from webhook.hardware.topology.connections import Connection, Connections, PathType
 from webhook.hardware.topology.model import Gpu, NodeTopology
@@ -37,6 +39,19 @@ class LinkClass(StrEnum):
     PXB = "PXB"
     PHB = "PHB"
     SYS = "SYS"
+
+
+LINK_VALUES: Mapping[LinkClass, float] = {
+    LinkClass.SINGLE: 1.0,
+    LinkClass.NVSWITCH: 1.0,
+    LinkClass.NVLINK: 1.0,
+    LinkClass.PARTIAL: 0.6,
+    LinkClass.PIX: 0.5,
+    LinkClass.PXB: 0.4,
+    LinkClass.PHB: 0.3,
+    LinkClass.SYS: 0.1,
+}
+"""The order of the link classes; the greater, the better. NVSwitches and NVLinks between all pairs are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,3 +290,28 @@ def links_doubt(topology: NodeTopology, gpu_set: GpuSet) -> str:
     problem = next((gpu.links_problem for gpu in topology.gpus if gpu.index in gpu_set.gpus and gpu.links_problem), "")
     labels = " ".join(f"GPU{index}" for index in gpu_set.gpus)
     return f"how {labels} of node {topology.node} are linked is not known: {problem or topology.problem}"
+
+
+class Quality(NamedTuple):
+    """The quality of one set or of the worst of several; the greater, the better."""
+
+    link: float
+    """The link class as a number from 0 to 1. NVSwitches and NVLinks between all pairs have the same value."""
+    weakest: float
+    """GB/s per direction of the weakest pair; infinite for a single GPU, which has no pairs."""
+    mean: float
+    """GB/s per direction over all pairs; infinite for a single GPU."""
+
+
+def quality_of(chosen: GpuSet) -> Quality:
+    """Returns the quality of a set."""
+    link = LINK_VALUES[chosen.link]
+    if chosen.weakest is None:
+        return Quality(link, inf, inf)
+    return Quality(link, round(chosen.bandwidth, 3), round(chosen.mean_bandwidth, 3))
+
+
+def models_of(topology: NodeTopology, indices: Iterable[int]) -> frozenset[str]:
+    """Returns the models of some GPUs of a node, without those that are not known."""
+    wanted = frozenset(indices)
+    return frozenset(gpu.name for gpu in topology.gpus if gpu.index in wanted and gpu.name)

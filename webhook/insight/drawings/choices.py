@@ -1,7 +1,7 @@
 """What ``topology plan`` says: the GPUs that a job gets and why, and the pods in its way, in sentences and tables."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain
 
 from rich.text import Text
@@ -9,7 +9,7 @@ from rich.text import Text
 from webhook.decisions.place.survey import NodeView, Survey
 from webhook.hardware.topology.planning.plan import NodeShare, Plan
 from webhook.hardware.topology.selection.choice import Choice
-from webhook.hardware.topology.selection.request import SPREAD_WEIGHTS, Constraints, Weights
+from webhook.hardware.topology.selection.request import Constraints
 from webhook.insight.drawings.tables import columns
 from webhook.insight.drawings.terminal import CLASSES, link_class, worth_lines
 from webhook.words.listing import counted, listed, ranges
@@ -27,7 +27,7 @@ def chosen_text(node: str, models: Sequence[str], choice: Choice, asked: Constra
     Args:
         node: Name of the node.
         models: The models of the GPUs, as far as they are known.
-        choice: The chosen set with its score.
+        choice: The chosen set.
         asked: The constraints that the set should meet.
     """
     chosen = choice.chosen
@@ -60,19 +60,6 @@ def plan_text(found: Plan, asked: Constraints) -> Text:
     return text.append_text(_paragraph(chain(_mixture(found.models), _of_all(found, asked))))
 
 
-def score_sentence(choice: Choice, of: str = "") -> str:
-    """Returns the score of a set with the terms that weigh something, each with its weight.
-
-    Args:
-        choice: The choice.
-        of: What follows the word score, such as `` of node a``.
-    """
-    terms, weights = asdict(choice.terms), asdict(choice.weights)
-    parts = [f"{name} {terms[name]:.2f} x {weight:g}" for name, weight in weights.items() if weight]
-    total = f" / {choice.weights.total:g}" if round(choice.weights.total, 6) != 1 else ""
-    return f"Score{of}: {choice.score:.2f} = ({' + '.join(parts)}){total}"
-
-
 def _paragraph(sentences: Iterator[str]) -> Text:
     """Returns one sentence in each line, after an empty line; an empty text without sentences."""
     lines = list(sentences)
@@ -92,7 +79,7 @@ def _reasons(choice: Choice, asked: Constraints) -> Iterator[str]:
     if met:
         yield f"They meet {listed(met)}."
     if chosen.weakest:
-        weakest = round(choice.terms.weakest, 2)
+        weakest = round(choice.of_best_pair, 2)
         if weakest == 1:
             yield "No pair of GPUs of this node is faster than their weakest pair."
         else:
@@ -120,8 +107,7 @@ def _of_all(found: Plan, asked: Constraints) -> Iterator[str]:
     lossy = [share for share in found.shares if round(share.choice.loss, 2)]
     for share in lossy:
         lost = f"{share.choice.loss:.0%} of the ring bandwidth of the best {len(share.choice.gpus)} GPUs is lost"
-        usual = share.choice.weights in (Weights(), SPREAD_WEIGHTS)
-        yield f"Of node {share.node} {lost}, because others hold some{'' if usual else ' or the weights prefer these'}."
+        yield f"Of node {share.node} {lost}, because others hold some."
     if not all(share.choice.exact for share in found.shares):
         yield "Not all sets were tried, there are too many: a better one may exist."
 

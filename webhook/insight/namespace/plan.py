@@ -1,37 +1,56 @@
-"""The plan of a change to a namespace: the labels and annotations that lead to what is wanted, and the way back."""
+"""What a namespace has opted into, a change to it, and the ``kubectl`` lines that make the change."""
 
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
-import msgspec
-
-from webhook.decisions.options import OPTION_NAMES, Options, parse_option, parse_variable, resolve_options
+from webhook.decisions.options import FORMER_NAMES, OPTION_NAMES, Options, parse_option, parse_variable, resolve_options
 from webhook.insight.analyze.namespaces import needed_labels
-from webhook.insight.namespace.meaning import LABELS, ON, meaning_of_annotation, meaning_of_label
 from webhook.objects.pod import Namespace, Pod
 from webhook.words import names
 from webhook.words.choices import Profile
+from webhook.words.errors import FormatError
+from webhook.words.printable import printable
 
 _PRIVILEGED = "privileged"
 _HOST_LABELS = frozenset({names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NETWORK})
+PERMISSIONS = (names.ALLOW_HOST_IPC, names.ALLOW_HOST_PID, names.ALLOW_HOST_NETWORK, names.ALLOW_NODE_GPUS)
+OPTED_IN = {names.INJECTION: "enabled"}
+_MEANINGS: Mapping[tuple[str, str], str] = {
+    (names.INJECTION, "enabled"): (
+        "the webhook treats its pods as its options say; without any, those with two or more whole cards"
+    ),
+    (names.ALLOW_HOST_IPC, "true"): "its pods may get the IPC namespace of their node (hostIPC)",
+    (names.ALLOW_HOST_PID, "true"): "its pods may get the process IDs of their node (hostPID)",
+    (names.ALLOW_HOST_NETWORK, "true"): "its pods may get the network of their node (hostNetwork)",
+    (names.ALLOW_NODE_GPUS, "true"): "its pods may see every card of their node, also those of other namespaces",
+    (names.POD_SECURITY_ENFORCE, _PRIVILEGED): (
+        "Kubernetes admits every pod, privileged ones too: the other levels reject host namespaces"
+    ),
+    (names.HAMI_WEBHOOK, "ignore"): "HAMi's webhook leaves its pods alone, and so they get no cards of HAMi",
+    (f"{names.PREFIX}inject", "true"): "its pods with one whole card are injected too",
+    (f"{names.PREFIX}inject", "false"): "its pods are left alone, except those that ask for injection themselves",
+    (f"{names.PREFIX}profile", Profile.EXCLUSIVE): "each container reaches the memory of its own cards",
+    (f"{names.PREFIX}profile", Profile.POD_PEERS): (
+        "the containers of a pod see each other's cards and reach their memory"
+    ),
+    (f"{names.PREFIX}profile", Profile.NODE_PEERS): (
+        "the pods of a node see each other's cards and reach their memory; they run in namespaces of the host"
+    ),
+    (f"{names.PREFIX}profile", Profile.OBSERVE): (
+        "its pods are left as they are; warnings and metrics say what would change"
+    ),
+}
+_NO_EFFECT = "no effect"
 
 
 class Field(enum.StrEnum):
-    """The part of the metadata in which a key is."""
+    """The part of the metadata in which a key is, as kubectl names the verb that writes it."""
 
     LABEL = "label"
-    ANNOTATION = "annotation"
-
-
-class Setting(NamedTuple):
-    """A label or annotation that a namespace has."""
-
-    field: Field
-    key: str
-    value: str
-    meaning: str
-    """What it does; empty if it has no effect."""
+    ANNOTATION = "annotate"
 
 
 class Change(NamedTuple):
@@ -44,138 +63,123 @@ class Change(NamedTuple):
     after: str | None
     """The value afterwards; None if it is removed."""
 
-    @property
-    def meaning(self) -> str:
-        """What the key does afterwards, or no longer does."""
-        value = self.before if self.after is None else self.after
-        said = _meaning(self.field, self.key, value or "")
-        return f"no longer: {said}" if said and self.after is None else said
 
-    @property
-    def undone(self) -> "Change":
-        """The change that leads back."""
-        return self._replace(before=self.after, after=self.before)
+def meaning(key: str, value: str) -> str:
+    """Returns what a label or annotation of a namespace does; empty if the table of options says it."""
+    if (key, value) in _MEANINGS:
+        return _MEANINGS[key, value]
+    name = key.removeprefix(names.PREFIX)
+    is_option = name in OPTION_NAMES or name in FORMER_NAMES or name.startswith(names.ENV_PREFIX)
+    return "" if is_option or key == names.POD_SECURITY_ENFORCE else _NO_EFFECT
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """What is asked for."""
-
-    options: Mapping[str, str] = {}
-    """The values of options by their names without the prefix, also of ``env.NAME``."""
-    allowed: Sequence[str] = ()
-    """The permissions, as the names of labels without the prefix: ``allow-node-gpus``."""
-    unset: Sequence[str] = ()
-    """The options and labels to remove, by their names without the prefix."""
+def settings(namespace: Namespace) -> Iterator[tuple[str, str]]:
+    """Yields the labels and annotations of a namespace that are ours or decide about its GPU pods, in their order."""
+    for found in (namespace.labels, namespace.annotations):
+        for key in sorted(found):
+            if key.startswith(names.PREFIX) or key in (names.POD_SECURITY_ENFORCE, names.HAMI_WEBHOOK):
+                yield key, found[key]
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """A namespace now and as it is to be, and what leads there."""
-
-    now: Namespace
-    then: Namespace
-    changes: tuple[Change, ...]
-
-    def values(self, field: Field) -> dict[str, str | None]:
-        """Returns the new values of the labels or annotations that change; None for one that is removed."""
-        return {change.key: change.after for change in self.changes if change.field is field}
-
-    @property
-    def way_back(self) -> tuple[Change, ...]:
-        """The changes that undo the plan, the last one first."""
-        return tuple(change.undone for change in reversed(self.changes))
+def check_value(name: str, text: str, *, source: str) -> None:
+    """Raises FormatError if there is no option or permission of this name (without the prefix), or not this value."""
+    if name.startswith(names.ENV_PREFIX):
+        parse_variable(name.removeprefix(names.ENV_PREFIX), text, source=source, replaces=False)
+    elif name in OPTION_NAMES:
+        parse_option(name, text, source=source)
+    elif names.PREFIX + name not in PERMISSIONS:
+        expected = "an option such as profile, env.NAME, or a permission such as allow-node-gpus"
+        raise FormatError(source, expected=expected, found=name)
+    elif text not in ("true", "false"):
+        raise FormatError(source, expected='"true" or "false"', found=text)
 
 
-def settings(namespace: Namespace) -> Iterator[Setting]:
-    """Yields the labels and annotations of a namespace that are ours or decide about its GPU pods."""
-    for key in sorted(namespace.labels, key=_place):
-        if key in LABELS or key.startswith(names.PREFIX):
-            value = namespace.labels[key]
-            yield Setting(Field.LABEL, key, value, meaning_of_label(key, value))
-    for key in sorted(namespace.annotations, key=_place):
-        if key.startswith(names.PREFIX):
-            value = namespace.annotations[key]
-            yield Setting(Field.ANNOTATION, key, value, meaning_of_annotation(key, value))
-
-
-def plan(now: Namespace, wanted: Wanted, defaults: Options) -> Plan:
-    """Returns the plan of a change: the namespace is opted in, with these options and the permissions that they need.
+def changed(now: Namespace, values: Mapping[str, str], removed: Collection[str], defaults: Options) -> Namespace:
+    """Returns the namespace as it is to be: opted in, with these options and the permissions that they need.
 
     The Pod Security level becomes ``privileged`` only where there is another one and a host namespace is needed.
 
     Args:
         now: The namespace.
-        wanted: What is asked for.
+        values: The options and permissions to set, by their names without the prefix.
+        removed: The options and labels to remove, by their names without the prefix.
         defaults: The options of the configuration.
 
     Raises:
-        FormatError: a value does not parse: one that is asked for, or one that the namespace has and keeps.
+        FormatError: a value that the namespace has and keeps does not parse.
     """
-    for name, text in wanted.options.items():
-        _check(name, text)
-    removed = {names.PREFIX + name for name in wanted.unset}
-    set_now = {names.PREFIX + name: text for name, text in wanted.options.items()}
-    annotations = {key: value for key, value in {**now.annotations, **set_now}.items() if key not in removed}
+    gone = {names.PREFIX + name for name in removed}
+    given = {names.PREFIX + name: value for name, value in values.items()}
+    permitted = {key: value for key, value in given.items() if key in PERMISSIONS}
+    annotations = now.annotations | {key: value for key, value in given.items() if key not in PERMISSIONS}
+    annotations = {key: value for key, value in annotations.items() if key not in gone}
     options = resolve_options(defaults, Pod(), Namespace(now.name, now.labels, annotations))
-    labels = dict(now.labels) | _labels(now, options, wanted.allowed)
-    labels = {key: value for key, value in labels.items() if key not in removed}
-    return _planned(now, Namespace(now.name, labels, annotations, known=now.known))
+    labels = dict(now.labels) | _needed(now, options) | permitted | OPTED_IN
+    labels = {key: value for key, value in labels.items() if key not in gone}
+    return Namespace(now.name, labels, annotations, known=now.known)
 
 
-def way_out(now: Namespace) -> Plan:
-    """Returns the plan that removes every label and annotation of ours. The Pod Security level stays."""
+def without_ours(now: Namespace) -> Namespace:
+    """Returns the namespace without a label or annotation of ours. The Pod Security level stays."""
     labels = {key: value for key, value in now.labels.items() if not key.startswith(names.PREFIX)}
     annotations = {key: value for key, value in now.annotations.items() if not key.startswith(names.PREFIX)}
-    found = _planned(now, Namespace(now.name, labels, annotations, known=now.known))
-    return Plan(found.now, found.then, found.changes[::-1])
+    return Namespace(now.name, labels, annotations, known=now.known)
 
 
-def _check(name: str, text: str) -> None:
-    """Raises FormatError if an option cannot have this value."""
-    source = f"option --{name}"
-    if name.startswith(names.ENV_PREFIX):
-        parse_variable(name.removeprefix(names.ENV_PREFIX), text, source="option --env", replaces=False)
-    else:
-        parse_option(name, text, source=source)
+def changes(now: Namespace, then: Namespace) -> list[Change]:
+    """Returns what leads from one namespace to the other: annotations before labels, and the opt-in last.
 
-
-def _labels(now: Namespace, options: Options, allowed: Sequence[str]) -> dict[str, str]:
-    """Returns the labels that the options need, and those that are asked for."""
-    needed = {} if options.profile is Profile.OBSERVE else needed_labels(options)
-    labels = dict.fromkeys([*needed, *(names.PREFIX + name for name in allowed)], "true")
-    level = now.labels.get(names.POD_SECURITY_ENFORCE)
-    if level not in (None, _PRIVILEGED) and not _HOST_LABELS.isdisjoint(needed):
-        labels[names.POD_SECURITY_ENFORCE] = _PRIVILEGED
-    return labels | {names.INJECTION: ON[names.INJECTION]}
-
-
-def _planned(now: Namespace, then: Namespace) -> Plan:
-    """Returns the plan from one namespace to the other: annotations before labels, and the opt-in last.
-
-    In this order the first pod that is injected meets the options that are meant for it.
+    In this order the first pod that is injected meets the options that are meant for it. An opt-out comes first.
     """
-    changes = (
-        *_changes(Field.ANNOTATION, now.annotations, then.annotations),
-        *_changes(Field.LABEL, now.labels, then.labels),
-    )
-    return Plan(now, then, changes)
+    found = [
+        Change(field, key, before.get(key), after.get(key))
+        for field, before, after in (
+            (Field.ANNOTATION, now.annotations, then.annotations),
+            (Field.LABEL, now.labels, then.labels),
+        )
+        for key in sorted({**before, **after}, key=lambda key: (key == names.INJECTION, key))
+        if before.get(key) != after.get(key)
+    ]
+    return found[::-1] if now.injection_enabled and not then.injection_enabled else found
 
 
-def _changes(field: Field, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Change]:
-    for key in sorted({**before, **after}, key=_place):
-        old, new = before.get(key), after.get(key)
-        if old != new:
-            yield Change(field, key, old, new)
+def commands(namespace: str, made: Iterable[Change], cluster: Sequence[str] = ()) -> Iterator[str]:
+    """Yields the commands of kubectl that make the changes, in their order, quoted for a shell.
+
+    Args:
+        namespace: The name of the namespace.
+        made: The changes.
+        cluster: The arguments of kubectl that name the cluster, such as ``--context`` and its name.
+    """
+    for field, group in groupby(made, key=lambda change: change.field):
+        own = list(group)
+        arguments = [f"{each.key}-" if each.after is None else f"{each.key}={each.after}" for each in own]
+        overwrites = any(each.before is not None and each.after is not None for each in own)
+        words = ["kubectl", *cluster, field, "namespace", namespace, *arguments, *(["--overwrite"] * overwrites)]
+        yield " ".join(map(shell_word, words))
 
 
-def _place(key: str) -> tuple[int, str]:
-    """Returns the place of a key: options in the order of their table, then other keys, and the opt-in last."""
-    if key == names.INJECTION:
-        return len(OPTION_NAMES) + 2, key
-    name = key.removeprefix(names.PREFIX)
-    if key.startswith(names.PREFIX) and name in OPTION_NAMES:
-        return OPTION_NAMES.index(name), key
-    return len(OPTION_NAMES) + (key not in LABELS), key
+def shell_word(word: str) -> str:
+    r"""Returns a word as bash reads it back; one with characters that a terminal may act on in the form ``$'\n'``."""
+    if printable(word) == word:
+        return shlex.quote(word)
+    return "$'" + "".join(map(_escaped, word)) + "'"
 
 
-def _meaning(field: Field, key: str, value: str) -> str:
-    return meaning_of_label(key, value) if field is Field.LABEL else meaning_of_annotation(key, value)
+def _needed(now: Namespace, options: Options) -> dict[str, str]:
+    """Returns the labels that the options need."""
+    if options.profile is Profile.OBSERVE:
+        return {}
+    labels = dict.fromkeys(needed_labels(options), "true")
+    level = now.labels.get(names.POD_SECURITY_ENFORCE)
+    if level not in (None, _PRIVILEGED) and not _HOST_LABELS.isdisjoint(labels):
+        labels[names.POD_SECURITY_ENFORCE] = _PRIVILEGED
+    return labels
+
+
+def _escaped(character: str) -> str:
+    if character in "'\\":
+        return "\\" + character
+    if printable(character) == character:
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogatepass"))

@@ -9,6 +9,7 @@ from webhook.hardware.topology.connections import PathType
 from webhook.hardware.topology.health import node_health
 from webhook.hardware.topology.model import MigMode, NodeTopology
 from webhook.hardware.topology.planning.fleet import Build
+from webhook.hardware.topology.selection.request import Request
 from webhook.hardware.topology.sets import GpuSet, assess
 from webhook.insight.drawings.layout import Link, nvlinks
 from webhook.words.errors import FormatError
@@ -80,4 +81,4 @@ def _assessed(build: Build, indices: tuple[int, ...]) -> GpuSet | None:
 
 @lru_cache(_SETS_KEPT)
 def _best(build: Build, usable: frozenset[int], count: int) -> float:
-    return build.choice(usable, count).chosen.bandwidth
+    return build.choice(usable, Request(count=count)).chosen.bandwidth

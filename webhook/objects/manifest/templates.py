@@ -7,7 +7,10 @@ from typing import Any
 import msgspec
 
 from webhook.words import names
+from webhook.words.catalogue.entry import Message
+from webhook.words.catalogue.opting import MISPLACED_OPTION
 from webhook.words.patch import pointer
+from webhook.words.printable import fitted
 
 Keys = tuple[str | int, ...]
 _NO_ROLE = re.compile(r"(^spec|Specs?|(^t|T)emplate|Group)+$")
@@ -131,6 +134,25 @@ def find_templates(document: Any) -> list[Template]:
     return [template for found in find_objects(document) for template in _walk(found.value, found.keys, found)]
 
 
+def misplaced_options(template: Template, *, in_object: bool = False) -> Iterator[Message]:
+    """Yields a message for each annotation and label of ours on a parent of a pod template that the template lacks.
+
+    Args:
+        template: The template.
+        in_object: Whether places are named as in the object, and not as in its document, which may be a List.
+    """
+    begin = len(template.owner.keys) if in_object else 0
+    for depth in range(len(template.owner.keys), len(template.keys)):
+        holder = _at(template.owner, template.keys[:depth])
+        for field in ("annotations", "labels"):
+            own = _texts(template.value, field)
+            found = pointer(*template.keys[begin:depth], "metadata", field)
+            for key in _texts(holder, field):
+                if isinstance(key, str) and key.startswith(names.PREFIX) and key not in own:
+                    kind, wanted = field.removesuffix("s"), pointer(*template.keys[begin:], "metadata", field)
+                    yield MISPLACED_OPTION.say(kind=kind, key=fitted(key), found=found, wanted=wanted)
+
+
 def find_bare_containers(found: ManifestObject) -> Iterator[Keys]:
     """Yields the paths from the document to containers of an object that are in no pod template.
 
@@ -200,3 +222,16 @@ def _has_containers(spec: Any) -> bool:
     if not isinstance(containers, Sequence) or isinstance(containers, str | bytes) or not containers:
         return False
     return all(isinstance(container, Mapping) and "name" in container for container in containers)
+
+
+def _at(owner: ManifestObject, keys: tuple[str | int, ...]) -> Any:
+    node = owner.value
+    for key in keys[len(owner.keys) :]:
+        node = node[key]
+    return node
+
+
+def _texts(holder: Any, field: str) -> Mapping[Any, Any]:
+    metadata = holder.get("metadata") if isinstance(holder, Mapping) else None
+    found = metadata.get(field) if isinstance(metadata, Mapping) else None
+    return found if isinstance(found, Mapping) else {}

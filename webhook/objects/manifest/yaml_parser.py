@@ -1,51 +1,40 @@
-"""The only parser of foreign YAML: it returns plain values within limits of size, depth and aliases."""
+"""The only parser of foreign YAML: it returns plain values, of which aliases make no more than a text could say."""
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, SequenceNode
+from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from webhook.objects.manifest.extent import check_extent, check_length
 from webhook.words.errors import ManifestError
 from webhook.words.printable import fitted
 
-MAX_MERGED = 10_000
-"""The most keys of one mapping, including those that merge keys (``<<``) give it."""
-MAX_MERGED_TOGETHER = 10 * MAX_MERGED
-"""The most keys that merge keys give to all mappings of a text."""
+MAX_ADDED = 100_000
+"""The most values that aliases may stand for, beside one for each character of the text."""
+MAX_DEPTH = 200
+"""The most lists and mappings in one another. The deepest manifests of Kubernetes have about 40."""
+_UNIT = 64
+"""The number of characters of a text that count as one more value."""
 _PROBLEM_LIMIT = 200
 
 
 class _Constructor(SafeConstructor):
-    """Makes plain values, and no more of them than the text could have written out."""
+    """Makes plain values. As kubectl does, it ignores the author's own tags, such as ``!Ref``; dates stay texts."""
 
-    merged = 0
-    """The number of keys that merge keys have given so far."""
+    most = MAX_ADDED
 
-    def flatten_mapping(self, node: Any) -> Any:
-        written = len(node.value)
-        merged = super().flatten_mapping(node)
-        self.merged += max(len(node.value) - written, 0)
-        for found, most in ((len(node.value), MAX_MERGED), (self.merged, MAX_MERGED_TOGETHER)):
-            if found > most:  # merge keys of merge keys double the number again and again
-                problem = f"found merge keys that stand for more than {most} keys"
-                raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
-        return merged
-
-    def construct_object(self, node: Any, deep: bool = False) -> Any:
+    def construct_document(self, node: Any) -> Any:
+        _check_extent(node, self.most)
         try:
-            return super().construct_object(node, deep)
-        except (ArithmeticError, LookupError, TypeError, ValueError):  # from ruamel, for 2026-02-30 or !!bool a
+            return super().construct_document(node)
+        except (ArithmeticError, LookupError, TypeError, ValueError):  # from ruamel, for !!bool a
             raise MarkedYAMLError(
                 problem="found a value that is not of its type", problem_mark=node.start_mark
             ) from None
-
-
-class _TagBlindConstructor(_Constructor):
-    """Makes values without regard to the author's own tags, such as ``!Ref``, as kubectl does."""
 
     def construct_untagged(self, node: Any) -> Any:
         if isinstance(node, MappingNode):
@@ -55,62 +44,35 @@ class _TagBlindConstructor(_Constructor):
         return self.construct_scalar(node)
 
 
-_TagBlindConstructor.add_constructor(None, _TagBlindConstructor.construct_untagged)
+_Constructor.add_constructor(None, _Constructor.construct_untagged)
+_Constructor.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)
 
 
-class YamlParser:
-    """Reads the YAML of one source, perhaps in several pieces, as plain values.
-
-    Args:
-        source: The name of the source in messages.
-        ignores_tags: Whether the author's own tags are ignored instead of refused.
-    """
-
-    def __init__(self, source: str, *, ignores_tags: bool = False) -> None:
-        self._source = source
-        self._constructor = _TagBlindConstructor if ignores_tags else _Constructor
-        self._length = self._merged = 0
-
-    def parse(self, text: str, line: int = 1) -> list[Any]:
-        """Returns the documents of a text, without empty ones.
-
-        Args:
-            text: A text from an untrusted author. Only values of plain types come out of it.
-            line: The number of its first line.
-
-        Raises:
-            ManifestError: the text is not YAML, the pieces together are too long, a document is nested too deep, or its
-                aliases stand for more than a text of its size could say.
-        """
-        self._length += len(text)
-        check_length(self._length, self._source)
-        yaml = YAML(typ="safe", pure=True)
-        yaml.Constructor = self._constructor
-        yaml.constructor.merged = self._merged
-        documents = [document for document in load_yaml(yaml, text, self._source, line=line) if document is not None]
-        self._merged = yaml.constructor.merged
-        for document in documents:
-            check_extent(document, self._source if line == 1 else f"{self._source} line {line}")
-        return documents
-
-
-def parse_yaml(text: str, source: str, *, ignores_tags: bool = False) -> list[Any]:
-    """Returns the documents of a whole text as plain values; see ``YamlParser``."""
-    return YamlParser(source, ignores_tags=ignores_tags).parse(text)
-
-
-def load_yaml(yaml: YAML, text: str, source: str, *, line: int = 1) -> list[Any]:
-    """Returns the documents of a text as ``yaml`` loads them.
+def parse_yaml(text: str, source: str, *, line: int = 1) -> list[Any]:
+    """Returns the documents of a text as plain values, without empty ones.
 
     Args:
-        yaml: The loader.
         text: A text from an untrusted author.
         source: The name of the text in messages.
         line: The number of its first line.
 
     Raises:
+        ManifestError: the text is not YAML, a document is nested too deep, or its aliases stand for more than a text of
+            its size could say.
+    """
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Constructor = _Constructor
+    yaml.constructor.most = len(text) + MAX_ADDED
+    return [document for document in load_yaml(yaml, text, source, line=line) if document is not None]
+
+
+def load_yaml(yaml: YAML, text: str, source: str, *, line: int = 1) -> list[Any]:
+    """Returns the documents of a text as ``yaml`` loads them; the other arguments are those of :func:`parse_yaml`.
+
+    Raises:
         ManifestError: the text is not YAML; the message says where.
     """
+    yaml.composer.warn_double_anchors = False
     try:
         return list(yaml.load_all(text))
     except MarkedYAMLError as error:
@@ -131,8 +93,44 @@ def load_yaml(yaml: YAML, text: str, source: str, *, line: int = 1) -> list[Any]
         ) from None
     except YAMLError as error:
         raise ManifestError(f"{source}: expected YAML: {_said(str(error))}") from None
-    except (ArithmeticError, LookupError, TypeError, ValueError):  # from ruamel, for 2026-02-30 or !!bool a
+    except (ArithmeticError, LookupError, TypeError, ValueError):  # from ruamel, for 2026-02-30
         raise ManifestError(f"{source}: expected YAML, found a value that is not of its type") from None
+
+
+def _check_extent(document: Any, most: int) -> None:
+    """Refuses a document that is small as text and huge as a value. The work is linear in the text.
+
+    Args:
+        document: The document as nodes, in which aliases and merge keys still stand for one and the same node.
+        most: The most values.
+
+    Raises:
+        MarkedYAMLError: it stands for more values, contains itself, or is nested too deep.
+    """
+    sizes: dict[int, int] = {}
+
+    def size(node: Any, depth: int) -> int:
+        known = sizes.get(id(node))
+        if known == 0:
+            raise MarkedYAMLError(problem="found a value that contains itself", problem_mark=node.start_mark)
+        if known is None:
+            if not depth:
+                problem = f"found a value that is nested too deep (more than {MAX_DEPTH})"
+                raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+            sizes[id(node)] = 0
+            own = 1 + len(node.value) // _UNIT if isinstance(node, ScalarNode) else 1
+            known = sizes[id(node)] = own + sum(size(child, depth - 1) for child in _children(node))
+        return known
+
+    if size(document, MAX_DEPTH + 1) > most:
+        problem = f"found aliases that stand for more than {MAX_ADDED} values. Write out what they stand for"
+        raise MarkedYAMLError(problem=problem, problem_mark=document.start_mark)
+
+
+def _children(node: Any) -> Iterator[Any]:
+    if isinstance(node, ScalarNode):
+        return iter(())
+    return chain.from_iterable(node.value) if isinstance(node, MappingNode) else iter(node.value)
 
 
 def _said(problem: str | None) -> str:
@@ -147,6 +145,8 @@ def _remedy(said: str, text: str, line: int) -> str:
     lines = text.split("\n")
     if "'\\t'" in said:
         return ". Indent with blanks: YAML takes no tabs"
+    if text.startswith("%"):
+        return ". Remove the lines that begin with %"
     if any("{{" in text for text in lines[max(0, line - 1) : line + 1]):
         return ". If this is a template, render it first, for example with helm template"
     return ""

@@ -1,7 +1,7 @@
 """The election of one planner by a Lease. The leader renews it only while it can plan.
 
 The webhook holds pods back only while the Lease is renewed. A leader that cannot renew stops writing before another
-replica may begin. ``certs/election.py`` has the decision.
+replica may begin. ``webhook/objects/lease.py`` has the decision.
 """
 
 import asyncio
@@ -11,12 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-from certs.election import ObservedLease, lease_spec, look, may_lead
 from webhook.cluster.api.errors import ApiError, Conflict
-from webhook.cluster.api.verbs import Object
+from webhook.cluster.api.leader_lease import LeaderLease
 from webhook.programs.log import Log
 from webhook.programs.planner.clock import Clock
-from webhook.programs.planner.lease import PlannerLease
 
 LEASE_SECONDS = 15.0
 """Time after a change of the Lease in which no other replica takes it, each by its own clock."""
@@ -37,33 +35,30 @@ class Leadership:
     """The leadership of this replica.
 
     Args:
-        lease: The Lease by which the replicas lead.
-        identity: The identity of this replica, which no other replica and no predecessor has.
+        lease: The Lease by which the replicas lead, of :data:`LEASE_SECONDS`.
         inability: Returns why this replica cannot plan at the moment; empty when it can.
         errors: Counts failed requests, by resource and kind.
         log: Takes each change.
-        clock: The clocks; the time of day is only for people who read the Lease.
+        clock: The clocks.
     """
 
     def __init__(
         self,
-        lease: PlannerLease,
-        identity: str,
+        lease: LeaderLease,
         *,
         inability: Callable[[], str],
         errors: Counter[tuple[str, str]],
         log: Log,
         clock: Clock,
     ) -> None:
-        self.identity = identity
+        self.identity = lease.identity
         self._lease = lease
         self._inability = inability
         self._errors = errors
         self._log = log
         self._clock = clock
-        self._observed: ObservedLease | None = None
         self._renewed: float | None = None
-        """The time at which the last accepted renewal was sent; ``None`` if this replica does not hold the Lease."""
+        """The time at which the last accepted renewal began; ``None`` if this replica does not hold the Lease."""
         self._told = False
         """The leadership that was logged last."""
         self._problem = ""
@@ -97,38 +92,18 @@ class Leadership:
 
     async def give_back(self) -> None:
         """Give the Lease up, so that another replica may take it at once. No write may be on its way."""
-        held, self._renewed = self._renewed, None
-        if held is not None:
-            with suppress(ApiError, TimeoutError):
-                async with asyncio.timeout(GIVE_BACK_SECONDS):
-                    await self._release()
+        self._renewed = None
+        with suppress(ApiError, TimeoutError):
+            async with asyncio.timeout(GIVE_BACK_SECONDS):
+                await self._lease.give_back()
         self._tell("")
-
-    async def _release(self) -> None:
-        while True:
-            found = await self._lease.get()
-            if found is None or _holder(found) != self.identity:
-                return
-            with suppress(Conflict):  # the last renewal came late: the next look finds it
-                await self._lease.replace(found, self._spec(found, held=False))
 
     async def _take(self) -> bool:
         """Take or renew the Lease if it may be taken; return whether it is ours now."""
-        found = await self._lease.get()
         began = self._clock.monotonic()
-        if found is not None:
-            self._observed = look(self._observed, found, began)
-            if not may_lead(found, self._observed, self.identity, began, least=LEASE_SECONDS):
-                self._renewed = None
-                return False
-            await self._lease.replace(found, self._spec(found))
-        else:
-            await self._lease.create(self._spec(None))
-        self._renewed = began
-        return True
-
-    def _spec(self, found: Object | None, *, held: bool = True) -> Object:
-        return lease_spec(found, self.identity, self._clock.now(), duration=LEASE_SECONDS, held=held)
+        taken = await self._lease.take()
+        self._renewed = began if taken else None
+        return taken
 
     def _tell(self, problem: str) -> None:
         """Log a new problem, and a change of the leadership."""
@@ -138,8 +113,3 @@ class Leadership:
         if self.leads != self._told:
             self._told = self.leads
             self._log.say("info", "leading" if self._told else "not leading", identity=self.identity)
-
-
-def _holder(lease: Object) -> str | None:
-    spec = lease.get("spec")
-    return spec.get("holderIdentity") if isinstance(spec, dict) else None

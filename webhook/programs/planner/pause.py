@@ -1,11 +1,8 @@
 """The pause of all planners: for a while none of them leads, so that no pod is held back."""
 
-from collections.abc import Callable
-from datetime import UTC, datetime
-
-from certs.election import lease_spec
 from webhook.cluster.api.errors import Conflict
-from webhook.programs.planner.lease import PlannerLease
+from webhook.cluster.api.leader_lease import LeaderLease
+from webhook.cluster.api.verbs import Api
 from webhook.words import names
 
 PAUSE_SECONDS = 300
@@ -13,10 +10,14 @@ PAUSE_SECONDS = 300
 ATTEMPTS = 5
 
 
-async def pause(lease: PlannerLease, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> bool:
+async def pause(api: Api, namespace: str) -> bool:
     """Take the Lease under a name that no planner has. The planner that leads sees it at its next renewal.
 
     Webhooks know the name, and hold no pod back while it stands in the Lease.
+
+    Args:
+        api: The API server.
+        namespace: The namespace of the planners.
 
     Returns:
         Whether there is a Lease of the planners.
@@ -24,12 +25,13 @@ async def pause(lease: PlannerLease, *, now: Callable[[], datetime] = lambda: da
     Raises:
         ApiError: the Lease cannot be read or written.
     """
+    lease = LeaderLease(api, namespace, names.PLANNER_LEASE, names.PLANNER_PAUSED, seconds=PAUSE_SECONDS)
     for attempt in range(ATTEMPTS):
-        found = await lease.get()
+        found = await lease.find()
         if found is None:
             return False
         try:
-            await lease.replace(found, lease_spec(found, names.PLANNER_PAUSED, now(), duration=PAUSE_SECONDS))
+            await lease.write(found)
         except Conflict:  # a planner renewed the Lease in between
             if attempt == ATTEMPTS - 1:
                 raise

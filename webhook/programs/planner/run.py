@@ -16,6 +16,7 @@ from prometheus_client.core import Metric
 
 from webhook import __version__
 from webhook.cluster.api.contexts import Where
+from webhook.cluster.api.leader_lease import LeaderLease
 from webhook.cluster.api.pod_events import Fate, PodEvents
 from webhook.cluster.api.reflector import filled_from
 from webhook.cluster.api.session import Session, connect
@@ -30,7 +31,6 @@ from webhook.programs.planner.counts import Counts
 from webhook.programs.planner.decisions import MakeDecisions
 from webhook.programs.planner.held_gpus import HeldGpuWatch
 from webhook.programs.planner.leadership import Leadership
-from webhook.programs.planner.lease import PlannerLease
 from webhook.programs.planner.metrics import Vitals, families
 from webhook.programs.planner.mirrors import Mirrors
 from webhook.programs.planner.rounds import Rounds, Stirred
@@ -176,8 +176,15 @@ class Program:
             self.mirrors, make, stirred, workloads=reader, counts=counts, log=log, clock=clock
         )
         self.leadership = Leadership(
-            PlannerLease(Api(session, seconds=leadership.REQUEST_SECONDS), settings.namespace),
-            f"{settings.pod_name or socket.gethostname()}_{uuid.uuid4().hex[:8]}",
+            LeaderLease(
+                Api(session, seconds=leadership.REQUEST_SECONDS),
+                settings.namespace,
+                names.PLANNER_LEASE,
+                f"{settings.pod_name or socket.gethostname()}_{uuid.uuid4().hex[:8]}",
+                seconds=leadership.LEASE_SECONDS,
+                clock=clock.monotonic,
+                now=clock.now,
+            ),
             inability=lambda: rounds.inability,
             errors=counts.api_errors,
             log=log,

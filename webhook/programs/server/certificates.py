@@ -11,12 +11,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from certs.certificate import issue
 from certs.context import LiveContext
-from certs.files import FileKeeper
-from certs.issue import issue
-from certs.log import CertificateLog
-from certs.served import Served
-from certs.spec import CertificateSpec, Marks, Pace
+from certs.keeper import FileKeeper, Keeper, Served
 from webhook.cluster.api.contexts import Where
 from webhook.decisions.configuration import CertificateSettings, Config
 from webhook.programs.log import Log
@@ -25,15 +22,10 @@ from webhook.words import names
 from webhook.words.errors import GpuTopologyError
 
 if TYPE_CHECKING:
-    from certs.keeper import Keeper
+    from certs.objects import CertificateSpec
 
 SELF_SIGNED_LIFETIME = timedelta(days=30)
 SELF_SIGNED_NAMES = ("localhost", "127.0.0.1", "::1")
-MARKS = Marks(
-    secret_type=names.CERTIFICATES_TYPE,
-    rotate=names.CERTIFICATES_ROTATE,
-    field_manager=names.CERTIFICATES_FIELD_MANAGER,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +33,7 @@ class Certificates:
     """The TLS context of the server, and the work that keeps its certificate up to date."""
 
     context: ssl.SSLContext
-    background: "Sequence[FileKeeper | Keeper]"
+    background: Sequence[FileKeeper | Keeper]
     """The keepers of certificate and authority, to be opened before the server listens."""
     served: Served
     """The certificate that is served now, and the number of failures of its keepers."""
@@ -86,7 +78,7 @@ def from_files(config: Config, directory: Path, log: Log) -> Certificates:
     """
     authority = _client_authority(config)
     live = LiveContext(demands_clients=authority is not None)
-    files = FileKeeper(live, CertificateLog(log.say), directory=directory, client_authority=authority)
+    files = FileKeeper(live, log.say, directory=directory, client_authority=authority)
     files.look()
     return Certificates(live.listening, (files,), files.served)
 
@@ -109,30 +101,32 @@ def managed(
         BundleError: the authority of clients cannot be used.
     """
     # Imported here, because a server with files starts faster without them.
-    from certs.keeper import Keeper  # noqa: PLC0415
-    from certs.rounds import Replica  # noqa: PLC0415
+    from certs.rounds import Pace, Replica  # noqa: PLC0415
     from webhook.cluster.api import certificates, session  # noqa: PLC0415
 
     settings = config.certificates
-    identity = f"{environment.get(names.WEBHOOK_POD_NAME) or node().lower()}_{uuid4().hex}"
-    server = certificates.CertificateRequests(
+    spec = spec_of(settings, namespace)
+    cluster = certificates.CertificateRequests(
         session.connect(kubeconfig, user_agent=names.WEBHOOK_USER_AGENT, seconds=certificates.SECONDS),
-        namespace=namespace,
-        field_manager=MARKS.field_manager,
+        spec,
+        identity=f"{environment.get(names.WEBHOOK_POD_NAME) or node().lower()}_{uuid4().hex}",
+        lease_seconds=4 * settings.check_seconds,
     )
     live, clients = _live(config, log)
     pace = Pace(check=settings.check_seconds, settle=settings.settle_seconds, overlap=settings.overlap_seconds)
-    replica = Replica(identity, spec_of(settings, namespace), pace, monotonic)
-    keeper = Keeper(server, replica, live, CertificateLog(log.say))
+    keeper = Keeper(Replica(cluster, spec, pace, monotonic), live, log.say)
     return Certificates(live.listening, (*clients, keeper), keeper.served)
 
 
-def spec_of(settings: CertificateSettings, namespace: str) -> CertificateSpec:
+def spec_of(settings: CertificateSettings, namespace: str) -> "CertificateSpec":
     """Return the settings in the form of ``certs``."""
+    from certs.objects import CertificateSpec  # noqa: PLC0415 - as above
+
     return CertificateSpec(
-        marks=MARKS,
         namespace=namespace,
         secret=settings.secret,
+        secret_type=names.CERTIFICATES_TYPE,
+        rotate=names.CERTIFICATES_ROTATE,
         service=settings.service,
         configuration=settings.webhook_configuration,
         lifetime=timedelta(days=settings.lifetime_days),
@@ -147,7 +141,7 @@ def _live(config: Config, log: Log) -> tuple[LiveContext, tuple[FileKeeper, ...]
     live = LiveContext(demands_clients=authority is not None)
     if authority is None:
         return live, ()
-    files = FileKeeper(live, CertificateLog(log.say), client_authority=authority)
+    files = FileKeeper(live, log.say, client_authority=authority)
     files.look()
     return live, (files,)
 

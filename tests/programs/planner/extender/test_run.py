@@ -19,9 +19,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from certs.certificate import encode
-from certs.errors import BundleError
-from certs.issue import Authority, issue, new_authority
+from certs import BundleError
+from certs.certificate import Authority, encode, issue, new_authority
 from tests.certs.test_live_context import signed
 from tests.ports import reserved_port
 from tests.programs.planner.extender.scene import POLICY, Scene, denying, pod, question

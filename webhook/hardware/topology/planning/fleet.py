@@ -11,17 +11,13 @@ from weakref import WeakValueDictionary
 from webhook.hardware.topology.connections import Connections, PathType
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.planning.network import most_network, network_bandwidth
-from webhook.hardware.topology.planning.packing import EXACT, Packing
-from webhook.hardware.topology.planning.quality import Quality, models_of, quality_of
-from webhook.hardware.topology.selection.choice import Choice, NoChoice, Rated, Selector
-from webhook.hardware.topology.selection.request import UNCONSTRAINED, Constraints, NodeFree, Policy, Request, Weights
-from webhook.hardware.topology.selection.score import LINK_VALUES
-from webhook.hardware.topology.sets import LinkClass
+from webhook.hardware.topology.selection.choice import Choice, NoChoice, Selector
+from webhook.hardware.topology.selection.request import Constraints, NodeFree, Request
+from webhook.hardware.topology.sets import LINK_VALUES, LinkClass, Quality, models_of, quality_of
 from webhook.words.errors import FormatError
 
 CHOICES_KEPT = 4096
 """The most choices, and the most networks, that a build remembers."""
-_Asked = tuple[frozenset[int], int, Constraints, Policy, Weights | None]
 Grade = tuple[float, float]
 """The quality of a set: its link class as a number from 0 to 1, then GB/s per direction of its weakest pair."""
 
@@ -66,30 +62,21 @@ class Build:
     def __init__(self, topology: NodeTopology) -> None:
         self.topology, self.connections = topology, Connections(topology)
         self._selector = Selector(topology, self.connections)
-        self._packing = Packing(self._selector.table)
-        self._choices: dict[_Asked, Choice] = {}
+        self._choices: dict[tuple[frozenset[int], Request], Choice] = {}
         self._networks: dict[tuple[int, ...], float] = {}
 
-    def choice(
-        self,
-        free: frozenset[int],
-        count: int,
-        constraints: Constraints = UNCONSTRAINED,
-        policy: Policy = Policy.BEST_FIT,
-        weights: Weights | None = None,
-    ) -> Choice:
-        """Returns the best set of ``count`` of the GPUs with the indices ``free``, by own weights if there are some.
+    def choice(self, free: frozenset[int], request: Request) -> Choice:
+        """Returns the best set of the GPUs with the indices ``free`` for a request, which names no GPUs in use.
 
         Raises:
             FormatError: fewer GPUs are free.
         """
-        asked = (free, count, constraints, policy, weights)
+        asked = (free, request)
         if asked not in self._choices:
             busy = frozenset(gpu.index for gpu in self.topology.gpus) - free
-            request = Request(count=count, policy=policy, constraints=constraints, busy=busy, weights=weights)
-            choice = self._selector.select(request)
+            choice = self._selector.select(replace(request, busy=busy))
             if isinstance(choice, NoChoice):
-                raise FormatError("share of a node", expected=f"at most {len(free)} GPUs", found=count)
+                raise FormatError("share of a node", expected=f"at most {len(free)} GPUs", found=request.count)
             if len(self._choices) >= CHOICES_KEPT:
                 self._choices.clear()
             self._choices[asked] = choice
@@ -105,25 +92,11 @@ class Build:
 
     def worth(self, free: frozenset[int]) -> float:
         """Returns what free GPUs are worth to jobs that come later, in GB/s (``Packing.worth``)."""
-        return self._packing.worth(self._selector.table.mask(free))
+        return self._selector.packing.worth(self._selector.table.mask(free))
 
     def linked(self, free: frozenset[int], size: int) -> int:
         """Returns the most disjoint sets of one size of these GPUs, in which every pair has direct NVLinks."""
-        return self._packing.linked(self._selector.table.mask(free), size)
-
-    def rated(self, free: frozenset[int], count: int, *, are_alike: bool = True) -> list[Rated]:
-        """Returns all sets of ``count`` of these GPUs.
-
-        It returns none where all sets leave equally much to other jobs, and none of more than ``packing.EXACT`` GPUs.
-
-        Args:
-            free: The indices of the GPUs.
-            count: The number of GPUs of each set.
-            are_alike: Whether all of them are free, so that each costs other jobs as much where all links are alike.
-        """
-        if (are_alike and self._packing.is_uniform) or len(free) > EXACT:
-            return []
-        return self._selector.rated(self._selector.table.mask(free), count)
+        return self._selector.packing.linked(self._selector.table.mask(free), size)
 
     @cached_property
     def least_grade(self) -> Grade:
@@ -166,12 +139,10 @@ class Member:
     """The constraints for the set on this node."""
     network: float | None
     """GB/s per direction between this node and others; None for the bandwidth of its NICs."""
-    weights: Weights | None
-    """The weights of the score of a set; None for the usual ones."""
 
     def share(self, count: int) -> Share:
         """Returns the best set of ``count`` of its free GPUs. At least as many must be free."""
-        choice = self.build.choice(self.free, count, self.constraints, weights=self.weights)
+        choice = self.build.choice(self.free, Request(count=count, constraints=self.constraints))
         network = self.build.network(choice) if self.network is None else self.network
         return Share(choice, network, models_of(self.build.topology, choice.gpus))
 
@@ -194,31 +165,26 @@ class Member:
         return count <= len(self.free) and not self.share(count).choice.unmet
 
 
-def fleet(
-    nodes: Iterable[NodeFree], constraints: Constraints, network: float | None, weights: Weights | None = None
-) -> list[Member]:
+def fleet(nodes: Iterable[NodeFree], constraints: Constraints, network: float | None) -> list[Member]:
     """Returns the members of a fleet, sorted by name.
 
     Args:
         nodes: The nodes, with different names.
         constraints: The constraints for the set on each node.
         network: GB/s per direction between a node and others; None for the bandwidth of its NICs.
-        weights: The weights of the score of a set; None for the usual ones.
 
     Raises:
         FormatError: two nodes have the same name.
     """
     builds = Builds()
-    members = [_member(node, builds.of(node.topology), constraints, network, weights) for node in nodes]
+    members = [_member(node, builds.of(node.topology), constraints, network) for node in nodes]
     twice = [name for name, count in Counter(member.name for member in members).items() if count > 1]
     if twice:
         raise FormatError("nodes of a plan", expected="each node once", found=f"{twice[0]} twice")
     return sorted(members, key=lambda member: member.name)
 
 
-def _member(
-    node: NodeFree, build: Build, constraints: Constraints, network: float | None, weights: Weights | None
-) -> Member:
+def _member(node: NodeFree, build: Build, constraints: Constraints, network: float | None) -> Member:
     topology, request = node.topology, Request(count=1, busy=node.busy)
     fabric = topology.fabric
     return Member(
@@ -228,7 +194,6 @@ def _member(
         free=frozenset(gpu.index for gpu in topology.gpus if request.may_use(gpu)),
         constraints=constraints,
         network=network,
-        weights=weights,
     )
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import accumulate
 
 from webhook.hardware.topology.planning.fleet import Grade, Member
-from webhook.hardware.topology.planning.quality import Quality
+from webhook.hardware.topology.sets import Quality
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from webhook.hardware.topology.selection.request import (
     UNCONSTRAINED,
     Constraints,
     NodeFree,
-    Weights,
     check_count,
     check_number,
 )
@@ -46,8 +45,6 @@ class PlanRequest:
     min_gpus_per_node: int = 1
     network_bandwidth: float | None = None
     """GB/s per direction between a node and others; None for the bandwidth of the NICs near the chosen GPUs."""
-    weights: Weights | None = None
-    """The weights of the score by which the set on each node is chosen; None for the usual ones."""
 
     def __post_init__(self) -> None:
         check_count("count", self.count)
@@ -128,7 +125,7 @@ def plan(nodes: Iterable[NodeFree], request: PlanRequest) -> Plan | NoPlan:
     Raises:
         FormatError: two nodes have the same name.
     """
-    members = fleet(nodes, request.constraints, request.network_bandwidth, request.weights)
+    members = fleet(nodes, request.constraints, request.network_bandwidth)
     limits = Limits(request.count, request.min_gpus_per_node, request.max_nodes or max(len(members), 1))
     pools = _pools(members)
     strict = _seated(pools, limits, strict=True) if request.constraints.asked else []

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from webhook.hardware.topology.model import MigMode, NodeTopology
-from webhook.hardware.topology.selection.candidates import Candidates
 from webhook.hardware.topology.selection.pair_table import positions
 from webhook.hardware.topology.selection.request import Constraint, Constraints, Request
+from webhook.hardware.topology.selection.search import Search
 from webhook.hardware.topology.sets import GpuSet
 from webhook.words.listing import counted
 
@@ -41,24 +41,23 @@ def shortage(topology: NodeTopology, request: Request, free: int) -> str:
     return f"{asked}, {room}" + (f": {', '.join(reasons)}" if reasons else "")
 
 
-def unmet(candidates: Candidates, asked: Constraints, kept: Constraints, chosen: GpuSet) -> Iterator[Unmet]:
+def unmet(search: Search, chosen: GpuSet) -> Iterator[Unmet]:
     """Yields the constraints that a chosen set does not meet.
 
     Args:
-        candidates: The sets from which it was chosen.
-        asked: The constraints of the request.
-        kept: The constraints that were not given up.
+        search: The search that found it.
         chosen: The chosen set.
     """
-    mask = candidates.table.mask(chosen.gpus)
+    mask, asked = search.table.mask(chosen.gpus), search.request.constraints
+    kept = [constraint for constraint in asked.asked if search.meets(mask, constraint)]
     for constraint in asked.asked:
-        if candidates.meets(mask, constraint):
+        if constraint in kept:
             continue
         # A constraint that could be met alone was given up because of the others.
-        others = kept.asked if candidates.exist(asked.only(constraint)) else ()
+        others = kept if kept and search.can_meet(constraint) else []
         phrases = " and ".join(_phrase(violated, asked) for violated in (constraint, *others))
-        detail = _detail(candidates, constraint, asked, chosen)
-        found = "no" if candidates.exact else "found no"
+        found = "no" if search.exact else "found no"
+        detail = _detail(search, constraint, asked, chosen)
         yield Unmet(constraint, f"{found} {len(chosen.gpus)} free GPUs {phrases}: {detail}")
 
 
@@ -74,31 +73,31 @@ def _phrase(constraint: Constraint, asked: Constraints) -> str:
             return f"with {asked.min_bandwidth:g} GB/s between every pair"
 
 
-def _detail(candidates: Candidates, constraint: Constraint, asked: Constraints, chosen: GpuSet) -> str:
-    mask = candidates.table.mask(chosen.gpus)
+def _detail(search: Search, constraint: Constraint, asked: Constraints, chosen: GpuSet) -> str:
+    mask = search.table.mask(chosen.gpus)
     match constraint:
         case Constraint.SAME_NUMA:
-            return _free_by_numa(candidates)
+            return _free_by_numa(search)
         case Constraint.REQUIRE_NVLINK:
-            return _without_nvlink(candidates, mask)
+            return _without_nvlink(search, mask)
         case Constraint.MIN_LEVEL:
-            return _too_far(candidates, mask, asked)
+            return _too_far(search, mask, asked)
         case Constraint.MIN_BANDWIDTH:
             pair = " and ".join(f"GPU{index}" for index in chosen.weakest.gpus) if chosen.weakest else ""
             return f"of those chosen, {pair} have {chosen.bandwidth:g}"
 
 
-def _free_by_numa(candidates: Candidates) -> str:
-    domains, free = candidates.domains, candidates.free
-    counts = [f"NUMA {node} has {(mask & free).bit_count()}" for node, mask in domains.numa.items()]
+def _free_by_numa(search: Search) -> str:
+    table, free = search.table, search.free
+    counts = [f"NUMA {node} has {(mask & free).bit_count()}" for node, mask in table.numa.items()]
     texts = [f"{count} free" if not position else count for position, count in enumerate(counts)]
-    unknown = (domains.unknown_numa & free).bit_count()
+    unknown = (table.unknown_numa & free).bit_count()
     return ", ".join([*texts, *([f"the node of {unknown} is not known"] if unknown else [])])
 
 
-def _without_nvlink(candidates: Candidates, mask: int) -> str:
-    table = candidates.table
-    most = max((table.nvlinked[gpu] & candidates.free).bit_count() for gpu in positions(candidates.free))
+def _without_nvlink(search: Search, mask: int) -> str:
+    table = search.table
+    most = max((table.nvlinked[gpu] & search.free).bit_count() for gpu in positions(search.free))
     if most < mask.bit_count() - 1:
         return f"none of them has it to more than {most}" if most else "none of them has it"
     pairs = combinations(positions(mask), 2)
@@ -106,8 +105,8 @@ def _without_nvlink(candidates: Candidates, mask: int) -> str:
     return f"of those chosen, {table.gpus[one].label} and {table.gpus[other].label} have none"
 
 
-def _too_far(candidates: Candidates, mask: int, asked: Constraints) -> str:
-    table = candidates.table
+def _too_far(search: Search, mask: int, asked: Constraints) -> str:
+    table = search.table
     near = table.near(asked.min_level) if asked.min_level else []
     pairs = combinations(positions(mask), 2)
     one, other = next((one, other) for one, other in pairs if not near[one] >> other & 1)

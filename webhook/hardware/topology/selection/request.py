@@ -1,11 +1,11 @@
 """The request of a selection: the number of GPUs of a node, the policy, the constraints and the weights."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 
 from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology
-from webhook.words.choices import Level
+from webhook.words.choices import Level, Objective
 from webhook.words.errors import FormatError
 
 
@@ -22,16 +22,10 @@ def check_number(name: str, value: float, expected: str) -> None:
 
 
 class Policy(StrEnum):
-    """The policy by which one of the sets that meet the constraints is taken. Of equal sets the lowest indices win."""
+    """The policy by which one of the sets that meet the constraints is taken."""
 
     BEST_FIT = "best-fit"
-    """The best score. Of equal sets the one wins that takes least from the GPUs that stay free: its pairs with them are
-    worth least, each scored as a set of two. So a single GPU is the one that the others need least."""
-    FIRST_FIT = "first-fit"
-    """The lowest indices."""
-    PACK = "pack"
-    """The tightest fit, so that other parts of the node stay whole: the fewest GPUs stay free on the NUMA nodes of the
-    set; then on its PCIe switches; then in its groups joined by NVLinks; then as ``best-fit``."""
+    """The best set by the criteria of ``search.Search``: for the job first, then for others."""
     SPREAD = "spread"
     """The most NUMA nodes with the fewest GPUs on each; then PCIe switches in the same way; then as ``best-fit``."""
 
@@ -87,43 +81,6 @@ UNCONSTRAINED = Constraints()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Weights:
-    """The weights of the terms of a score, which are those of ``ScoreTerms``. Only the ratios of the weights matter.
-
-    Raises:
-        FormatError: a weight is negative or no number, or all are 0.
-    """
-
-    weakest: float = 0.35
-    narrowest: float = 0.10
-    mean: float = 0.05
-    link: float = 0.25
-    numa: float = 0.15
-    memory: float = 0.10
-    domains: float = 0.0
-
-    def __post_init__(self) -> None:
-        for field, value in zip(fields(self), self.values, strict=True):
-            check_number(f"weight {field.name}", value, "a number, 0 or more")
-        if not self.total:
-            raise FormatError("weights", expected="one above 0", found="only 0")
-
-    @property
-    def total(self) -> float:
-        """The sum of the weights, by which the weighted terms are divided, so that the best score is 1."""
-        return sum(self.values)
-
-    @property
-    def values(self) -> tuple[float, ...]:
-        """The weights in the order of the terms."""
-        return (self.weakest, self.narrowest, self.mean, self.link, self.numa, self.memory, self.domains)
-
-
-SPREAD_WEIGHTS = Weights(weakest=0.30, narrowest=0.10, mean=0.05, link=0.15, numa=0.0, memory=0.10, domains=0.30)
-"""The weights of the policy ``spread``, which prefers the distribution that the other policies avoid."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
     """A request for GPUs of one node that will work together.
 
@@ -136,8 +93,12 @@ class Request:
     constraints: Constraints = UNCONSTRAINED
     busy: frozenset[int | str] = frozenset()
     """Indices or UUIDs of the GPUs in use; those that the node does not have are ignored."""
-    weights: Weights | None = None
-    """Weights of the score; None for those of the policy."""
+    whole: frozenset[int] | None = None
+    """Indices of the GPUs of which nobody uses a part, and that others miss if the job takes them; None: all that are
+    not in use."""
+    linked: bool = True
+    """Whether the links between the GPUs matter to the job."""
+    objective: Objective = Objective.BANDWIDTH
 
     def __post_init__(self) -> None:
         check_count("count", self.count)
@@ -152,16 +113,6 @@ class Request:
         GPUs in MIG mode are not: their instances have no links, and a job can have only one of them.
         """
         return gpu.mig_mode is not MigMode.ENABLED and not self.says_busy(gpu)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the request is for the best score alone, without constraints or weights of its own."""
-        return self.policy is Policy.BEST_FIT and not self.constraints.asked and not self.weights
-
-    @property
-    def scored_by(self) -> Weights:
-        """The weights that apply: those of the request, else those of its policy."""
-        return self.weights or (SPREAD_WEIGHTS if self.policy is Policy.SPREAD else Weights())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,198 +1,177 @@
-"""The exact search for the best sets of one size: each set is examined, or proven no better than an examined set."""
+"""The choice of the best of all sets of one size, criterion by criterion."""
 
-from bisect import insort
-from dataclasses import dataclass
-from math import inf
-from operator import add
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import comb
 
-from webhook.hardware.topology.selection.order import Order, Rank
+from webhook.hardware.topology.selection.bounded import BoundedSearch, spread_rank
+from webhook.hardware.topology.selection.packing import EXACT, Packing
 from webhook.hardware.topology.selection.pair_table import PairTable, positions
-from webhook.hardware.topology.selection.score import Ahead, Part, Scale
+from webhook.hardware.topology.selection.request import Constraint, Policy, Request
+from webhook.hardware.topology.sets import GpuSet
+from webhook.words.choices import Objective
 
-MAX_FINALISTS = 4
-"""The most equally good sets that are kept to compare their rings: those with the lowest indices."""
-MAX_WORK = 2_048 * 64**2
-"""The most partial sets that one search extends, times the square of the GPUs of the node: 32,768 on a node of 16 GPUs,
-where searches need up to about 9,000, and 2,048 on one of 64. A partial set costs time with the number of GPUs,
-a whole one whose pairs may go through third GPUs with the number of pairs: it counts as one for each of its GPUs."""
-SAME = 1e-9
-"""The difference up to which scores are equal, because sums of the same numbers in another order may differ."""
+MAX_SETS = 600
+"""The most sets of which each is looked at: all sets of up to eight GPUs, and all sets of three of 16."""
+MAX_RINGS = 70
+"""The most sets of eight GPUs whose rings are compared, and of other sizes in proportion to the pairs of a set."""
+_DIGITS = 3
+"""Digits of GB/s, so that sums of the same numbers in another order are equal."""
+_KEPT = 4096
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Aim:
-    """The aim of a search: sets of ``count`` GPUs out of ``free``."""
-
-    table: PairTable
-    scale: Scale
-    order: Order
-    free: int
-    count: int
-    partners: list[int]
-    """For each GPU the other GPUs with which it may be in a set."""
-    least: float
-    """GB/s per direction that the weakest pair must have."""
-    before: list[int]
-    """For each GPU the bit of an equivalent GPU with a lower index, which must be in its sets."""
+Value = float | tuple[float, ...]
+"""The value of a set by one criterion; the greater, the better."""
 
 
-class Finalists:
-    """The best sets so far: by rank, then by score, then by the worth of their pairs with GPUs that stay free.
+class Sets:
+    """The sets of GPUs of one node, and the values of those that were looked at.
 
     Args:
-        free: The free GPUs.
-        worths: The worth of each pair, row by row.
+        table: The GPUs of the node.
+        assess: Returns the quality of a set, which takes longer than all other values.
     """
 
-    def __init__(self, free: int, worths: list[list[float]]) -> None:
-        self._worths = worths
-        self._to_free = [sum(row[other] for other in positions(free)) for row in worths]
-        self._sets: list[tuple[list[int], int]] = []
-        self._taken = 0.0
-        self.rank: Rank = ()
-        self.score = -1.0
+    def __init__(self, table: PairTable, assess: Callable[[int], GpuSet]) -> None:
+        self.table, self.packing = table, Packing(table)
+        self._assess = assess
+        self._judged: dict[int, GpuSet] = {}
+        self._grades: dict[int, tuple[float, float]] = {}
 
-    @property
-    def masks(self) -> list[int]:
-        """The masks of the sets, those with the lowest indices first."""
-        return [mask for _, mask in self._sets]
+    def judge(self, mask: int) -> GpuSet:
+        """Returns a set with its quality."""
+        if mask not in self._judged:
+            if len(self._judged) >= _KEPT:
+                self._judged.clear()
+            self._judged[mask] = self._assess(mask)
+        return self._judged[mask]
 
-    def accept(self, rank: Rank, score: float) -> bool:
-        """Returns whether a set with this rank and score is at least as good as the finalists."""
-        return rank > self.rank or (rank == self.rank and score >= self.score - SAME)
-
-    def offer(self, mask: int, rank: Rank, score: float) -> None:
-        """Adds a set that is as good as the finalists. A better set replaces them, a worse one is ignored."""
-        if not self.accept(rank, score):
-            return
-        members = positions(mask)
-        taken = self._takes(members)
-        better = rank > self.rank or score > self.score + SAME
-        if better or not self._sets or taken < self._taken - SAME:
-            self.rank, self.score, self._taken, self._sets = rank, score, taken, []
-        if taken <= self._taken + SAME:
-            insort(self._sets, (members, mask))
-            del self._sets[MAX_FINALISTS:]
-
-    def _takes(self, members: list[int]) -> float:
-        """Returns the sum of the worths of the pairs between a set and the other free GPUs."""
-        within = sum([sum([row[other] for other in members]) for row in map(self._worths.__getitem__, members)])
-        return sum([self._to_free[member] for member in members]) - within
+    def grade(self, mask: int) -> tuple[float, float]:
+        """Returns the value of the class of a set in ``LINK_VALUES``, and GB/s of its weakest pair."""
+        if mask not in self._grades:
+            if len(self._grades) >= _KEPT:
+                self._grades.clear()
+            self._grades[mask] = self.table.link(mask), self.table.weakest(mask)
+        return self._grades[mask]
 
 
-class _Outlook(NamedTuple):
-    """The bandwidths that each GPU of the node, by position, would have with a partial set."""
+class Search:
+    """The search for the best set for one request.
 
-    gains: list[float]
-    """GB/s to all GPUs of the set together."""
-    nvlinks: list[float]
-    """GB/s to all GPUs of the set together, over direct NVLinks."""
-    lows: list[float]
-    """GB/s to the GPU of the set to which it has least, with the help of members that may still be added."""
+    Sets are compared by these criteria, one after the other:
 
+    - the constraints that they meet, the most important one first;
+    - with the policy ``spread``, the parts of the node over which they spread;
+    - class, weakest pair and ring bandwidth;
+    - what other jobs lose with them (``Packing``). It comes right after the class with the objective ``linked``, and
+      before all links if the job does not care for them;
+    - the number of NUMA nodes, the links that are cut between them and GPUs that stay free, memory, and the mean pair.
 
-class ExactSearch:
-    """A search that builds the sets GPU by GPU, the lowest first, and leaves out those that cannot be good enough.
-
-    It gives up after ``MAX_WORK``.
+    Of equal sets the one with the lowest indices is taken.
 
     Args:
-        aim: The aim of the search.
-        finalists: The finalists, to which found sets are offered.
+        sets: The sets of the node.
+        request: The request.
+        free: The GPUs of which a set may consist, at least as many as are requested.
     """
 
-    def __init__(self, aim: Aim, finalists: Finalists) -> None:
-        self._aim, self._table, self._scale, self._finalists = aim, aim.table, aim.scale, finalists
-        self._helped = aim.table.with_help(aim.free)
-        self._has_nvlinks = any(aim.table.nvlinked)
-        self._helps = aim.table.has_bridges and (aim.scale.weakest_counts or aim.least > 0)
-        self._ahead: list[list[float]] = []
-        self._nvlinks_ahead: list[list[float]] = []
-        self._left = MAX_WORK // max(1, len(aim.table.gpus)) ** 2
+    def __init__(self, sets: Sets, request: Request, free: int) -> None:
+        self._sets, self.table, self.free, self.request = sets, sets.table, free, request
+        self._whole = free if request.whole is None else self.table.mask(request.whole)
+        near = request.constraints.min_level
+        self._near = self.table.near(near) if near else []
+        self.exact = True
+        """Whether no set meets more constraints, or is of a better class or weakest pair; see ``bounded.MAX_WORK``."""
 
-    @property
-    def gave_up(self) -> bool:
-        """Whether the search gave up, so that sets were left out."""
-        return self._left < 0
+    def best(self) -> int:
+        """Returns the best set."""
+        count = self.request.count
+        found: Iterable[int]
+        if comb(self.free.bit_count(), count) <= MAX_SETS:
+            found = map(sum, combinations([1 << gpu for gpu in positions(self.free)], count))
+        else:
+            bounded = BoundedSearch(self.table, self.request, self.free, self._met)
+            found = bounded.run()
+            self.exact = bounded.exact
+        masks = list(found)
+        for criterion in self._criteria():
+            if len(masks) == 1:
+                break
+            if criterion == self._ring:
+                masks = masks[: MAX_RINGS * 8**2 // self.request.count**2 or 1]
+            values = [criterion(mask) for mask in masks]
+            most = max(values)
+            masks = [mask for mask, value in zip(masks, values, strict=True) if value == most]
+        return min(masks, key=positions)
 
-    def run(self, pool: int) -> None:
-        """Searches all sets within ``pool``."""
-        self._ahead = _most(self._table.bandwidth, pool, self._aim.count)
-        self._nvlinks_ahead = _most(self._table.linked, pool, self._aim.count)
-        size = len(self._helped)
-        outlook = _Outlook([0.0] * size, [0.0] * size, [self._table.best] * size)
-        self._descend(self._scale.nothing, [], pool, outlook)
+    def meets(self, mask: int, constraint: Constraint) -> bool:
+        """Returns whether a set meets one of the constraints of the request. A single GPU meets all of them."""
+        match constraint:
+            case _ if not mask & (mask - 1):
+                return True
+            case Constraint.SAME_NUMA:
+                return any(not mask & ~node for node in self.table.numa.values())
+            case Constraint.REQUIRE_NVLINK:
+                return not any(mask & ~self.table.nvlinked[gpu] & ~(1 << gpu) for gpu in positions(mask))
+            case Constraint.MIN_LEVEL:
+                return not any(mask & ~self._near[gpu] & ~(1 << gpu) for gpu in positions(mask))
+            case Constraint.MIN_BANDWIDTH:
+                return self._sets.grade(mask)[1] >= self.request.constraints.min_bandwidth
 
-    def _descend(self, part: Part, members: list[int], candidates: int, outlook: _Outlook) -> None:
-        """Searches all sets that consist of a partial set and of candidates.
+    def can_meet(self, constraint: Constraint) -> bool:
+        """Returns whether a set meets one of the constraints, if the others do not count."""
+        alone = replace(self.request, constraints=self.request.constraints.only(constraint))
+        search = Search(self._sets, alone, self.free)
+        found = search.meets(search.best(), constraint)
+        self.exact = self.exact and search.exact
+        return found
 
-        Args:
-            part: The partial set so far.
-            members: Its positions.
-            candidates: GPUs that are partners of all members and come after all of them.
-            outlook: The bandwidths of all GPUs with the partial set.
-        """
-        self._left -= 1
-        missing = self._aim.count - len(members) - 1
-        nvlinks_ahead = self._nvlinks_ahead[missing]
-        for position in positions(candidates):
-            if self.gave_up:
-                return
-            candidates &= -2 << position
-            behind = candidates & self._aim.partners[position]
-            if self._aim.before[position] & ~part.mask or behind.bit_count() < missing:
-                continue
-            extended = [*members, position]
-            nvlinks = outlook.nvlinks
-            if self._has_nvlinks:
-                nvlinks = list(map(add, nvlinks, self._table.linked[position]))
-            longer = self._scale.extend(
-                part,
-                position,
-                total=outlook.gains[position],
-                weakest=min(part.weakest, outlook.lows[position]),
-                narrowest=min([nvlinks[gpu] + nvlinks_ahead[gpu] for gpu in extended]),
-            )
-            if not missing:
-                self._finish(longer)
-                continue
-            further = _Outlook(
-                list(map(add, outlook.gains, self._table.bandwidth[position])),
-                nvlinks,
-                list(map(min, outlook.lows, self._helped[position])),
-            )
-            if self._promises(longer, behind, further, missing):
-                self._descend(longer, extended, behind, further)
+    def _criteria(self) -> Sequence[Callable[[int], Value]]:
+        request, links = self.request, (self._link, self._weakest, self._ring)
+        first: list[Callable[[int], Value]] = [self._met] if request.constraints.asked else []
+        if request.policy is Policy.SPREAD:
+            first.append(self._spread)
+        if not request.linked:
+            first += [self._kept, *links]
+        elif request.objective is Objective.LINKED:
+            first += [self._link, self._kept, self._weakest, self._ring]
+        else:
+            first += [*links, self._kept]
+        return [*first, self._numa, self._uncut, self._memory, self._mean]
 
-    def _promises(self, part: Part, candidates: int, outlook: _Outlook, missing: int) -> bool:
-        """Returns whether a partial set may become as good as the finalists. False is always right."""
-        rank = self._aim.order.promise(part.mask, missing, candidates)
-        if not self._finalists.accept(rank, inf):
-            return False
-        ahead, chosen = self._ahead[missing - 1], positions(candidates)
-        # A pair of two candidates counts half for each of them.
-        gains = sorted([outlook.gains[position] + ahead[position] / 2 for position in chosen])
-        lows = sorted([outlook.lows[position] for position in chosen])
-        best = Ahead(missing, candidates, sum(gains[-missing:]), lows[-missing])
-        return self._finalists.accept(rank, self._scale.promise(part, best))
+    def _met(self, mask: int) -> tuple[bool, ...]:
+        return tuple([self.meets(mask, constraint) for constraint in self.request.constraints.asked])
 
-    def _finish(self, whole: Part) -> None:
-        rank = self._aim.order.rank(whole.mask)
-        if not self._finalists.accept(rank, self._scale.score(whole)):
-            return
-        if self._helps:
-            self._left -= self._aim.count
-            whole.weakest = self._table.weakest(whole.mask)
-        if whole.weakest >= self._aim.least:
-            self._finalists.offer(whole.mask, rank, self._scale.score(whole))
+    def _spread(self, mask: int) -> Value:
+        return spread_rank(self.table, mask)
 
+    def _link(self, mask: int) -> Value:
+        return self._sets.grade(mask)[0]
 
-def _most(bandwidth: list[list[float]], pool: int, count: int) -> list[list[float]]:
-    """Returns the most bandwidth of each GPU to n GPUs of a pool together, for each n below ``count``."""
-    members = positions(pool)
-    rows = [sorted([row[other] for other in members], reverse=True) for row in bandwidth]
-    result = [[0.0] * len(rows)]
-    for others in range(min(count, len(members)) - 1):
-        result.append([total + row[others] for total, row in zip(result[-1], rows, strict=True)])
-    return result
+    def _weakest(self, mask: int) -> Value:
+        return round(self._sets.grade(mask)[1], _DIGITS)
+
+    def _ring(self, mask: int) -> Value:
+        if self._sets.packing.is_uniform:
+            return 0.0
+        return round(self._sets.judge(mask).ring_bandwidth, _DIGITS)
+
+    def _kept(self, mask: int) -> Value:
+        """Returns what the GPUs that stay free are worth to others; of more than eight only their number counts."""
+        left = self._whole & ~mask
+        return left.bit_count() if self._whole.bit_count() > EXACT else round(self._sets.packing.worth(left), _DIGITS)
+
+    def _numa(self, mask: int) -> Value:
+        return -sum(1 for part in self.table.numa_parts if part & mask)
+
+    def _uncut(self, mask: int) -> Value:
+        taken, left = self._whole & mask, self._whole & ~mask
+        pairs = sum((part & taken).bit_count() * (part & left).bit_count() for part in self.table.numa_parts)
+        return -round(self.table.between(taken, left), _DIGITS), -pairs
+
+    def _memory(self, mask: int) -> Value:
+        sizes = [size for gpu in positions(mask) if (size := self.table.gpus[gpu].memory_mib)]
+        return min(sizes) / max(sizes) if sizes else 1.0
+
+    def _mean(self, mask: int) -> Value:
+        return round(self.table.total(mask), _DIGITS)

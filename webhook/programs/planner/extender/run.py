@@ -9,8 +9,7 @@ from time import monotonic
 from prometheus_client.core import Metric
 
 from certs.context import LiveContext
-from certs.files import FileKeeper
-from certs.log import CertificateLog
+from certs.keeper import FileKeeper
 from webhook.decisions.configuration import AdmitPolicy
 from webhook.programs.http.server import Limits, Server, bind
 from webhook.programs.log import Log
@@ -62,7 +61,7 @@ class Extender:
         live = LiveContext(demands_clients=True)
         self._files = FileKeeper(
             live,
-            CertificateLog(log.say),
+            log.say,
             directory=settings.tls,
             client_authority=settings.client_authority,
             authority_setting="--extender-client-ca",
