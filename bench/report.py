@@ -26,7 +26,7 @@ from bench.measure import (
 )
 
 ROWS = ("bare", "skipped", "injected", "watching", "bound", "claimed")
-MAX_RATIO = {"skipped": 1.6, "injected": 6.0, "bound": 11.0}
+MAX_RATIO = {"skipped": 2.5, "injected": 7.0, "bound": 11.0}
 MAX_P99_MS = {"skipped": 2.0, "injected": 2.0}
 """The limits of the 99th percentile. Bindings have none, because their latency includes the stand-in API server's."""
 MAX_START_MS = 350.0

@@ -177,7 +177,7 @@ def pod(directory: Path, api_server: Program) -> Program:
 
 def _webhook(directory: Path, *more: str, kubeconfig: Path | None) -> Program:
     port, ops_port, ca_file = free_port(), free_port(), directory / "ca.crt"
-    command = module("bench.unlimited" if kubeconfig else "webhook", "serve", *more, "--self-signed")
+    command = module("webhook", "serve", *more, "--self-signed")
     command += ["--ca-file", str(ca_file), "--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)]
     command += ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
     return Program(command=command, port=port, ca_file=ca_file, stderr=directory / "stderr", ops_port=ops_port)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cluster.token_bucket import Buckets, Rate, Reserve, TokenBucket
+from webhook.cluster.token_bucket import Buckets, Rate, TokenBucket
 
 RATE = Rate(burst=3, per_second=2)
 
@@ -51,16 +51,3 @@ def test_the_key_that_was_not_used_for_the_longest_time_is_forgotten() -> None:
     assert buckets.take("c", 0.0)
     assert not buckets.take("a", 0.0)
     assert buckets.take("b", 0.0)
-
-
-def test_keys_that_take_many_leave_the_reserve_to_those_that_take_few() -> None:
-    reserve = Reserve(each=Rate(burst=2, per_second=1), total=Rate(burst=4, per_second=2))
-    buckets = Buckets(each=Rate(burst=20, per_second=20), total=Rate(burst=20, per_second=20), reserve=reserve)
-    assert [buckets.take("many", 0.0) for _ in range(40)].count(True) == 20
-    assert [buckets.take("more", 0.0) for _ in range(40)].count(True) == 2
-    assert [buckets.take("few", 0.0) for _ in range(3)] == [True, True, False]
-    assert not buckets.take("late", 0.0)
-    for second in range(1, 60):
-        assert [buckets.take("many", float(second)) for _ in range(40)].count(True) == 20
-        assert [buckets.take("more", float(second)) for _ in range(40)].count(True) == 1
-        assert [buckets.take("few", float(second)) for _ in range(40)].count(True) == 1

@@ -17,7 +17,7 @@ from webhook.programs.agent import metrics as agent_metrics
 from webhook.programs.agent.growth import CardTotals, Sampled
 from webhook.programs.agent.status import Status, TaintStatus
 from webhook.programs.exposition import Exposition
-from webhook.programs.http.connections import Phase
+from webhook.programs.http.server import Cause as Closing
 from webhook.programs.planner import metrics as planner_metrics
 from webhook.programs.planner.counts import Counts as PlannerCounts
 from webhook.programs.planner.extender.counts import Counts as ExtenderCounts
@@ -29,6 +29,7 @@ from webhook.programs.server.gates import Cause
 from webhook.programs.server.vitals import Vitals
 from webhook.words.outcome import Kind, Outcome, Reason
 
+CLOSED = dict.fromkeys(Closing, 1)
 TARGET_LABELS = frozenset({"namespace", "pod", "instance", "job"})
 """What Prometheus itself puts onto each series of a target that the Prometheus operator found."""
 
@@ -69,8 +70,8 @@ def server_vitals() -> Vitals:
         topologies=TopologyReport(fresh=1, old=0, missing=0),
         unmatched_schedulers=1,
         api_errors={("nodes", "away"): 1},
-        connections={(port, phase.value): 1 for port in ("reviews", "ops") for phase in Phase},
-        unfinished_bytes={"reviews": 1, "ops": 1},
+        connections={"reviews": 1, "ops": 1},
+        closed={(port, cause): 1 for port in ("reviews", "ops") for cause in Closing},
         planner_alive=True,
         gates_opened={str(cause): 1 for cause in Cause},
     )
@@ -95,11 +96,10 @@ def planner_counts() -> PlannerCounts:
 
 
 def extender_counts() -> ExtenderCounts:
-    """Counts of an extender that has removed a node, rejected a request and ended a connection."""
+    """Counts of an extender that has removed a node and rejected a request."""
     counts = ExtenderCounts()
     counts.removed["GT690"] += 1
     counts.rejected["400",] += 1
-    counts.closed["extender", "idle"] += 1
     return counts
 
 
@@ -124,7 +124,9 @@ def _agent() -> Exposition:
 EXPOSITIONS: Mapping[str, Callable[[], Exposition]] = {
     "webhook": lambda: Exposition(lambda: server_metrics.families(server_counts(), server_vitals())),
     "planner": lambda: Exposition(lambda: planner_metrics.families(planner_counts(), planner_vitals)),
-    "extender": lambda: Exposition(lambda: extender_families(extender_counts(), certificate_ends=1.0)),
+    "extender": lambda: Exposition(
+        lambda: extender_families(extender_counts(), dict.fromkeys(Closing, 1), certificate_ends=1.0)
+    ),
     "agent": _agent,
 }
 """What each program exposes once it has seen everything."""

@@ -9,7 +9,8 @@ import pytest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from tests.ports import free_port
-from webhook.programs.endpoints import LIMITS, Endpoints, serve
+from webhook.programs.endpoints import Endpoints, serve
+from webhook.programs.http.server import Limits
 from webhook.words.errors import GpuTopologyError
 
 BUGS: list[str] = []
@@ -59,7 +60,7 @@ def test_a_bug_is_logged_and_the_port_goes_on(port: int) -> None:
 
 
 def test_a_crowd_that_asks_nothing_is_ended_from_its_oldest_on_and_a_probe_is_answered(port: int) -> None:
-    crowd = [connected(port) for _ in range(LIMITS.connections + 20)]
+    crowd = [connected(port) for _ in range(Limits().connections + 20)]
     try:
         assert answer(port, b"GET /readyz")[0] == 503
         crowd[0].settimeout(20)
@@ -73,8 +74,8 @@ def test_a_crowd_that_asks_nothing_is_ended_from_its_oldest_on_and_a_probe_is_an
 
 def test_headers_without_end_are_ended(port: int) -> None:
     with closing(connected(port)) as client:
-        client.sendall(b"GET /readyz HTTP/1.1\r\nX: " + b"a" * 2 * LIMITS.header_bytes)
-        assert client.recv(100).startswith(b"HTTP/1.1 431")
+        client.sendall(b"GET /readyz HTTP/1.1\r\nX: " + b"a" * 2 * Limits().header_bytes)
+        assert client.recv(100).startswith(b"HTTP/1.1 400")
 
 
 def test_a_taken_port_is_told(port: int) -> None:

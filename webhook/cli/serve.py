@@ -87,6 +87,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
 
     from webhook.programs.log import take_over_logging
     from webhook.programs.server.app import create_app
+    from webhook.programs.server.counts import Counts
     from webhook.programs.server.log import ReviewLog
     from webhook.programs.server.run import run
 
@@ -97,12 +98,15 @@ def serve(  # noqa: PLR0913, PLR0917 - one argument for each option of the comma
         cluster = _live(kubeconfig, settings.cluster.topology_namespace or namespace, namespace, policy, log)
     else:
         cluster = _directory(state, kubeconfig, policy)
-    reviews = create_app(settings, policy, cluster.state, log, cluster.pods, cluster.events, cluster.claims)
+    counts = Counts(lambda: cluster.events.lost)
+    reviews = create_app(settings, policy, cluster.state, log, counts, cluster.pods, cluster.events, cluster.claims)
     run(
         settings,
         reviews,
         cluster.state,
         certificates.context,
+        log=log,
+        counts=counts,
         vitals=lambda: certificates.add_to(cluster.vitals()),
         background=(*cluster.background, *certificates.background),
     )

@@ -37,43 +37,27 @@ class TokenBucket:
         return True
 
 
-class Reserve(NamedTuple):
-    """Tokens for keys that take few, so that keys that take many leave some for all others."""
-
-    each: Rate
-    """The rate up to which a key takes few."""
-    total: Rate
-
-
-_NO_RESERVE = Reserve(Rate(0, 0), Rate(0, 0))
-
-
 class Buckets:
     """A bucket for each key, such as a namespace, and one for all keys together.
 
     Args:
         each: The rate of one key.
         total: The rate of all keys.
-        reserve: More tokens, once there are none of the total.
         kept: The number of keys in memory. The key unused for the longest time is dropped first.
     """
 
-    def __init__(self, *, each: Rate, total: Rate, reserve: Reserve = _NO_RESERVE, kept: int = KEYS_KEPT) -> None:
-        self._each, self._few = each, reserve.each
-        self._total, self._reserve = TokenBucket(total), TokenBucket(reserve.total)
+    def __init__(self, *, each: Rate, total: Rate, kept: int = KEYS_KEPT) -> None:
+        self._each = each
+        self._total = TokenBucket(total)
         self._kept = kept
-        self._by_key: OrderedDict[str, tuple[TokenBucket, TokenBucket]] = OrderedDict()
-        """For each key its bucket, and one that has tokens as long as the key takes few."""
+        self._by_key: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def take(self, key: str, now: float) -> bool:
         """Take a token of the key and one of all, and return whether there were both. Otherwise none is taken."""
         if key not in self._by_key:
-            self._by_key[key] = TokenBucket(self._each), TokenBucket(self._few)
+            self._by_key[key] = TokenBucket(self._each)
         self._by_key.move_to_end(key)
-        bucket, few = self._by_key[key]
+        bucket = self._by_key[key]
         if len(self._by_key) > self._kept:
             self._by_key.popitem(last=False)
-        if not bucket.has(now):
-            return False
-        takes_few = few.take(now)
-        return (self._total.take(now) or (takes_few and self._reserve.take(now))) and bucket.take(now)
+        return bucket.has(now) and self._total.take(now) and bucket.take(now)

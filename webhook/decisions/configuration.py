@@ -327,21 +327,6 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     max_connections: _Clients = 512
     """Clients of the HTTPS port at a time. An API server has one connection for each review that it waits for, and
     keeps at most 25 idle ones."""
-    max_ops_connections: _Clients = 64
-    """Clients of the plain port at a time."""
-    max_unfinished_bytes: int = 32 * 1024 * 1024
-    """Bytes of unanswered requests and unread answers of a port; at least ``maxReviewBytes``."""
-    max_header_bytes: _Bytes = 8 * 1024
-    """Bytes of the URL and the headers of a request, each header with 32 more as in RFC 9113, and of what else frames
-    a body. Longer: 431."""
-    handshake_seconds: _Seconds = 10.0
-    """Time for a TLS handshake."""
-    header_seconds: _Seconds = 10.0
-    """Time for the headers, from the first byte of a request; later: 408."""
-    body_seconds: _Seconds = 10.0
-    """Time for the body after the headers; later: 408. An API server waits for 5 s for the answer."""
-    answer_seconds: _Seconds = 10.0
-    """Time for a client to read an answer, or to end a connection."""
     stall_seconds: Annotated[float, msgspec.Meta(ge=5, le=_FINITE)] = 30.0
     """``/healthz`` fails when the event loop of the reviews has stood still for so long, and the kubelet restarts the
     replica. One heavy review must not reach it."""
@@ -568,12 +553,7 @@ def _check_name(setting: str, name: str) -> None:
 
 def _check_relations(config: Config) -> None:
     """Refuses settings that contradict each other."""
-    server, certificates = config.server, config.certificates
-    if server.max_unfinished_bytes < server.max_review_bytes:
-        raise ConfigError(
-            f"server.maxUnfinishedBytes: expected at least maxReviewBytes ({server.max_review_bytes}), found "
-            f"{server.max_unfinished_bytes}: no review of that size could arrive"
-        )
+    certificates = config.certificates
     asked, most = sum(name.startswith(names.ENV_PREFIX) for name in config.defaults), config.limits.env_annotations
     if asked > most:
         raise ConfigError(f"defaults: expected at most {most} variables (limits.envAnnotations), found {asked}")

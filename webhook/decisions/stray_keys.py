@@ -68,7 +68,8 @@ def stray_keys(pod: Pod) -> Iterator[Message]:
     yield from _labels(pod.labels)
     yield from _near_misses("annotation", (key for key in pod.annotations if not key.startswith(names.PREFIX)))
     for key, known in _VALUES_OF_HAMI.items():
-        yield from _unknown_words(key, pod.annotations.get(key, ""), known)
+        if text := pod.annotations.get(key):
+            yield from _unknown_words(key, text, known)
 
 
 def _unknown_words(key: str, text: str, known: Sequence[str]) -> Iterator[Message]:

@@ -2,23 +2,14 @@
 
 import json
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from time import monotonic
 
 from prometheus_client.core import Metric
 
 from webhook.programs.exposition import Exposition
-from webhook.programs.http.addresses import bind
-from webhook.programs.http.asgi import Receive, Scope, Send
-from webhook.programs.http.body import send_answer
-from webhook.programs.http.connections import Connections, Limits
-from webhook.programs.http.listener import BACKLOG, Server, server_config
-from webhook.programs.http.thread import ServerThread
-
-LIMITS = Limits(connections=64, unfinished_bytes=32 * 1024 * 1024, body_bytes=0)
-"""The limits of the port. Those of the webhook's own port of this kind are the same by default."""
+from webhook.programs.http.messages import Receive, Scope, Send, send_answer
+from webhook.programs.http.server import BACKLOG, Limits, Server, ServerThread, bind
 
 
 class Endpoints:
@@ -64,8 +55,7 @@ def serve(endpoints: Endpoints, host: str, port: int) -> None:
     """
     bound = bind(host, port, remedy="Choose others with --host and --port")
     bound.listen(BACKLOG)  # so that a probe waits for the thread, and is not refused
-    connections = Connections(LIMITS, "ops", Counter(), monotonic)
-    ServerThread(Server(server_config(_Application(endpoints)), connections, bound, lambda _: None)).start()
+    ServerThread(Server(_Application(endpoints), bound, Limits())).start()
 
 
 class _Application:
@@ -76,7 +66,7 @@ class _Application:
 
     async def __call__(self, scope: Scope, _: Receive, send: Send) -> None:
         status, kind, body = self._answer(scope)
-        await send_answer(send, status, (b"content-type", kind.encode()), body, closes=False)
+        await send_answer(send, status, (b"content-type", kind.encode()), body)
 
     def _answer(self, scope: Scope) -> tuple[HTTPStatus, str, bytes]:
         if scope["method"] != "GET":

@@ -67,14 +67,6 @@ class StateUnknown(GpuTopologyError):
     """A necessary fact about the cluster is not known yet, or cannot be looked up; the text says which."""
 
 
-class TooManyPodReads(PodsUnreadable):
-    """More pods are asked for than may be read in a period."""
-
-
-class TooManyClaimReads(ClaimsUnreadable):
-    """More claims are asked for than may be read in a period."""
-
-
 class TooManyNamespaceReads(StateUnknown):
     """More namespaces are asked for than may be read in a period."""
 

@@ -22,7 +22,7 @@ from tests.fuzz.scenes import (
     written,
 )
 from webhook.objects.envelope import MalformedReview
-from webhook.programs.http.body import BadRequest
+from webhook.programs.http.messages import BadRequest
 from webhook.programs.server.counts import Counts
 from webhook.programs.server.pods import PodReviews
 

@@ -11,10 +11,11 @@ from tests.judge import policy
 from tests.pods import Manifest
 from webhook.cluster.state import Claims, Pods, State
 from webhook.decisions.configuration import Config
+from webhook.programs.http.messages import Application
 from webhook.programs.server.app import create_app
+from webhook.programs.server.counts import Counts
 from webhook.programs.server.events import Events, NoEvents
 from webhook.programs.server.log import ReviewLog
-from webhook.programs.server.reviews import Reviews
 
 
 class NoPods:
@@ -44,6 +45,14 @@ class Answer:
     def response(self) -> Manifest:
         """The ``response`` of the review."""
         return dict(json.loads(self.body)["response"])
+
+
+@dataclass
+class App:
+    """The application, and what it counts."""
+
+    answers: Application
+    counts: Counts
 
 
 def review(pod: Any, namespace: str = "ml-workloads", **request: Any) -> bytes:
@@ -78,20 +87,21 @@ def application(
     *,
     known_claims: Claims | None = None,
     **settings: Any,
-) -> Reviews:
+) -> App:
     """The application with what is the test's."""
-    return create_app(
-        Config(), policy(**settings), state, ReviewLog(log.fileno()), pods, events, known_claims or KeptClaims()
-    )
+    counts = Counts(lambda: events.lost)
+    known = known_claims or KeptClaims()
+    answers = create_app(Config(), policy(**settings), state, ReviewLog(log.fileno()), counts, pods, events, known)
+    return App(answers, counts)
 
 
-def post(app: Reviews, *chunks: bytes, path: str = "/mutate/pods", method: str = "POST", ends: bool = True) -> Answer:
+def post(app: App, *chunks: bytes, path: str = "/mutate/pods", method: str = "POST", ends: bool = True) -> Answer:
     """One request, its body in as many messages as there are chunks; unless it ``ends`` the client goes away."""
     return asyncio.run(posted(app, *chunks, path=path, method=method, ends=ends))
 
 
 async def posted(
-    app: Reviews, *chunks: bytes, path: str = "/mutate/pods", method: str = "POST", ends: bool = True
+    app: App, *chunks: bytes, path: str = "/mutate/pods", method: str = "POST", ends: bool = True
 ) -> Answer:
     """The request of :func:`post`, beside others."""
     messages: list[MutableMapping[str, Any]] = [
@@ -108,7 +118,7 @@ async def posted(
         sent.append(message)
 
     scope = {"type": "http", "method": method, "path": path, "headers": [], "query_string": b""}
-    await app(scope, receive, send)
+    await app.answers(scope, receive, send)
     return Answer(
         sent[0]["status"], dict(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:])
     )

@@ -16,17 +16,17 @@ from tests.cluster.api.api_server import ApiServer
 from tests.cluster.api.stand_in import kubeconfig, serving
 from tests.decisions.test_detection import deployment
 from tests.pods import Manifest
-from tests.programs.server.asgi import Answer, posted, review
+from tests.programs.server.asgi import Answer, App, posted, review
 from tests.programs.server.conftest import until
 from webhook.cli.inputs import read_settings
 from webhook.programs.exposition import Exposition
 from webhook.programs.server.app import create_app
 from webhook.programs.server.caches import ClusterCaches
 from webhook.programs.server.cluster_access import LiveCluster
+from webhook.programs.server.counts import Counts
 from webhook.programs.server.gates import GateOpener
 from webhook.programs.server.log import ReviewLog
 from webhook.programs.server.metrics import families
-from webhook.programs.server.reviews import Reviews
 
 OWN = "gpu-topology"
 NAMESPACES, NODES = "/api/v1/namespaces", "/api/v1/nodes"
@@ -98,7 +98,7 @@ class LiveServer:
     """The application of the reviews, and what fills its state."""
 
     cluster: Cluster
-    reviews: Reviews
+    reviews: App
     caches: ClusterCaches
     gates: GateOpener
     log: Path
@@ -161,8 +161,9 @@ async def _open(cluster: Cluster, config: str, directory: Path) -> LiveServer:
     caches = live.caches(OWN, OWN, policy, log)
     gates = live.gates(caches, OWN, policy, log)
     claims = live.claims(caches.state.pools)
-    reviews = create_app(settings, policy, caches.state, log, live.pods, live, claims)
-    server = LiveServer(cluster, reviews, caches, gates, directory / "log")
+    counts = Counts(lambda: live.lost)
+    answers = create_app(settings, policy, caches.state, log, counts, live.pods, live, claims)
+    server = LiveServer(cluster, App(answers, counts), caches, gates, directory / "log")
     server.parts.callback(os.close, descriptor)
     for part in (live, caches, gates):
         await part.open()

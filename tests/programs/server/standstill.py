@@ -13,10 +13,9 @@ from webhook.cluster.files.state import DirectoryState
 from webhook.decisions.configuration import Config, ServerSettings
 from webhook.objects.envelope import PODS_PATH
 from webhook.programs.server import certificates
+from webhook.programs.server.app import reviews_app
 from webhook.programs.server.counts import Counts
-from webhook.programs.server.http import create_reviews_app
 from webhook.programs.server.log import ReviewLog
-from webhook.programs.server.reviews import Reviews
 from webhook.programs.server.run import run
 
 
@@ -27,15 +26,11 @@ def main(gate: str, port: str, ops_port: str, stall_seconds: str) -> None:
     )
     config = replace(Config(), server=settings)
     log = ReviewLog(sys.stdout.fileno())
-    reviews = Reviews(
-        create_reviews_app(),
-        {PODS_PATH: lambda _body, _started: Path(gate).read_bytes()},
-        log=log,
-        counts=Counts(lambda: 0),
-        max_review_bytes=1024,
-    )
+    counts = Counts(lambda: 0)
+    answers = {PODS_PATH: lambda _body, _started: Path(gate).read_bytes()}
+    reviews = reviews_app(answers, log=log, counts=counts, longest_body=1024)
     context: ssl.SSLContext = certificates.self_signed(config, None, log).context
-    run(config, reviews, DirectoryState(Path("examples/state")), context)
+    run(config, reviews, DirectoryState(Path("examples/state")), context, log=log, counts=counts)
 
 
 if __name__ == "__main__":

@@ -326,12 +326,13 @@ def test_reviews_of_pods_are_answered_while_a_binding_waits_for_its_pod(log: IO[
 
     async def call(path: str, body: bytes, answered: list[MutableMapping[str, Any]]) -> None:
         async def receive() -> MutableMapping[str, Any]:
-            return {"type": "http.request", "body": body}
+            return {"type": "http.request", "body": body, "more_body": False}
 
         async def send(message: MutableMapping[str, Any]) -> None:
             answered.append(message)
 
-        await app({"type": "http", "method": "POST", "path": path, "headers": []}, receive, send)
+        scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b""}
+        await app.answers(scope, receive, send)
 
     async def both() -> tuple[int, Any]:
         first: list[MutableMapping[str, Any]] = []
@@ -507,13 +508,6 @@ def test_what_is_no_review_is_a_bad_request(body: bytes) -> None:
 def test_another_method_is_405(log: IO[bytes]) -> None:
     answer = post(application(KnownCluster(), log), b"", path=PATH, method="GET")
     assert (answer.status, answer.body) == (405, b"/mutate/bindings: expected POST, found GET")
-
-
-def test_an_answer_while_draining_asks_to_close_the_connection(log: IO[bytes]) -> None:
-    app = application(KnownCluster(), log, KnownPods(injected(0, 1)))
-    app.draining = True
-    answer = post(app, binding_review(to_node()), path=PATH)
-    assert (answer.status, answer.headers[b"connection"]) == (200, b"close")
 
 
 def test_values_of_variables_are_in_no_line_and_no_answer() -> None:

@@ -12,7 +12,7 @@ from tests.programs.server.test_reviews import KNOWN
 from webhook.decisions.resolve.node import Sources
 from webhook.objects.pod import Namespace
 from webhook.programs.log import LINE_LIMIT
-from webhook.words.errors import TooManyNamespaceReads, TooManyPodReads
+from webhook.words.errors import TooManyNamespaceReads
 
 CONTROLS = "\x1b[31m\x85\x9b\u202e\u2066\u200b\u2028\x7f"
 LONG = "a" * 2_500_000
@@ -137,16 +137,6 @@ def test_a_binding_of_a_namespace_that_is_not_there_reads_no_pod_and_is_tried_ag
     result = ask(pods, binding_review(to_node(), namespace="nowhere"))
     assert (result.status["code"], pods.asked) == (503, [])
     assert result.audit == {"outcome": "refuse", "reason": "namespace-unknown"}
-
-
-def test_too_many_reads_of_pods_are_a_503_and_counted() -> None:
-    class Busy(KnownPods):
-        async def pod(self, namespace: str, name: str, **_: Any) -> bytes | None:
-            raise TooManyPodReads(f"pod {namespace}/{name}: too many pods are asked for. The scheduler tries again")
-
-    result = ask(Busy())
-    assert (result.status["code"], result.audit["reason"]) == (503, "pod-unreadable")
-    assert (result.app.counts.limited_reads, result.app.counts.failed_reads) == ({"pod": 1}, {})
 
 
 @pytest.mark.parametrize("path", ["/mutate/pods", PATH])

@@ -4,6 +4,7 @@ from webhook import __version__
 from webhook.cluster.state.report import CacheReport, TopologyReport
 from webhook.objects.binding import BindOutcome, BindReason
 from webhook.programs.exposition import Exposition
+from webhook.programs.http.server import Cause as Closing
 from webhook.programs.server.counts import Counts
 from webhook.programs.server.metrics import families
 from webhook.programs.server.vitals import Vitals
@@ -133,10 +134,6 @@ gpu_topology_claim_read_failures_total{read="template"} 0.0
 # HELP gpu_topology_limited_reads_total Reads that were not done because too many were asked for.
 # TYPE gpu_topology_limited_reads_total counter
 gpu_topology_limited_reads_total{read="namespace"} 2.0
-gpu_topology_limited_reads_total{read="pod"} 0.0
-gpu_topology_limited_reads_total{read="group"} 0.0
-gpu_topology_limited_reads_total{read="claim"} 0.0
-gpu_topology_limited_reads_total{read="template"} 3.0
 # HELP gpu_topology_webhook_build_info 1; the label names the version of the webhook.
 # TYPE gpu_topology_webhook_build_info gauge
 gpu_topology_webhook_build_info{version="VERSION"} 1.0
@@ -156,35 +153,13 @@ gpu_topology_certificate_failures_total 5.0
 # HELP gpu_topology_certificate_leader Whether this replica renews the certificates of all.
 # TYPE gpu_topology_certificate_leader gauge
 gpu_topology_certificate_leader 1.0
-# HELP gpu_topology_connections Connections of clients by port and phase.
+# HELP gpu_topology_connections Connections of clients by port.
 # TYPE gpu_topology_connections gauge
-gpu_topology_connections{phase="idle",port="reviews"} 3.0
-# HELP gpu_topology_unfinished_bytes Bytes in memory of requests without an answer, and of answers that no client \
-takes.
-# TYPE gpu_topology_unfinished_bytes gauge
-gpu_topology_unfinished_bytes{port="reviews"} 4096.0
+gpu_topology_connections{port="reviews"} 3.0
 # HELP gpu_topology_closed_connections_total Connections that the server ended before their client did.
 # TYPE gpu_topology_closed_connections_total counter
-gpu_topology_closed_connections_total{cause="answer-unread",port="ops"} 0.0
-gpu_topology_closed_connections_total{cause="body-late",port="ops"} 0.0
-gpu_topology_closed_connections_total{cause="handshake-failed",port="ops"} 0.0
-gpu_topology_closed_connections_total{cause="handshake-late",port="ops"} 0.0
-gpu_topology_closed_connections_total{cause="headers-late",port="ops"} 0.0
-gpu_topology_closed_connections_total{cause="headers-too-long",port="ops"} 0.0
-gpu_topology_closed_connections_total{cause="malformed",port="ops"} 0.0
-gpu_topology_closed_connections_total{cause="pipelined",port="ops"} 0.0
-gpu_topology_closed_connections_total{cause="too-many-bytes",port="ops"} 0.0
-gpu_topology_closed_connections_total{cause="too-many-connections",port="ops"} 0.0
-gpu_topology_closed_connections_total{cause="answer-unread",port="reviews"} 0.0
-gpu_topology_closed_connections_total{cause="body-late",port="reviews"} 1.0
-gpu_topology_closed_connections_total{cause="handshake-failed",port="reviews"} 0.0
-gpu_topology_closed_connections_total{cause="handshake-late",port="reviews"} 0.0
-gpu_topology_closed_connections_total{cause="headers-late",port="reviews"} 0.0
-gpu_topology_closed_connections_total{cause="headers-too-long",port="reviews"} 0.0
-gpu_topology_closed_connections_total{cause="malformed",port="reviews"} 0.0
-gpu_topology_closed_connections_total{cause="pipelined",port="reviews"} 0.0
-gpu_topology_closed_connections_total{cause="too-many-bytes",port="reviews"} 0.0
-gpu_topology_closed_connections_total{cause="too-many-connections",port="reviews"} 0.0
+gpu_topology_closed_connections_total{cause="request-late",port="ops"} 0.0
+gpu_topology_closed_connections_total{cause="headers-late",port="reviews"} 1.0
 # HELP gpu_topology_cluster_info 1; the labels name the versions of HAMi and Kubernetes, empty if unknown.
 # TYPE gpu_topology_cluster_info gauge
 gpu_topology_cluster_info{hami="2.9.0",kubernetes=""} 1.0
@@ -247,8 +222,8 @@ NOT_A_BINDING = BindOutcome(kind=Kind.SKIP, reason=BindReason.NOT_A_BINDING)
 
 VITALS = Vitals(
     ready=True,
-    connections={("reviews", "idle"): 3},
-    unfinished_bytes={"reviews": 4096},
+    connections={"reviews": 3},
+    closed={("ops", Closing.REQUEST_LATE): 0, ("reviews", Closing.HEADERS_LATE): 1},
     hami="2.9.0",
     certificate_ends=1_796_169_600.0,
     authority_ends=2_000_000_000.0,
@@ -281,11 +256,9 @@ def test_everything_that_was_counted_is_written() -> None:
     counts.bound(NOT_A_BINDING, seconds=0.0005, waiting=0.0)
     counts.failed_reads["group"] += 4
     counts.limited_reads["namespace"] += 2
-    counts.limited_reads["template"] += 3
     counts.claims_read(seconds=0.004)
     counts.failed_claim_reads["claim"] += 1
     counts.slow["/mutate/bindings"] += 1
-    counts.closed["reviews", "body-late"] += 1
     assert written(counts, VITALS) == EVERYTHING.replace("VERSION", __version__)
 
 

@@ -176,21 +176,6 @@ def test_a_bug_is_a_500_without_details_and_the_log_has_them() -> None:
     assert "ZeroDivisionError: looking for ml-workloads" in line["error"]
 
 
-def test_an_answer_while_draining_asks_to_close_the_connection(log: IO[bytes]) -> None:
-    app = application(KNOWN, log)
-    assert b"connection" not in post(app, review(pod())).headers
-    app.draining = True
-    answered = post(app, review(pod()))
-    assert answered.status == 200
-    assert answered.headers[b"connection"] == b"close"
-
-
-def test_a_rejected_review_while_draining_asks_to_close_the_connection_too(log: IO[bytes]) -> None:
-    app = application(KNOWN, log)
-    app.draining = True
-    assert post(app, b"{").headers[b"connection"] == b"close"
-
-
 def test_values_of_variables_are_never_logged(log: IO[bytes]) -> None:
     app = application(KNOWN, log)
     secret = [{"name": "TOKEN", "value": "s3cret"}, {"name": "NCCL_P2P_LEVEL", "value": "s3cret"}]

@@ -8,10 +8,9 @@ import yaml
 
 from tests.cli.command import gpu_topology
 from tests.pods import Manifest
-from tests.programs.server.asgi import application, post, review
+from tests.programs.server.asgi import App, application, post, review
 from tests.programs.server.conftest import EXAMPLE_STATE, ROOT
 from webhook.cluster.files.state import DirectoryState
-from webhook.programs.server.reviews import Reviews
 
 EXAMPLES = sorted((ROOT / "examples" / "workloads").glob("*.yaml"))
 CASES = sorted((ROOT / "tests" / "cases" / "pods").glob("*/pod.yaml"))
@@ -37,7 +36,7 @@ def bare_pods(paths: list[Path]) -> list[tuple[str, Manifest]]:
     return [(text, documents[0]) for text, documents in found if len(documents) == 1 and documents[0]["kind"] == "Pod"]
 
 
-def ask(app: Reviews, manifest: Manifest, default: str) -> Manifest:
+def ask(app: App, manifest: Manifest, default: str) -> Manifest:
     """The ``response`` of the server."""
     namespace = manifest["metadata"].get("namespace", default)
     answer = post(app, review(manifest, namespace))

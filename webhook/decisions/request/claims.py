@@ -36,7 +36,7 @@ def read_claims(pod: Pod, requests: PodRequests) -> PodClaims | None:
         MalformedPod: a field has another type than in a pod.
     """
     of_hami = pod.labels.get(names.HAMI_DRA) == "true"
-    referred = (entry for entry in used_entries(pod) if entry != EXTENDED)
+    referred = [entry for entry in used_entries(pod) if entry != EXTENDED] if pod.has_claims else []
     found = dict.fromkeys((*referred, *_class_resources(requests)))
     return PodClaims(tuple(found), of_hami) if found or of_hami else None
 

@@ -9,9 +9,7 @@ import asyncio
 import hmac
 import secrets
 import socket
-from collections import Counter
 from collections.abc import Coroutine, Sequence
-from time import monotonic
 from typing import Any, NamedTuple
 
 import uvicorn
@@ -24,18 +22,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from webhook.insight.page.following import Newest
 from webhook.insight.page.markup import ASSETS, MOST_SHOWN, POLICY, asset, contents, detail, shell
 from webhook.insight.page.view import View
-from webhook.programs.http.addresses import bind
-from webhook.programs.http.connections import Connections, Limits
-from webhook.programs.http.listener import Server, server_config
+from webhook.programs.http.server import Limits, Server, bind
 
 LOOPBACK = "127.0.0.1"
-LIMITS = Limits(
-    connections=64,
-    unfinished_bytes=256 * 1024 * 1024,
-    header_bytes=64 * 1024,
-    body_bytes=0,
-    answer_seconds=60.0,
-)
+LIMITS = Limits(header_bytes=64 * 1024, request_seconds=60)
 """Limits of connections: every user of the machine can open some."""
 _QUERY_LIMIT = 1024
 _TOKEN_BYTES = 32
@@ -180,8 +170,7 @@ async def serve(place: Place, newest: Newest, work: Sequence[Coroutine[Any, Any,
         newest: The newest state of the cluster.
         work: Tasks that run beside the server. An exception of one of them ends everything.
     """
-    config = server_config(Guard(create_app(newest), place))
-    server = _Server(config, Connections(LIMITS, "page", Counter(), monotonic), place.bound, lambda _: None)
+    server = _Server(Guard(create_app(newest), place), place.bound, LIMITS)
     tasks = [asyncio.create_task(each) for each in work]
     serving = asyncio.create_task(server.serve())
     try:

@@ -1,1 +1,1 @@
-"""The HTTP servers of the programs: uvicorn with limits on connections and bodies."""
+"""The HTTP servers of the programs: uvicorn with the limits that it lacks."""

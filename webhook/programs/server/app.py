@@ -1,36 +1,25 @@
-"""The application of the HTTPS port: reviews in front, FastAPI behind. All state is passed in."""
+"""The FastAPI applications: one for the reviews, one for probes and metrics. All state is passed in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.routing import Route
+
+from webhook import __version__
 from webhook.cluster.state import Claims, Pods, State
 from webhook.decisions.configuration import AdmitPolicy, Config
 from webhook.objects.envelope import BINDINGS_PATH, PODS_PATH
-from webhook.programs.http.asgi import Application, Receive, Scope, Send
+from webhook.programs.exposition import Exposition
+from webhook.programs.http.messages import Bodies
 from webhook.programs.server.bindings import BindingReviews
 from webhook.programs.server.counts import Counts
 from webhook.programs.server.events import Events
 from webhook.programs.server.log import ReviewLog
+from webhook.programs.server.metrics import families
 from webhook.programs.server.pods import PodReviews
-from webhook.programs.server.rate_limits import LimitedClaims
-from webhook.programs.server.reviews import Reviews
-
-
-class LateApplication:
-    """An application that is made when its first request comes.
-
-    Loading FastAPI takes half of the start, and reviews do not need it. The first request that needs it is a probe, and
-    no review comes before a probe has said that the server is ready.
-    """
-
-    def __init__(self, create: Callable[[], Application]) -> None:
-        self._create = create
-        self._application: Application | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, as ASGI has it."""
-        if self._application is None:
-            self._application = self._create()
-        await self._application(scope, receive, send)
+from webhook.programs.server.reviews import Answer, Reviews
+from webhook.programs.server.vitals import Vitals
 
 
 def create_app(  # noqa: PLR0913, PLR0917 - what is known, what it is decided by, and who hears of it
@@ -38,43 +27,81 @@ def create_app(  # noqa: PLR0913, PLR0917 - what is known, what it is decided by
     policy: AdmitPolicy,
     state: State,
     log: ReviewLog,
+    counts: Counts,
     pods: Pods,
     events: Events,
     claims: Claims,
-) -> Reviews:
-    """Return the application of the HTTPS port: the reviews, and FastAPI for everything else.
+) -> FastAPI:
+    """Return the application of the reviews.
 
     Args:
         config: The configuration, for the limits of the server.
         policy: The configuration of the decisions.
         state: The state of the cluster.
         log: Takes one line for each review.
+        counts: The counts of the server.
         pods: Reads pods when they are bound.
         events: Takes Events for the owners of pods.
-        claims: Reads claims. Reviews of pods and reviews of Bindings have a limit each, so that the creation of many
-            pods does not hold up Bindings.
+        claims: Reads claims.
     """
-    counts = Counts(lambda: events.lost)
-    pod_reviews = PodReviews(state=state, claims=LimitedClaims(claims), policy=policy, log=log, counts=counts)
-    bindings = BindingReviews(
-        state=state,
-        pods=pods,
-        claims=LimitedClaims(claims),
-        events=events,
-        policy=policy,
-        log=log,
-        counts=counts,
+    of_pods = PodReviews(state=state, claims=claims, policy=policy, log=log, counts=counts)
+    of_bindings = BindingReviews(
+        state=state, pods=pods, claims=claims, events=events, policy=policy, log=log, counts=counts
     )
-    return Reviews(
-        LateApplication(_reviews_app),
-        {PODS_PATH: pod_reviews.answer, BINDINGS_PATH: bindings.answer},
-        log=log,
-        counts=counts,
-        max_review_bytes=config.server.max_review_bytes,
+    answers = {PODS_PATH: of_pods.answer, BINDINGS_PATH: of_bindings.answer}
+    return reviews_app(answers, log=log, counts=counts, longest_body=config.server.max_review_bytes)
+
+
+def reviews_app(answers: Mapping[str, Answer], *, log: ReviewLog, counts: Counts, longest_body: int) -> FastAPI:
+    """Return an application that answers the reviews at each path with a function."""
+    bodies = Bodies(longest_body, "server.maxReviewBytes")
+    application = _bare_app()
+    application.router.routes += [
+        Route(path, Reviews(answer, bodies, log=log, counts=counts)) for path, answer in answers.items()
+    ]
+    return application
+
+
+def create_ops_app(
+    stalled: Callable[[], str], ready: Callable[[], str], counts: Counts, vitals: Callable[[], Vitals]
+) -> FastAPI:
+    """Return the application of the port of probes and metrics, which answers in a thread of its own.
+
+    Args:
+        stalled: Returns why the server should be replaced; empty when it is alive.
+        ready: Returns why the server is not ready; empty when it is.
+        counts: The counts of the server, for the metrics.
+        vitals: Returns the other values of the metrics, as they are at a scrape.
+    """
+    application = _bare_app()
+    exposition = Exposition(lambda: families(counts, vitals()))
+
+    @application.get("/healthz")
+    async def healthz() -> Response:
+        reason = stalled()
+        return JSONResponse({"status": reason or "ok", "version": __version__}, status_code=503 if reason else 200)
+
+    @application.get("/readyz")
+    async def readyz() -> Response:
+        reason = ready()
+        return JSONResponse({"status": reason or "ready"}, status_code=503 if reason else 200)
+
+    @application.get("/metrics")
+    async def metrics(request: Request) -> Response:
+        content_type, body = exposition.answer(request.headers.get("accept", ""))
+        return Response(body, media_type=content_type)
+
+    return application
+
+
+def _bare_app() -> FastAPI:
+    return FastAPI(
+        title="gpu-topology-webhook",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        # Else each request asks OpenTelemetry, which reads the environment, whether there is somebody to tell: 10 us.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
     )
-
-
-def _reviews_app() -> Application:
-    from webhook.programs.server import http  # noqa: PLC0415 - see LateApplication
-
-    return http.create_reviews_app()

@@ -28,7 +28,7 @@ from webhook.programs.server.counts import Counts
 from webhook.programs.server.events import Events
 from webhook.programs.server.log import ReviewLog
 from webhook.words.catalogue.claims import TOO_MANY_CLAIMS
-from webhook.words.errors import ClaimsUnreadable, PodsUnreadable, TooManyPodReads
+from webhook.words.errors import ClaimsUnreadable, PodsUnreadable
 from webhook.words.nesting import decode_answer
 from webhook.words.outcome import Kind
 from webhook.words.printable import fitted
@@ -174,9 +174,6 @@ class _Reading:
         started = perf_counter_ns()
         try:
             return await answer
-        except TooManyPodReads:
-            self._counts.limited_reads[what] += 1
-            raise
         except PodsUnreadable:
             self._counts.failed_reads[what] += 1
             raise

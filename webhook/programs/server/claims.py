@@ -15,7 +15,7 @@ from webhook.programs.server.claim_specs import Kind, SpecSource, read_spec, spe
 from webhook.programs.server.counts import Counts
 from webhook.words import names
 from webhook.words.choices import Profile
-from webhook.words.errors import ClaimsUnreadable, FormatError, TooManyClaimReads
+from webhook.words.errors import ClaimsUnreadable, FormatError
 
 
 class ClaimReading:
@@ -73,9 +73,6 @@ class ClaimReading:
         read = self._claims.claim if kind == "claim" else self._claims.template
         try:
             return await read(namespace, name, deadline=self._deadline)
-        except TooManyClaimReads as error:
-            self._counts.limited_reads[kind] += 1
-            return error
         except ClaimsUnreadable as error:
             self._counts.failed_claim_reads[kind] += 1
             return error

@@ -15,7 +15,6 @@ from webhook.objects.binding import PodEvent
 from webhook.programs.log import Log
 from webhook.programs.server.caches import ClusterCaches
 from webhook.programs.server.gates import GateOpener
-from webhook.programs.server.rate_limits import LimitedPods
 from webhook.programs.server.waiting_pods import WaitingPods
 from webhook.words import names
 from webhook.words.choices import PlacementMode
@@ -44,7 +43,7 @@ class LiveCluster:
         self._api = Api(session, field_manager=names.WEBHOOK_FIELD_MANAGER)
         self._events = PodEvents(self._api)
         self._releases = PodEvents(self._api, action=_RELEASE)
-        self.pods = LimitedPods(LivePods(self._api))
+        self.pods = LivePods(self._api)
 
     def claims(self, pools: Callable[[], Pools]) -> LiveClaims:
         """Return a reader of claims as they are at this moment, with the devices of ``pools``."""

@@ -5,14 +5,12 @@ from collections.abc import Callable
 
 from webhook.objects.binding import BindOutcome, BindReason
 from webhook.programs.exposition import Spread
-from webhook.programs.http.connections import Cause
 from webhook.words.outcome import Outcome
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of the buckets of durations. The API server waits for five seconds at most."""
 SLOW_SECONDS = 1.0
 """Duration from which on a review is logged as slow."""
-PORTS = ("reviews", "ops")
 
 
 class Counts:
@@ -38,15 +36,12 @@ class Counts:
         """Bindings, by whether all GPUs are on one NUMA node."""
         self.rejected: Counter[int] = Counter()
         """Requests to the paths of reviews that got no review as an answer, by HTTP status."""
-        self.closed: Counter[tuple[str, str]] = Counter({(port, cause): 0 for port in PORTS for cause in Cause})
-        """Connections that the server ended, by port and cause. Each port counts in a thread of its own."""
         self.slow: Counter[str] = Counter()
         """Reviews that took :data:`SLOW_SECONDS` or more once they had arrived, by their path."""
         self.failed_reads: Counter[str] = Counter()
         """Failed reads of pods, by what was read: ``pod`` or ``group``."""
         self.limited_reads: Counter[str] = Counter()
-        """Reads that were not done because there were too many: of a ``namespace``, a ``pod``, a ``group``, a ``claim``
-        or a ``template``."""
+        """Reads that were not done because there were too many, by what was read: ``namespace``."""
         self.failed_claim_reads: Counter[str] = Counter()
         """Failed reads of claims, by what was read: ``claim`` or ``template``."""
         self.binding_seconds = Spread(SECONDS)

@@ -1,6 +1,5 @@
 """The log of the server: one JSON line for each review, with names and reasons but never the value of a variable."""
 
-from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
@@ -102,10 +101,6 @@ class ReviewLog(Log):
     def slow(self, path: str, status: int, *, size: int, microseconds: int) -> None:
         """Log a request of ``size`` bytes whose answer took long after it had arrived."""
         self.say("warning", "slow", path=path, status=status, bytes=size, microseconds=microseconds)
-
-    def closed(self, port: str, causes: Mapping[str, int]) -> None:
-        """Log the number of connections of a port that were ended since the last such line, by cause."""
-        self.say("warning", "closed", port=port, causes=dict(causes))
 
     def failed(self, traceback: str) -> None:
         """Log an unexpected exception in a review."""

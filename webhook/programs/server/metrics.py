@@ -25,7 +25,7 @@ def families(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
     yield from _reviews(counts)
     yield from _bindings(counts)
     yield from _program(vitals)
-    yield from _connections(counts, vitals)
+    yield from _connections(vitals)
     yield from _cluster(vitals)
 
 
@@ -87,7 +87,7 @@ def _bindings(counts: Counts) -> Iterator[Metric]:
         "limited_reads",
         "Reads that were not done because too many were asked for.",
         ("read",),
-        _words(("namespace", "pod", "group", "claim", "template"), counts.limited_reads),
+        _words(("namespace",), counts.limited_reads),
     )
 
 
@@ -117,24 +117,18 @@ def _program(vitals: Vitals) -> Iterator[Metric]:
     )
 
 
-def _connections(counts: Counts, vitals: Vitals) -> Iterator[Metric]:
+def _connections(vitals: Vitals) -> Iterator[Metric]:
     yield gauge(
         "connections",
-        "Connections of clients by port and phase.",
-        ("port", "phase"),
-        {(port, phase): number for (port, phase), number in vitals.connections.items()},
-    )
-    yield gauge(
-        "unfinished_bytes",
-        "Bytes in memory of requests without an answer, and of answers that no client takes.",
+        "Connections of clients by port.",
         ("port",),
-        {(port,): held for port, held in vitals.unfinished_bytes.items()},
+        {(port,): number for port, number in vitals.connections.items()},
     )
     yield counter(
         "closed_connections",
         "Connections that the server ended before their client did.",
         ("port", "cause"),
-        _flat(counts.closed),
+        _flat(vitals.closed),
     )
 
 

@@ -13,7 +13,7 @@ from webhook.decisions.configuration import AdmitPolicy
 from webhook.objects.claims import ClaimSpec
 from webhook.objects.pod import MalformedPod, Namespace, Pod
 from webhook.objects.review import Request, decode_review, encode_reply
-from webhook.programs.http.body import BadRequest
+from webhook.programs.http.messages import BadRequest
 from webhook.programs.server.claim_specs import SpecSource
 from webhook.programs.server.claims import ClaimReading, specs_to_read
 from webhook.programs.server.counts import Counts

@@ -11,8 +11,6 @@ import ssl
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import partial
-from time import monotonic
 from typing import Any, Protocol
 
 from webhook import __version__
@@ -20,13 +18,11 @@ from webhook.cluster.state import State
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.decisions.configuration import Config, ServerSettings
 from webhook.programs.heartbeat import Heartbeat
-from webhook.programs.http.addresses import bind
-from webhook.programs.http.asgi import Application
-from webhook.programs.http.connections import Connections, Limits, Phase
-from webhook.programs.http.listener import BACKLOG, Server, server_config
-from webhook.programs.http.thread import ServerThread
-from webhook.programs.server.app import LateApplication
-from webhook.programs.server.reviews import Reviews
+from webhook.programs.http.messages import Application
+from webhook.programs.http.server import BACKLOG, Cause, Limits, Server, ServerThread, bind
+from webhook.programs.server.app import create_ops_app
+from webhook.programs.server.counts import Counts
+from webhook.programs.server.log import ReviewLog
 from webhook.programs.server.vitals import Vitals
 
 _REMEDY = "Choose others with --host, --port and --ops-port"
@@ -42,12 +38,14 @@ class Background(Protocol):
         """End. It is called after the server has answered its last review."""
 
 
-def run(
+def run(  # noqa: PLR0913 - what is served, what the answers follow from, and who hears of it
     config: Config,
-    reviews: Reviews,
+    reviews: Application,
     state: State,
     context: ssl.SSLContext,
     *,
+    log: ReviewLog,
+    counts: Counts,
     vitals: Callable[[], Vitals] = Vitals,
     background: Sequence[Background] = (),
 ) -> None:
@@ -55,16 +53,18 @@ def run(
 
     Args:
         config: The configuration, for addresses and limits.
-        reviews: The application to serve. Its log also takes a line when both ports listen, when the server becomes
-            ready or unready, when it drains, and when it has stopped.
+        reviews: The application to serve.
         state: The state of the cluster, which says whether reviews can be answered.
         context: The TLS context.
-        vitals: Returns the values of the metrics beside the counts. Values that follow from ``reviews`` and ``state``
-            are added here.
+        log: Takes a line when both ports listen, when the server becomes ready or unready, when it drains, and when it
+            has stopped.
+        counts: The counts of the server.
+        vitals: Returns the values of the metrics beside the counts. Values that follow from the ports and ``state`` are
+            added here.
         background: The parts of the program to open before reviews are served, in this order. They are closed in the
             reverse order when the server has stopped. A part that is still opening when the stop comes is cancelled.
     """
-    runner = _Runner(config.server, reviews, state, context, vitals)
+    runner = _Runner(config.server, reviews, state, context, log, counts, vitals)
     try:
         with asyncio.Runner(loop_factory=runner.tls.config.get_loop_factory()) as loop:
             loop.run(runner.serve(background))
@@ -75,18 +75,19 @@ def run(
 class _Runner:
     """The two servers and the steps of their stop."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - as of `run`
         self,
         settings: ServerSettings,
-        reviews: Reviews,
+        reviews: Application,
         state: State,
         context: ssl.SSLContext,
+        log: ReviewLog,
+        counts: Counts,
         vitals: Callable[[], Vitals],
     ) -> None:
         self._settings = settings
-        self._reviews = reviews
         self._state = state
-        self._log = reviews.log
+        self._log = log
         self._told: str | None = None
         """The readiness that was logged last."""
         self._vitals = vitals
@@ -95,21 +96,11 @@ class _Runner:
         """Whether reviews are accepted. It is set after the line ``started`` is logged, and readiness depends on it."""
         self._heart = Heartbeat()
         self._sockets = tuple(bind(settings.host, port, remedy=_REMEDY) for port in (settings.port, settings.ops_port))
-        closed = reviews.counts.closed
-        limits = _limits(settings)
-        self.tls = Server(
-            server_config(reviews, context),
-            Connections(limits, "reviews", closed, monotonic),
-            self._sockets[0],
-            partial(self._log.closed, "reviews"),
-        )
-        limits = replace(limits, connections=settings.max_ops_connections, body_bytes=0)
-        self._ops = Server(
-            server_config(LateApplication(self._ops_app)),
-            Connections(limits, "ops", closed, monotonic),
-            self._sockets[1],
-            partial(self._log.closed, "ops"),
-        )
+        keep_alive = settings.keep_alive_seconds
+        limits = Limits(connections=settings.max_connections, keep_alive_seconds=keep_alive)
+        self.tls = Server(reviews, self._sockets[0], limits, context)
+        ops = create_ops_app(self._stalled, self._unready, counts, self._vitals_now)
+        self._ops = Server(ops, self._sockets[1], Limits(keep_alive_seconds=keep_alive))
         self._ops_thread = ServerThread(self._ops)
 
     async def serve(self, background: Sequence[Background]) -> None:
@@ -161,11 +152,6 @@ class _Runner:
         )
         self._listening = True
 
-    def _ops_app(self) -> Application:
-        from webhook.programs.server.http import create_ops_app  # noqa: PLC0415 - see LateApplication
-
-        return create_ops_app(self._stalled, self._unready, self._reviews.counts, self._vitals_now)
-
     def _stalled(self) -> str:
         """Return why this process should be replaced; empty when it is alive.
 
@@ -176,7 +162,7 @@ class _Runner:
 
     def _unready(self) -> str:
         reason = ""
-        if self._reviews.draining:
+        if self.tls.draining:
             reason = "stopping"
         elif not self._listening:
             reason = "starting"
@@ -188,30 +174,24 @@ class _Runner:
         return reason
 
     def _vitals_now(self) -> Vitals:
+        servers = {"reviews": self.tls, "ops": self._ops}
         known = ClusterFacts() if self._state.waiting_for else self._state.cluster()
         return replace(
             self._vitals(),
             ready=not self._unready(),
-            draining=self._reviews.draining,
-            connections=self._connections(),
-            unfinished_bytes={port: server.room.held for port, server in self._servers()},
+            draining=self.tls.draining,
+            connections={port: server.open for port, server in servers.items()},
+            closed={(port, cause): server.closed[cause] for port, server in servers.items() for cause in Cause},
             hami=str(known.hami or ""),
             kubernetes=str(known.kubernetes or ""),
         )
 
-    def _connections(self) -> dict[tuple[str, str], int]:
-        phases = {port: server.room.phases() for port, server in self._servers()}
-        return {(port, phase.value): counted[phase] for port, counted in phases.items() for phase in Phase}
-
-    def _servers(self) -> tuple[tuple[str, Server], ...]:
-        return ("reviews", self.tls), ("ops", self._ops)
-
     def _drain(self) -> None:
         if not self._listening:  # no review was served yet, so there is nothing to drain
             self._stop.set()
-        elif not self._reviews.draining:
+        elif not self.tls.draining:
             self._log.say("info", "draining", seconds=self._settings.drain_seconds)
-        self._reviews.draining = True
+        self.tls.drain()
         self._told = "stopping"
         asyncio.get_running_loop().call_later(self._settings.drain_seconds, self._stop.set)
 
@@ -226,17 +206,3 @@ async def _cancel(*tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _limits(settings: ServerSettings) -> Limits:
-    return Limits(
-        connections=settings.max_connections,
-        unfinished_bytes=settings.max_unfinished_bytes,
-        header_bytes=settings.max_header_bytes,
-        body_bytes=settings.max_review_bytes,
-        handshake_seconds=settings.handshake_seconds,
-        header_seconds=settings.header_seconds,
-        body_seconds=settings.body_seconds,
-        answer_seconds=settings.answer_seconds,
-        idle_seconds=settings.keep_alive_seconds,
-    )

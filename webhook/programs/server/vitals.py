@@ -14,10 +14,10 @@ class Vitals:
     """Whether reviews can be answered, as ``/readyz`` says."""
     draining: bool = False
     """Whether a stop has begun."""
-    connections: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Connections by port and :class:`webhook.programs.http.connections.Phase`."""
-    unfinished_bytes: Mapping[str, int] = field(default_factory=dict)
-    """Bytes that the connections hold, by port."""
+    connections: Mapping[str, int] = field(default_factory=dict)
+    """Connections by port."""
+    closed: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Connections that the server ended, by port and :class:`webhook.programs.http.server.Cause`."""
     hami: str = ""
     """The version of HAMi; empty if it is not known."""
     kubernetes: str = ""

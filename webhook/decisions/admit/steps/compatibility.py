@@ -81,8 +81,8 @@ def _untreated(subject: Subject, patch: PodPatch) -> None:
     Raises:
         Refused: the pod denies what violates its requirements.
     """
-    required = required_options(subject.options)
     for cause, message in untreated(subject.pod, subject.namespace, subject.policy, subject.cluster):
+        required = required_options(subject.options)
         # HAMi before 2.7 overwrites the name of the scheduler, and another scheduler may ask our extender.
         is_certain = cause not in (Cause.OTHER_SCHEDULER, Cause.WEBHOOK_IGNORED)
         if required and is_certain and subject.options.on_violation is OnViolation.DENY:
@@ -108,15 +108,14 @@ def _switched_off(subject: Subject, patch: PodPatch, texts: Mapping[PodContainer
         subject.gpu_request(container).count == 1 for container in subject.gpu_containers
     ):
         return
-    switches = [switch for switch in SWITCHES.values() if _matters(subject, switch)]
     for container in subject.gpu_containers:
-        for switch in switches:
+        for switch in SWITCHES.values():
             text = literal(container.env.get(switch.name))
-            if text is not None and switch.takes(text):
+            if text is not None and switch.takes(text) and _matters(subject, switch):
                 patch.warn(switch.warning.say(container=container.name))
         for setting in texts[container].of_program:
             taken = SWITCHES.get(setting.name)
-            if taken in switches and setting.value is not None and taken.takes(setting.value):
+            if taken and setting.value is not None and taken.takes(setting.value) and _matters(subject, taken):
                 patch.warn(COMMAND_SWITCHES_OFF.say(container=container.name, variable=setting.name))
 
 

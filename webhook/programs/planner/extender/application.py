@@ -1,12 +1,10 @@
 """The ASGI application of the extender: two paths, and HTTP errors for requests that are no questions."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from time import perf_counter
 
 from webhook.objects.extender import FILTER_PATH, PRIORITIZE_PATH, MalformedQuestion
-from webhook.programs.http.asgi import Receive, Scope, Send
-from webhook.programs.http.body import JSON, TEXT, BadRequest, read_body, send_answer
+from webhook.programs.http.messages import JSON, TEXT, BadRequest, Bodies, Receive, Scope, Send, send_answer
 from webhook.programs.planner.extender.answers import Answers
 from webhook.programs.planner.extender.complaints import Complaints
 from webhook.programs.planner.extender.counts import Counts
@@ -33,8 +31,7 @@ class ExtenderApplication:
         }
         self._counts = counts
         self._complaints = complaints
-        self.draining = False
-        """While set, every answer asks the scheduler to close its connection, so that the stop loses no question."""
+        self._bodies = Bodies(BODY_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, as ASGI has it."""
@@ -45,9 +42,7 @@ class ExtenderApplication:
             kind, body = TEXT, fitted(str(error), MESSAGE_LIMIT).encode()
             self._counts.rejected[str(status),] += 1
             self._complaints.say("rejected", status=str(status), text=str(error))
-        except asyncio.CancelledError:  # the connection has ended: no client waits for the answer
-            return
-        await send_answer(send, status, kind, body, closes=self.draining)
+        await send_answer(send, status, kind, body)
 
     async def _answer(self, scope: Scope, receive: Receive) -> bytes:
         answer = self._paths.get(scope["path"])
@@ -55,7 +50,7 @@ class ExtenderApplication:
             raise BadRequest(404, f"expected {FILTER_PATH} or {PRIORITIZE_PATH}, found {scope['path']}")
         if scope["method"] != "POST":
             raise BadRequest(405, f"{scope['path']}: expected POST, found {scope['method']}")
-        body = await read_body(scope, receive, BODY_BYTES)
+        body = await self._bodies.read(receive)
         began = perf_counter()
         found = await answer(body)
         self._counts.seconds.add(perf_counter() - began)

@@ -1,12 +1,13 @@
 """The counts of the extender, in plain numbers and as metrics: docs/observability.md."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from prometheus_client.core import Metric
 
 from webhook.programs.exposition import Spread, counter, gauge
+from webhook.programs.http.server import Cause
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of buckets. kube-scheduler waits for five seconds by default."""
@@ -45,17 +46,16 @@ class Counts:
         """Nodes that did not pass, by the code of the message."""
         self.rejected: Counter[tuple[str]] = Counter()
         """Requests that are no questions, by the status of the answer."""
-        self.closed: Counter[tuple[str, str]] = Counter()
-        """Connections that were ended, by port and cause."""
         self.seconds = Spread(SECONDS)
         """Seconds from the arrival of a question to its answer."""
 
 
-def families(counts: Counts, *, certificate_ends: float | None) -> Iterator[Metric]:
+def families(counts: Counts, closed: Mapping[Cause, int], *, certificate_ends: float | None) -> Iterator[Metric]:
     """Return the metrics.
 
     Args:
         counts: The counts of the extender.
+        closed: The connections that its server ended.
         certificate_ends: The end of the certificate, in seconds since 1970.
     """
     requests = counts.requests.copy()
@@ -81,7 +81,7 @@ def families(counts: Counts, *, certificate_ends: float | None) -> Iterator[Metr
         "extender_closed_connections",
         "Connections of the extender's port that were ended, by cause.",
         ("cause",),
-        {(cause,): count for (_, cause), count in sorted(counts.closed.copy().items())},
+        {(str(cause),): closed[cause] for cause in Cause},
     )
     yield counts.seconds.metric("extender_seconds", "Seconds from the arrival of a question to its answer.")
     yield gauge(

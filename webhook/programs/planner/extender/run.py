@@ -1,7 +1,7 @@
 """The run of the extender beside a planner, on a port of its own with TLS and client certificates."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -11,30 +11,20 @@ from prometheus_client.core import Metric
 from certs.context import LiveContext
 from certs.keeper import FileKeeper
 from webhook.decisions.configuration import AdmitPolicy
-from webhook.programs.http.addresses import bind
-from webhook.programs.http.connections import Connections, Limits
-from webhook.programs.http.listener import Server, server_config
+from webhook.programs.http.server import Limits, Server, bind
 from webhook.programs.log import Log
 from webhook.programs.planner.extender.answers import Answers
-from webhook.programs.planner.extender.application import BODY_BYTES, ExtenderApplication
+from webhook.programs.planner.extender.application import ExtenderApplication
 from webhook.programs.planner.extender.complaints import Complaints
 from webhook.programs.planner.extender.counts import Counts, families
 from webhook.programs.planner.extender.knowledge import Knowledge
 from webhook.programs.planner.mirrors import Mirrors
 
-PORT_NAME = "extender"
 DRAIN_SECONDS = 3.0
 """Time at the stop of the program in which questions are still answered, each with ``Connection: close``. Go's client
 does not repeat a POST that was lost with a closing connection."""
-LIMITS = Limits(
-    connections=512,
-    unfinished_bytes=2 * BODY_BYTES,
-    body_bytes=BODY_BYTES,
-)
-"""The limits of the port. A scheduler asks one question after the other, and keeps its connection for 90 s.
-
-The connections are for clients without a certificate: of these the oldest is ended first, and with few connections that
-is a scheduler in the middle of its handshake, if they come from its address."""
+LIMITS = Limits(connections=512)
+"""The limits of the port. A scheduler asks one question after the other, and keeps its connection for 90 s."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,12 +69,11 @@ class Extender:
         self._files.look()
         knowledge = Knowledge(mirrors, bug=self._bug, clock=monotonic)
         answers = Answers(knowledge, policy, mirrors.namespace, counts=counts, complaints=complaints)
-        self._application = ExtenderApplication(answers, counts=counts, complaints=complaints)
         self._server = Server(
-            server_config(self._application, live.listening),
-            Connections(LIMITS, PORT_NAME, counts.closed, monotonic),
+            ExtenderApplication(answers, counts=counts, complaints=complaints),
             bind(settings.host, settings.port, remedy="Choose others with --host and --extender-port"),
-            self._closed,
+            LIMITS,
+            live.listening,
         )
         self._serving: asyncio.Task[None] | None = None
 
@@ -100,7 +89,7 @@ class Extender:
     async def close(self) -> None:
         """Let schedulers move to other replicas, and stop."""
         if self._serving is not None:
-            self._application.draining = True
+            self._server.drain()
             await asyncio.wait({self._serving}, timeout=DRAIN_SECONDS)
             self._server.should_exit = True
             await self._serving
@@ -108,10 +97,7 @@ class Extender:
 
     def families(self) -> Iterator[Metric]:
         """Return the metrics. May be called in any thread."""
-        return families(self.counts, certificate_ends=self._files.served.certificate_ends)
-
-    def _closed(self, causes: Mapping[str, int]) -> None:
-        self._log.say("warning", "closed", port=PORT_NAME, causes=dict(causes))
+        return families(self.counts, self._server.closed, certificate_ends=self._files.served.certificate_ends)
 
     def _bug(self, traceback: str) -> None:
         self._log.say("error", "bug", traceback=traceback)
