@@ -513,7 +513,3 @@ def test_the_webhook_reads_the_lease_of_the_planner_and_no_other(webhook_account
     assert allowed(webhook_account.sends("GET", f"{leases}?{named}"))
     assert allowed(webhook_account.sends("GET", f"{leases}?watch=1&timeoutSeconds=1&{named}"))
     assert webhook_account.sends("GET", f"{leases}?watch=1&timeoutSeconds=1").status_code == 403
-
-
-def test_the_values_of_the_label_are_those_of_the_code() -> None:
-    assert {*Placement} == {"waiting", "pinned", "released"}

@@ -129,17 +129,6 @@ def test_a_manifest_that_was_changed_is_no_longer_nothing(repository: Repository
     assert REGISTRATION in {path.rpartition("/")[2] for path in before if before[path] != after[path]}
 
 
-@pytest.mark.long
-def test_a_replacement_empties_what_the_webhook_wrote(repository: Repository, namespace: str) -> None:
-    """Why the page says that nothing may be replaced."""
-    repository.apply(*CLIENT_SIDE)
-    work(repository.control_plane, namespace)
-    done = repository.kubectl("replace", "--filename", str(repository.manifest))
-    assert done.returncode == 0, done.stderr
-    stored = {path.rpartition("/")[2]: one for path, one in repository.stored().items() if path.endswith(f"/{TLS}")}
-    assert "data" not in stored[TLS]
-
-
 def test_the_fields_that_the_webhook_writes_are_its_own_by_name(repository: Repository, namespace: str) -> None:
     """So ``managedFieldsManagers`` of Argo CD finds them."""
     repository.apply(*SERVER_SIDE)
@@ -170,13 +159,3 @@ def test_helm_takes_over_what_was_applied_only_if_it_is_told_to_and_keeps_what_t
         assert container["image"].endswith(":9.9.9")
     finally:
         helm.run("uninstall", REGISTRATION, *here, "--no-hooks")
-
-
-@pytest.mark.long
-def test_without_hooks_and_without_helm_everything_goes_that_was_applied(repository: Repository) -> None:
-    repository.apply(*SERVER_SIDE)
-    order = ["delete", "--wait=false", "--filename", str(repository.manifest)]
-    done = repository.kubectl(*order)
-    assert done.returncode == 0, done.stderr
-    left = [path for path, one in repository.stored().items() if one and "deletionTimestamp" not in one["metadata"]]
-    assert left == []

@@ -1,15 +1,13 @@
 """``gpu-topology namespace`` at a real API server: its workloads, a change with its question, and the way back."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kubernetes.client import AppsV1Api, BatchV1Api, CoreV1Api, V1ObjectMeta
+from kubernetes.client import CoreV1Api, V1ObjectMeta
 
-from tests.cli.command import ROOT, gpu_topology
+from tests.cli.command import ROOT
 from tests.control_plane.accounts import namespace_for_pods, permitted
 from tests.control_plane.control_plane import ControlPlane
 from webhook.cluster.api.namespace_change import change_namespace
@@ -18,53 +16,12 @@ from webhook.words.errors import GpuTopologyError
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
-HAMI = ("--hami-version", "2.9.0")
-TWO_CARDS = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
-
 
 @pytest.fixture
 def person(admin: CoreV1Api, control_plane: ControlPlane) -> Path:
     """One who may read what the reader may, and change namespaces, and whose account is elsewhere."""
     home = namespace_for_pods(admin, V1ObjectMeta(generate_name="people-"))
     return permitted(admin, control_plane, home, "person", (*READER, *NAMESPACE_CHANGE))
-
-
-def create_workloads(admin: CoreV1Api, namespace: str) -> None:
-    """A Deployment, a CronJob with a Job of it, a Job, a Deployment without GPUs and a pod of another kind."""
-
-    def template(**container: Any) -> dict[str, Any]:
-        spec = {"containers": [{"name": "main", "image": "example.com/train", **container}], "restartPolicy": "Never"}
-        return {"metadata": {"labels": {"app": "x"}}, "spec": spec}
-
-    def deployment(name: str, made: dict[str, Any]) -> Any:
-        always = made["spec"] | {"restartPolicy": "Always"}
-        spec = {"selector": {"matchLabels": {"app": "x"}}, "template": made | {"spec": always}}
-        return {"metadata": {"name": name}, "spec": spec}
-
-    def owned(kind: str, name: str) -> list[dict[str, Any]]:
-        return [{"apiVersion": "batch/v1", "kind": kind, "name": name, "uid": "u", "controller": True}]
-
-    apps, batch = AppsV1Api(admin.api_client), BatchV1Api(admin.api_client)
-    apps.create_namespaced_deployment(namespace, deployment("train", template(**TWO_CARDS)))
-    apps.create_namespaced_deployment(namespace, deployment("web", template()))
-    nightly = {"schedule": "0 0 * * *", "jobTemplate": {"spec": {"template": template(**TWO_CARDS)}}}
-    cron: Any = {"metadata": {"name": "nightly"}, "spec": nightly}
-    batch.create_namespaced_cron_job(namespace, cron)
-    for name, owners in (("once", []), ("nightly-1", owned("CronJob", "nightly"))):
-        job: Any = {
-            "metadata": {"name": name, "ownerReferences": owners},
-            "spec": {"template": template(**TWO_CARDS)},
-        }
-        batch.create_namespaced_job(namespace, job)
-    for name, kind, owner in (("once-0", "Job", "once"), ("ranks-0", "PyTorchJob", "ranks")):
-        pod: Any = template(**TWO_CARDS)
-        pod["metadata"] = {"name": name, "ownerReferences": owned(kind, owner)}
-        admin.create_namespaced_pod(namespace, pod)
-
-
-def labels_of(document: str) -> list[tuple[str, int]]:
-    """The workloads of the JSON, each with its number of running pods."""
-    return [(each["workload"], each["pods"]) for each in json.loads(document)["workloads"]]
 
 
 def metadata(admin: CoreV1Api, namespace: str) -> tuple[dict[str, str], dict[str, str]]:
@@ -76,22 +33,6 @@ def metadata(admin: CoreV1Api, namespace: str) -> tuple[dict[str, str], dict[str
 def answered(answer: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "webhook", "namespace", *map(str, arguments)]
     return subprocess.run(command, input=answer, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
-
-
-def test_every_workload_with_gpus_is_told_once(admin: CoreV1Api, namespace: str, person: Path) -> None:
-    create_workloads(admin, namespace)
-    done = gpu_topology("namespace", namespace, "--opt-in", "--kubeconfig", person, "-o", "json", *HAMI)
-    assert (done.code, done.err) == (0, "")
-    found = json.loads(done.out)
-    assert labels_of(done.out) == [
-        ("CronJob nightly", 0),
-        ("Deployment train", 0),
-        ("Job once", 0),
-        ("PyTorchJob ranks", 1),
-    ]
-    assert {each["now"]["reason"] for each in found["workloads"]} == {"namespace-not-enabled"}
-    assert {each["then"]["reason"] for each in found["workloads"]} == {"injected"}
-    assert "gpu.topology/injection" not in metadata(admin, namespace)[0]
 
 
 def test_a_change_is_written_after_a_question_and_the_way_back_undoes_it(
@@ -134,14 +75,3 @@ def test_a_namespace_that_was_changed_meanwhile_is_left_as_it_is(
     with pytest.raises(GpuTopologyError, match=f"namespace {namespace} was changed meanwhile, so nothing was written"):
         change_namespace(person, namespace, version, {"gpu.topology/injection": "enabled"}, {})
     assert metadata(admin, namespace) == before
-
-
-def test_without_the_right_to_change_it_the_reader_is_told(
-    admin: CoreV1Api, control_plane: ControlPlane, namespace: str
-) -> None:
-    home = namespace_for_pods(admin, V1ObjectMeta(generate_name="people-"))
-    reader = permitted(admin, control_plane, home, "reader", READER)
-    done = gpu_topology("namespace", namespace, "--opt-in", "--apply", "--yes", "--kubeconfig", reader)
-    assert (done.code, done.out) == (1, "")
-    assert f'patch namespace {namespace}: namespaces "{namespace}" is forbidden' in done.err
-    assert "gpu.topology/injection" not in metadata(admin, namespace)[0]

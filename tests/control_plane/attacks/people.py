@@ -12,7 +12,6 @@ from tests.control_plane.control_plane import ControlPlane
 
 PATIENCE_S = 120.0
 """Longer than the API server waits for any webhook."""
-MERGE = "application/merge-patch+json"
 
 
 @dataclass(frozen=True)
@@ -71,11 +70,6 @@ class Person:
         query = {"dryRun": "All"} if dry_run else {}
         return self.asks("POST", f"/api/v1/namespaces/{namespace}/pods", pod, **query)
 
-    def annotates(self, namespace: str, name: str, annotations: dict[str, str | None], *, sub: str = "") -> Answer:
-        """A pod that is there, by a merge patch of the pod or of a subresource such as ``/status``."""
-        change = {"metadata": {"annotations": annotations}}
-        return self.asks("PATCH", f"/api/v1/namespaces/{namespace}/pods/{name}{sub}", change, kind=MERGE)
-
 
 @dataclass(frozen=True)
 class Neighbour:
@@ -104,12 +98,3 @@ class Neighbour:
     def plain(self) -> socket.socket:
         """A connection to the other port."""
         return socket.create_connection(("127.0.0.1", self.ops_port), timeout=PATIENCE_S)
-
-    def client(self) -> httpx.Client:
-        """For reviews of one's own."""
-        return httpx.Client(
-            base_url=f"https://127.0.0.1:{self.port}",
-            verify=ssl.create_default_context(cadata=self.authority.decode()),
-            timeout=PATIENCE_S,
-            trust_env=False,
-        )

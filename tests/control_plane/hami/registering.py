@@ -9,7 +9,6 @@ from typing import Any
 from kubernetes.client import CoreV1Api
 
 from tests.control_plane.hami.cluster import BRIDGED
-from tests.programs.server.conftest import until
 
 REPORTED = "Reported"
 REGISTER, HANDSHAKE = "hami.io/node-nvidia-register", "hami.io/node-handshake"
@@ -19,38 +18,6 @@ Cards = list[dict[str, Any]]
 def without_cards(admin: CoreV1Api, *indices: int) -> AbstractContextManager[None]:
     """The plugin registers fewer cards until the end of the block."""
     return registered(admin, lambda cards: [card for card in cards if card.get("index", 0) not in indices])
-
-
-@contextmanager
-def each_card_with(admin: CoreV1Api, **fields: int) -> Iterator[None]:
-    """The plugin registers these fields of every card until the end of the block; then HAMi knows the usual ones again.
-
-    A test that follows would otherwise meet a HAMi that counts with cards which are no longer registered.
-    """
-    try:
-        with registered(admin, lambda cards: [{**card, **fields} for card in cards]):
-            yield
-    finally:
-        _have_hami_read(admin)
-
-
-def _have_hami_read(admin: CoreV1Api) -> None:
-    """HAMi's scheduler reads the registers every 15 seconds, and at once when a node comes.
-
-    See pkg/scheduler/scheduler.go, RegisterFromNodeAnnotations. It changes the handshake of a node that it reads.
-    """
-    node: Any = {"metadata": {"name": "comes-and-goes"}}
-    admin.create_node(node)
-    try:
-        until(lambda: not _handshake(admin).startswith(REPORTED), "a HAMi that has read the register")
-    finally:
-        admin.delete_node("comes-and-goes")
-
-
-def _handshake(admin: CoreV1Api) -> str:
-    stored: Any = admin.read_node(BRIDGED)
-    said: str = stored.metadata.annotations[HANDSHAKE]
-    return said
 
 
 @contextmanager
