@@ -63,8 +63,6 @@ def asked(control_plane: ControlPlane, webhook: str) -> Asked:
     return Asked(histogram_of(lines, DURATION), int(sum(sample.value for sample in rejections)))
 
 
-
-
 def histogram_of(lines: Iterable[str], name: str) -> Histogram:
     """The sum of all histograms of this name among the lines of ``/metrics``."""
     cumulative: dict[float, float] = {}

@@ -35,7 +35,7 @@ ALWAYS_SAID = {
     "secret/gpu-topology-webhook configured",
 }
 """What client-side kubectl says although nothing changes: it always sends selectors of budgets and ``stringData``."""
-CASES = ("", *(pytest.param(case, marks=pytest.mark.long) for case in ("ha", "taints", "claims", "extender")))
+CASES = ("", *(pytest.param(case, marks=pytest.mark.long) for case in ("ha", "taints", "claims")))
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ def work(control_plane: ControlPlane, namespace: str) -> None:
         core.replace_namespaced_secret(TLS, namespace, secret, field_manager=CERTIFICATES_FIELD_MANAGER)
 
 
-@pytest.mark.parametrize("how", [SERVER_SIDE, CLIENT_SIDE], ids=["server-side", "client-side"])
+@pytest.mark.parametrize(
+    "how", [SERVER_SIDE, pytest.param(CLIENT_SIDE, marks=pytest.mark.long)], ids=["server-side", "client-side"]
+)
 @pytest.mark.parametrize("repository", CASES, indirect=True)
 def test_what_is_applied_twice_changes_nothing_although_the_webhook_wrote_in_between(
     repository: Repository, namespace: str, how: tuple[str, ...]

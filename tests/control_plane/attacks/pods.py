@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench.proc import cpu_ns
-from tests.control_plane.attacks.replay import Found
+from tests.control_plane.attacks.replay import Attack, Found
 from tests.control_plane.attacks.stage import Stage
 from tests.control_plane.claims.drivers import GPU_CLASS
 from tests.control_plane.claims.objects import claim_pod, container, of_template, template
@@ -116,3 +116,13 @@ def _named(stage: Stage, recipe: Recipe) -> Manifest:
     pod = recipe.grown(LONG)
     pod["metadata"] |= {"name": "long", "namespace": stage.team}
     return pod | {"apiVersion": "v1", "kind": "Pod"}
+
+
+MEMORY_MIB = 200.0
+CHART_MIB = 512 * 0.8
+"""The limit of the chart (``resources``), less a fifth."""
+ATTACKS = (
+    Attack(1, "a small pod, a large patch", amplify, MEMORY_MIB),
+    Attack(2, "templates as long as may be", fatten, CHART_MIB),
+    Attack(3, "the longest pods", lengthen, CHART_MIB),
+)

@@ -1,12 +1,14 @@
 """Where the attacks happen: a control plane of its own, one replica, two namespaces that have opted in."""
 
 import json
+import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 from kubernetes.client import (
     CoreV1Api,
     RbacAuthorizationV1Api,
@@ -21,8 +23,6 @@ from kubernetes.client import (
 
 from tests.chart.helm import INSTALL, documents
 from tests.control_plane.accounts import RBAC
-from tests.control_plane.attacks.people import Neighbour, Person
-from tests.control_plane.attacks.probes import probing
 from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane, wait_until_allowed
 from tests.control_plane.hami.scheduler import USER as HAMI_USER
 from tests.control_plane.hami.team import OPTED_IN, create_namespace
@@ -42,6 +42,67 @@ EDIT = "system:aggregate-to-edit"
 """What the controller manager makes the built-in role ``edit`` of: there is no controller manager here."""
 CLAIMS = {"claims": {"enabled": True}}
 KNOWN = 'gpu_topology_nodes{topology="fresh"} 1.0'
+
+
+PATIENCE_S = 120.0
+"""Longer than the API server waits for any webhook."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back.
+
+    Attributes:
+        status: Of HTTP.
+        text: The body.
+    """
+
+    status: int
+    text: str
+
+    @property
+    def body(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.text)
+
+    @property
+    def short(self) -> str:
+        """The status, and the beginning of a message if there is one."""
+        try:
+            message = str(self.body.get("message", ""))
+        except (ValueError, AttributeError):
+            message = self.text
+        return f"{self.status} {message[:100]}".strip()
+
+
+class Person:
+    """Somebody at the API server."""
+
+    def __init__(self, control_plane: ControlPlane, token: str) -> None:
+        self._client = httpx.Client(
+            base_url=control_plane.url,
+            verify=ssl.create_default_context(cafile=control_plane.ca_file),
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=PATIENCE_S,
+            trust_env=False,
+        )
+
+    def close(self) -> None:
+        """End all connections."""
+        self._client.close()
+
+    def asks(self, method: str, path: str, body: Any = None, *, kind: str = "application/json", **query: str) -> Answer:
+        """One request; ``body`` is JSON already if it is text."""
+        content = body if isinstance(body, str) else json.dumps(body)
+        answer = self._client.request(
+            method, path, content=content, params=query, headers={"Content-Type": kind} if body is not None else {}
+        )
+        return Answer(answer.status_code, answer.text)
+
+    def creates(self, namespace: str, pod: Any, *, dry_run: bool = False) -> Answer:
+        """A pod."""
+        query = {"dryRun": "All"} if dry_run else {}
+        return self.asks("POST", f"/api/v1/namespaces/{namespace}/pods", pod, **query)
 
 
 @dataclass(frozen=True)
@@ -79,12 +140,6 @@ class Stage:
     def replica(self) -> int:
         """Process number of the replica."""
         return self.ours.replicas[0].process.pid
-
-    @property
-    def neighbour(self) -> Neighbour:
-        """Somebody who reaches the replica without the API server."""
-        port, ops_port = self.ours.ports[0]
-        return Neighbour(port, ops_port, self.ours.authority)
 
     def begin_anew(self) -> None:
         """A replica that remembers nothing, also in its memory."""
@@ -124,16 +179,11 @@ def running_stage(binaries: Binaries, directory: Path, nvml: Path) -> Iterator[S
         people = {
             "creator": _tenant(admin, plane, team, "creator", "may-create-pods"),
             "editor": _tenant(admin, plane, team, "editor", EDIT),
-            "administrator": Person(plane, _token(plane.kubeconfig)),
+            "administrator": Person(plane, token_of(plane.kubeconfig)),
         }
         for person in people.values():
             stack.callback(person.close)
         yield Stage(ours, traffic, _process_of(plane), nvml, team, others, **people)
-
-
-def honest_tenant(stage: Stage) -> Any:
-    """A context in which somebody creates pods in the other namespace."""
-    return probing(stage.control_plane, _token(stage.control_plane.kubeconfig), stage.others, lambda: stage.replica)
 
 
 def _wait_for_node(ours: Installation) -> None:
@@ -159,10 +209,11 @@ def _tenant(admin: CoreV1Api, plane: ControlPlane, namespace: str, name: str, ro
     kubeconfig = plane.kubeconfig_for(namespace, name)
     with plane.client(kubeconfig) as client:
         wait_until_allowed(client, namespace, "create", "pods")
-    return Person(plane, _token(kubeconfig))
+    return Person(plane, token_of(kubeconfig))
 
 
-def _token(kubeconfig: Path) -> str:
+def token_of(kubeconfig: Path) -> str:
+    """That of its user."""
     token: str = json.loads(kubeconfig.read_text())["users"][0]["user"]["token"]
     return token
 

@@ -12,7 +12,7 @@ from tests.control_plane.claims.product import ClaimsProduct
 from tests.control_plane.hami.cluster import BRIDGED, H20
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = pytest.mark.cluster
 
 ASKS = {"gpu.topology/inject": "true"}
 BY_BRIDGE = "device.attributes['resource.kubernetes.io'].pciBusID in ['{}', '{}']"
@@ -61,15 +61,27 @@ def claimed(place: ClaimsNamespace, name: str) -> list[str]:
 
 
 def test_a_pod_is_told_the_link_of_the_cards_that_its_claim_was_given(claims_product: ClaimsProduct) -> None:
+    before = counted(claims_product, "gpu_topology_bindings_total")
     with claims_product.team() as team:
         team.apply(template("two", exactly(count=2)))
         team.creates(claiming("train", of_template("gpus", "two"), node=H20))
-        bound = team.bound("train")
-        told = outputs(bound)
-        assert told["link"] == "NVSwitch"
+        assert outputs(team.bound("train"))["link"] == "NVSwitch"
         assert len(claimed(team, "train")) == 2
+    assert counted(claims_product, "gpu_topology_bindings_total") == before + 1
 
 
+def test_a_binding_of_a_namespace_that_has_not_opted_in_does_not_reach_the_webhook(
+    claims_product: ClaimsProduct,
+) -> None:
+    before = counted(claims_product, "gpu_topology_bindings_total")
+    with claims_product.cluster.namespace() as place:
+        place.apply(template("one"))
+        place.creates(claim_pod("train", [of_template("gpu", "one")]))
+        place.bound("train")
+        assert counted(claims_product, "gpu_topology_bindings_total") == before
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("expected", [1, 2**31], ids=["complete", "never complete"])
 def test_whoever_publishes_for_all_nodes_changes_nothing_of_what_a_node_has(
     claims_product: ClaimsProduct, expected: int
@@ -114,6 +126,7 @@ def variables(pod: Manifest) -> dict[str, Any]:
     return {variable["name"]: variable.get("value") for variable in pod["spec"]["containers"][0].get("env", ())}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("other", "link"), [("gpu-1", "NVLink"), ("gpu-2", "SYS")])
 def test_a_pod_is_prepared_by_what_it_claims_and_told_what_it_was_given(
     claims_product: ClaimsProduct, other: str, link: str
@@ -127,6 +140,7 @@ def test_a_pod_is_prepared_by_what_it_claims_and_told_what_it_was_given(
         assert outputs(team.bound("train"))["link"] == link
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("cards", "codes"), [(2, []), (3, ["GT276"])])
 def test_gpus_that_are_no_partition_are_told_at_the_binding(
     claims_product: ClaimsProduct, cards: int, codes: list[str]
