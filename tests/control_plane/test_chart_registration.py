@@ -53,20 +53,24 @@ def opted_in(admin: CoreV1Api) -> str:
 
 
 @pytest.fixture(scope="module")
-def nobody_answers(control_plane: ControlPlane, opted_in: str) -> Iterator[Create]:
-    """The registration leads to a port on which nothing listens; creates pods in a namespace that opted in."""
+def nowhere(control_plane: ControlPlane) -> Iterator[dict[str, Any]]:
+    """The registration, to a port on which nothing listens; it is gone at the end, wherever it leads by then."""
+    with reserved_port() as port:
+        configuration = installed_registration(f"https://127.0.0.1:{port}", control_plane.ca_file.read_bytes())
+        yield configuration
+        request(control_plane, "DELETE", path_of(configuration))
+
+
+@pytest.fixture
+def nobody_answers(control_plane: ControlPlane, opted_in: str, nowhere: dict[str, Any]) -> Create:
+    """It is in force; creates pods, by default in the namespace that opted in."""
 
     def create(pod: dict[str, Any], place: str = opted_in) -> Answer:
         return create_pod(control_plane, place, pod, dry_run=True)
 
-    with reserved_port() as port:
-        configuration = installed_registration(f"https://127.0.0.1:{port}", control_plane.ca_file.read_bytes())
-        assert apply(control_plane, configuration).status_code == 201
-        try:
-            until(lambda: create(gpu_pod("probe", {})).status == 500, "a call to our webhook")
-            yield create
-        finally:
-            request(control_plane, "DELETE", path_of(configuration))
+    assert apply(control_plane, nowhere).status_code in {200, 201}
+    until(lambda: create(gpu_pod("probe", {})).status == 500, "a call to our webhook")
+    return create
 
 
 def pod(name: str, *containers: dict[str, Any], annotations: Any = None, **spec: Any) -> dict[str, Any]:
@@ -181,19 +185,17 @@ def test_only_bindings_by_a_scheduler_of_gpus_wait_for_us(
 
 
 @pytest.fixture
-def served(control_plane: ControlPlane, opted_in: str, tmp_path: Path) -> Iterator[None]:
+def served(control_plane: ControlPlane, opted_in: str, nowhere: dict[str, Any], tmp_path: Path) -> Iterator[None]:
     """A server answers where the registration leads."""
     starter = Starter(tmp_path)
     state = write_state(tmp_path / "state", opted_in, h20(), {})
     try:
         server = starter("--kubeconfig", str(control_plane.kubeconfig), state=state)
         configuration = installed_registration(server.url, server.authority.read_bytes())
+        assert path_of(configuration) == path_of(nowhere)
         assert apply(control_plane, configuration).status_code in {200, 201}
-        try:
-            wait_until_asked(control_plane, opted_in)
-            yield
-        finally:
-            request(control_plane, "DELETE", path_of(configuration))
+        wait_until_asked(control_plane, opted_in)
+        yield
     finally:
         starter.stop_all()
 

@@ -138,8 +138,8 @@ class Stage:
 
     @property
     def replica(self) -> int:
-        """Process number of the replica."""
-        return self.ours.replicas[0].process.pid
+        """Process number of the replica; 0, which no process has, while it does not run."""
+        return self.ours.replicas[0].process.pid if 0 in self.ours.replicas else 0
 
     def begin_anew(self) -> None:
         """A replica that remembers nothing, also in its memory."""
