@@ -45,7 +45,7 @@ def agent_of(
         discover: What it finds; the name of the node is filled in.
         fields: Of the agent, where they are others.
     """
-    usual = {
+    usual: dict[str, Any] = {
         "connect": partial(connect_agent, kubeconfig),
         "clock": Clock(monotonic=float, now=partial(datetime.now, UTC), jitter=lambda: 0.5),
     }

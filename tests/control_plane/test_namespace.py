@@ -1,4 +1,4 @@
-"""``gpu-topology namespace`` at a real API server: its workloads, a change with its question, and the way back."""
+"""``gpu-topology namespace`` at a real API server: a change with its question, and the way back."""
 
 import subprocess
 import sys
@@ -42,11 +42,10 @@ def test_a_change_is_written_after_a_question_and_the_way_back_undoes_it(
     admin.patch_namespace(namespace, {"metadata": {"annotations": {"gpu.topology/env.NCCL_X": hostile, "own": "1"}}})
     before = metadata(admin, namespace)
     options = (namespace, "--profile", "node-peers", "--env", "NCCL_X=b", "--apply", "--kubeconfig", person)
-    for answer in ("n\n", ""):
-        refused = answered(answer, *options)
-        assert (refused.returncode, refused.stdout) == (1, "")
-        assert f"Write this to namespace {namespace}? [y/N]:" in refused.stderr
-        assert metadata(admin, namespace) == before
+    refused = answered("n\n", *options)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"Write this to namespace {namespace}? [y/N]:" in refused.stderr
+    assert metadata(admin, namespace) == before
 
     done = answered("y\n", *options)
     assert done.returncode == 0, done.stderr
