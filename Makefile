@@ -67,7 +67,7 @@ cluster: .venv/installed    ## the cluster of the tests, with HAMi, for you: pri
 load: .venv/installed       ## 200 pods a second in a cluster of 2,000 nodes: what the API server waits for us (LOAD='--rate 100 --seconds 10')
 	$(BIN)/python -m tests.control_plane.load $(LOAD)
 
-attacks: .venv/installed    ## attacks on the webhook at a real API server: what they come to, and who notices (ATTACKS='1 4')
+attacks: .venv/installed    ## attacks on the webhook at a real API server: what they come to, and who notices (ATTACKS='1 3')
 	$(BIN)/python -m tests.control_plane.attacks $(ATTACKS)
 
 # The longest of all: an hour with two processes. Most faults are noticed within seconds; what survives takes a minute.

@@ -41,8 +41,7 @@ def test_figures_are_shown_at_the_end_of_the_run(tmp_path: Path, options: tuple[
         ("tests/control_plane/hami/test_for_people.py::test_a", "tests/control_plane/hami/2.10.0"),
         ("tests/control_plane/claims/test_states.py::test_a[1.37]", "tests/control_plane/claims/1.37"),
         ("tests/control_plane/claims/test_states.py::test_a[1.36]", "tests/control_plane/claims/1.36"),
-        ("tests/control_plane/test_status.py::test_a", "tests/control_plane/seeded"),
-        ("tests/control_plane/test_readers.py::test_a", "tests/control_plane/seeded"),
+        ("tests/control_plane/test_taints.py::test_a", "tests/control_plane/more kinds"),
     ],
 )
 def test_files_stay_whole_and_tests_that_share_a_cluster_with_hami_together(test: str, expected: str) -> None:

@@ -11,7 +11,6 @@ TOGETHER = {
     f"{PLANE}{module}.py": f"{PLANE}{what}"
     for what, modules in {
         "more kinds": ("test_taints", "test_chart_taints", "test_pod_groups"),
-        "seeded": ("test_status", "test_readers"),
     }.items()
     for module in modules
 }

@@ -898,3 +898,13 @@ def test_the_notes_say_what_ports_of_nodes_need(helm: Helm) -> None:
     assert "pod-security.kubernetes.io/enforce=privileged" in said
     assert "2 pods need 2 nodes" in said
     assert "privileged" not in notes(helm)
+
+
+def test_what_can_never_be_changed_is_what_it_was_in_the_first_release(helm: Helm) -> None:
+    objects = helm.objects("release-0.1.0")
+    selectors = {maker: pick(objects, *maker)["spec"]["selector"]["matchLabels"] for maker in (WEBHOOK, AGENT)}
+    ours = {"app.kubernetes.io/name": "gpu-topology-webhook"}
+    assert selectors == {
+        WEBHOOK: ours | {"app.kubernetes.io/component": "webhook"},
+        AGENT: ours | {"app.kubernetes.io/component": "agent"},
+    }

@@ -250,3 +250,23 @@ def with_published(cluster: Cluster, topology: NodeTopology) -> None:
     for resource, item in ((ALL_CONFIG_MAPS, config_map), (ALL_LEASES, lease)):
         selector = parse_qs(resource.query).get("labelSelector", [""])[0]
         cluster.objects[f"{resource.path} {selector}".rstrip()] = {"items": [item]}
+
+
+LISTS = {
+    "pods": "/api/v1/pods",
+    "nodes": "/api/v1/nodes",
+    "configmaps": "/api/v1/configmaps gpu.topology/node",
+    "leases": "/apis/coordination.k8s.io/v1/leases gpu.topology/node",
+}
+
+
+@pytest.mark.parametrize("resource", LISTS)
+def test_a_plan_needs_pods_and_nodes_and_says_what_else_it_could_not_read(cluster: Cluster, resource: str) -> None:
+    cluster.objects |= {path: {"items": []} for path in LISTS.values()} | {LISTS[resource]: None}
+    done = gpu_topology("topology", "plan", "--gpus", "2", "--kubeconfig", cluster.kubeconfig)
+    assert done.code == 1
+    if resource in ("pods", "nodes"):
+        assert done.err.startswith(f"gpu-topology: list {resource}: you may not (403). Have an administrator bind the ")
+    else:
+        assert f"gpu-topology: left out: list {resource}: you may not" in done.err
+        assert f"Without {resource} only HAMi's annotations tell of links\n" in done.err

@@ -8,7 +8,6 @@ from prometheus_client.samples import Sample
 
 from tests.control_plane.control_plane import ControlPlane
 
-REQUESTS = "apiserver_request_total"
 DURATION = "apiserver_admission_webhook_admission_duration_seconds"
 REJECTIONS = "apiserver_admission_webhook_rejection_count"
 NOT_REACHED = "calling_webhook_error"
@@ -62,12 +61,6 @@ def asked(control_plane: ControlPlane, webhook: str) -> Asked:
     lines = [line for line in _exposed(control_plane) if f'name="{webhook}"' in line]
     rejections = (sample for sample in _samples(lines, REJECTIONS) if sample.labels["error_type"] == NOT_REACHED)
     return Asked(histogram_of(lines, DURATION), int(sum(sample.value for sample in rejections)))
-
-
-def requests_of(control_plane: ControlPlane, resource: str, verb: str) -> int:
-    """How many requests there were with this verb, such as ``GET``, for a resource, such as ``namespaces``."""
-    lines = [line for line in _exposed(control_plane) if f'resource="{resource}"' in line and f'verb="{verb}"' in line]
-    return int(sum(sample.value for sample in _samples(lines, REQUESTS)))
 
 
 def histogram_of(lines: Iterable[str], name: str) -> Histogram:

@@ -14,7 +14,6 @@ from tests.control_plane.control_plane import (
     running_control_plane,
     startable_control_plane,
 )
-from tests.control_plane.filling import seed
 from tests.control_plane.processes import NotRunningError
 from tests.control_plane.registration import Served, served
 from tests.control_plane.scheduling import NODE
@@ -55,16 +54,6 @@ def plane(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with startable_control_plane(binaries, directory, *SERVED) as running:
         running.start()
         yield running.control_plane
-    shutil.rmtree(directory)
-
-
-@pytest.fixture(scope="session")
-def seeded(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster of its own with what ``seed`` makes."""
-    directory = tmp_path_factory.mktemp("seeded")
-    with running_control_plane(binaries, directory) as running:
-        seed(running)
-        yield running
     shutil.rmtree(directory)
 
 

@@ -12,9 +12,7 @@ from kubernetes.client.exceptions import ConflictException
 
 from tests.control_plane.control_plane import REQUEST_TIMEOUT_S, ControlPlane
 from tests.control_plane.hami.nodes import untaint
-from tests.insight.analyze.clusters import AT, CONFIGURATION, Cluster, Object, h20, registration, running
-from tests.insight.overview.scenes import fault, ran
-from webhook.hardware.topology.document import format_topology
+from tests.insight.analyze.clusters import AT, CONFIGURATION, Cluster, Object, registration
 from webhook.objects.lease import micro_time
 from webhook.words.timestamp import parse_timestamp
 
@@ -96,29 +94,6 @@ def completed(found: Object, uids: dict[str, str]) -> Object:
             webhook["clientConfig"] = webhook["clientConfig"] or {"url": "https://127.0.0.1:1/"}
             webhook |= {"sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore"}
     return found
-
-
-_ENDED = {"terminated": {"exitCode": 0, "startedAt": "2026-11-22T12:00:00Z", "finishedAt": "2026-11-22T12:00:01Z"}}
-
-
-def seed(control_plane: ControlPlane) -> None:
-    """A shared card, a lost one, links that are down, and pods.
-
-    One of them has worse cards than there are, and one was told of its node at its Binding.
-    """
-    cluster = Cluster()
-    for name in ("slice on a pair", "links down", "lost GPU", "worse cards"):
-        fault(name)(cluster)
-    told = running("told", "switched", 4, 5)
-    told["metadata"]["annotations"]["gpu.topology/node-topology"] = format_topology(h20("switched"))
-    cluster.add(told)
-    with administrator(control_plane) as client, control_plane.client() as admin:
-        fill(client, CoreV1Api(admin), cluster)
-        ran(cluster, "pair", image="i", imageID="i", ready=True, restartCount=0, state=_ENDED)
-        path = "/api/v1/namespaces/team-a/pods/pair/status"
-        headers = {"Content-Type": "application/merge-patch+json"}
-        body = {"status": cluster.get("Pod", "pair", "team-a")["status"]}
-        assert client.patch(path, json=body, headers=headers).status_code == 200
 
 
 def found(text: str) -> set[tuple[str, str]]:

@@ -47,12 +47,9 @@ def running_kube_scheduler(
         yield
 
 
-def create_node_for(admin: CoreV1Api, scheduler: str, name: str) -> None:
-    """A node that is ready and has no GPUs, with the label ``for`` that pods of the scheduler select."""
+def make_ready(admin: CoreV1Api, name: str) -> None:
+    """The node takes pods, and has no GPUs."""
     amounts = {"cpu": "16", "memory": "64Gi", "pods": "110"}
-    node: Any = {
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "for": scheduler}},
-        "status": {"capacity": amounts, "allocatable": amounts, "conditions": [READY]},
-    }
-    admin.create_node(node)
+    status: Any = {"status": {"capacity": amounts, "allocatable": amounts, "conditions": [READY]}}
+    admin.patch_node_status(name, status)
     untaint(admin, name)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import httpx
-from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api, V1ObjectMeta
+from kubernetes.client import AdmissionregistrationV1Api, ApiClient, CoreV1Api, V1ObjectMeta
 
 from tests.chart.registration import PATIENCE_S
 from tests.control_plane.accounts import namespace_for_pods
@@ -20,6 +20,7 @@ from tests.hardware.topology.machines import h20
 from tests.programs.server.conftest import RunningServer, Starter, until
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
+from webhook.words.names import CERTIFICATES_TYPE
 
 PATIENT = f"binding: {{readSeconds: {REQUEST_TIMEOUT_S}}}\n"
 MOST_TESTS_OF_A_MODULE = 20
@@ -94,7 +95,6 @@ def registered(
     *,
     config: str = "",
     topology: NodeTopology | None = None,
-    scheduler: str = "",
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> Iterator[RunningServer]:
@@ -106,12 +106,11 @@ def registered(
         directory: For its files.
         config: Its configuration, YAML.
         topology: Of the only node.
-        scheduler: User name; Bindings by others do not reach the server. Empty: all do.
         labels: More labels of the namespace, in the eyes of the server.
         annotations: Its annotations, in the eyes of the server.
     """
     state = write_state(directory / "state", namespace, topology or h20(), labels or {}, annotations or {})
-    with _asked(control_plane, [namespace], directory, state, config, scheduler) as server:
+    with _asked(control_plane, [namespace], directory, state, config) as server:
         yield server
 
 
@@ -157,7 +156,6 @@ def _asked(
     directory: Path,
     state: Path,
     config: str,
-    scheduler: str = "",
 ) -> Iterator[RunningServer]:
     """A server with this state, once the API server asks it about the namespaces."""
     starter = Starter(directory)
@@ -165,7 +163,7 @@ def _asked(
         server = starter("--kubeconfig", str(control_plane.kubeconfig), state=state, config=f"{PATIENT}{config}")
         with control_plane.client() as client:
             api = AdmissionregistrationV1Api(client)
-            body: Any = registration(server, scheduler, *namespaces)
+            body: Any = registration(server, *namespaces)
             api.create_mutating_webhook_configuration(body)
             try:
                 wait_until_asked(control_plane, namespaces[0])
@@ -195,7 +193,7 @@ def write_state(
     return directory
 
 
-def registration(server: RunningServer, scheduler: str, *namespaces: str) -> dict[str, Any]:
+def registration(server: RunningServer, *namespaces: str) -> dict[str, Any]:
     """The webhooks as a chart would register them, at an address in place of a Service."""
     common = {
         "admissionReviewVersions": ["v1"],
@@ -215,13 +213,11 @@ def registration(server: RunningServer, scheduler: str, *namespaces: str) -> dic
         client = {"url": f"{server.url}{path}", "caBundle": authority}
         return common | {"name": name, "clientConfig": client, "rules": [rule]}
 
-    conditions = [{"name": "by-the-scheduler", "expression": f"request.userInfo.username == '{scheduler}'"}]
-    bindings = webhook("bindings.gpu.topology", "/mutate/bindings", ["pods/binding", "bindings"])
     return {
         "metadata": {"name": f"gpu-topology-webhook-{namespaces[0]}"},
         "webhooks": [
             webhook("pods.gpu.topology", "/mutate/pods", ["pods"]) | {"reinvocationPolicy": "IfNeeded"},
-            bindings | ({"matchConditions": conditions} if scheduler else {}),
+            webhook("bindings.gpu.topology", "/mutate/bindings", ["pods/binding", "bindings"]),
         ],
     }
 
@@ -234,3 +230,9 @@ def wait_until_asked(control_plane: ControlPlane, namespace: str) -> None:
         return "gpu.topology/injected" in (answer.body["metadata"].get("annotations") or {})
 
     until(injected, "a pod that our webhook has seen")
+
+
+def make_secret(client: ApiClient, namespace: str) -> None:
+    """Without values, as the chart makes it."""
+    secret: Any = {"metadata": {"name": "gpu-topology-webhook-tls"}, "type": CERTIFICATES_TYPE}
+    CoreV1Api(client).create_namespaced_secret(namespace, secret)

@@ -144,12 +144,3 @@ def test_what_may_not_be_read_is_a_finding_and_no_more_is_concluded(
     cluster_codes = {code for code, holder in found(done.out) if not holder.startswith("Pod")} - {"GT851", "GT866"}
     assert cluster_codes <= {code for code, _ in expected()}
     assert not cluster_codes & lost
-
-
-def test_without_the_right_to_list_pods_there_is_no_answer(faulty: ControlPlane) -> None:
-    with faulty.client() as client:
-        rights = without(ANALYZE, Scope.CLUSTER, "pods", "list")
-        kubeconfig = permitted(CoreV1Api(client), faulty, OURS, "without-pods", rights)
-    done = gpu_topology("analyze", "-A", "--kubeconfig", kubeconfig)
-    assert (done.code, done.out) == (2, "")
-    assert "Have the permission to list pods. With -n NAMESPACE those of one namespace are enough" in done.err

@@ -78,26 +78,3 @@ def test_a_denied_binding_leaves_the_pod_unbound_and_says_why(
         ]
 
     until(told, "an Event on the pod")
-
-
-def test_a_pod_of_an_earlier_attempt_is_refused_until_the_scheduler_allocates_anew(
-    admin: CoreV1Api, namespace: str, create: Create
-) -> None:
-    create("peer", {"gpu.topology/profile": "node-peers"})
-    allocate(admin, namespace, "peer", REMAP, (0, 1))
-    admin.patch_namespaced_pod("peer", namespace, {"metadata": {"annotations": {"hami.io/vgpu-node": "elsewhere"}}})
-    with pytest.raises(ApiException, match="was made for node elsewhere, but the pod goes to node h20-node-1") as info:
-        bind(admin, namespace, "peer")
-    assert info.value.status == 409
-    allocate(admin, namespace, "peer", REMAP, (4, 5))
-    bind(admin, namespace, "peer")
-    assert stored(admin, namespace, "peer")[1]["gpu.topology/cuda-visible-devices.0"] == "4,5"
-
-
-def test_pods_without_our_mark_are_bound_as_they_are(
-    admin: CoreV1Api, control_plane: ControlPlane, namespace: str
-) -> None:
-    pod = {"metadata": {"name": "cpu"}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
-    created(control_plane, namespace, pod)
-    bind(admin, namespace, "cpu")
-    assert stored(admin, namespace, "cpu") == (NODE, {})

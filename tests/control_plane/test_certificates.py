@@ -6,7 +6,6 @@ A round is driven by hand and the replicas' clock is a number, so nothing here w
 import asyncio
 import base64
 import json
-import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,18 +21,16 @@ from kubernetes.client import (
     ApiException,
     CoordinationV1Api,
     CoreV1Api,
-    V1ObjectMeta,
 )
-from kubernetes.client.exceptions import ForbiddenException
 
-from certs import ApiFailure, CertsError, Conflict, SecretError
-from certs.certificate import TlsBundle, fingerprint, is_issued_by, issue, leaf, load, load_authorities
+from certs import ApiFailure, Conflict
+from certs.certificate import TlsBundle, issue
 from certs.objects import CertificateSpec
 from certs.rounds import Pace, Replica
 from tests.cli.command import gpu_topology
 from tests.control_plane.accounts import permitted
 from tests.control_plane.control_plane import ControlPlane
-from tests.control_plane.managed import make_secret
+from tests.control_plane.registration import make_secret
 from webhook.cluster.api import certificates, permissions
 from webhook.cluster.api.certificates import CertificateRequests
 from webhook.cluster.api.permissions import Permission, Scope
@@ -207,90 +204,8 @@ def test_the_first_replica_fills_the_secret_and_registers_it_before_it_serves(cl
     assert one.round() == []
 
 
-def test_a_deleted_secret_that_is_made_again_by_hand_is_filled_without_a_gap(cluster: Cluster, connect: Any) -> None:
-    one, two = connect(), connect()
-    cluster.wait(30, one, two)
-    old, namespace = one.shown[0], cluster.spec.namespace
-    cluster.delete_secret()
-    with pytest.raises(
-        SecretError, match=rf"make one. Make it: helm upgrade, or kubectl --namespace {namespace} create"
-    ):
-        one.round()
-    two.round()
-    make_secret(cluster.client, cluster.spec.namespace)
-    cluster.wait(PACE.check, one, two)
-    data = cluster.secret()
-    assert data["tls.crt"] == old.certificate
-    assert load_authorities(cluster.bundles()["a.example.org"]) == load_authorities(data["ca.crt"])
-    assert len(load_authorities(data["ca.crt"])) == 2
-    assert one.shown[-1] == two.shown[-1] == old
-    did = cluster.wait(PACE.overlap + 2 * PACE.settle, one, two)
-    assert did.count("serving") == 2
-    assert [each for each in did if each != "serving"] == ["switch", "registered", "finish", "registered"]
-    data = cluster.secret()
-    assert one.shown[-1].certificate == two.shown[-1].certificate == data["tls.crt"] != old.certificate
-    assert cluster.bundles()["c.example.org"] == data["ca.crt"]
-    assert sorted(data) == ["ca.crt", "ca.key", "tls.crt", "tls.key"]
-
-
-@pytest.mark.parametrize(("key", "spoiled"), [("tls_crt", b""), ("ca_key", b"-----BEGIN CERTIFICATE-----\nMIIB")])
-def test_a_spoiled_secret_is_repaired_without_a_gap(cluster: Cluster, connect: Any, key: str, spoiled: bytes) -> None:
-    one = connect()
-    cluster.wait(30, one)
-    cluster.spoil(**{key: spoiled})
-    cluster.wait(PACE.overlap + 2 * PACE.settle, one)
-    data = cluster.secret()
-    (authority,) = load_authorities(data["ca.crt"])
-    assert is_issued_by(load(data["tls.crt"])[0], authority)
-    assert one.shown[-1].certificate == data["tls.crt"]
-    assert cluster.bundles()["a.example.org"] == data["ca.crt"]
-    ssl.create_default_context(cadata=data["ca.crt"].decode())
-
-
-def test_a_bundle_that_somebody_empties_or_alters_is_repaired(cluster: Cluster, connect: Any) -> None:
-    one = connect()
-    cluster.wait(30, one)
-    authority = cluster.secret()["ca.crt"]
-    foreign = authority_of_somebody()
-    cluster.write_bundle("a.example.org", b"")
-    cluster.write_bundle("c.example.org", authority + foreign)
-    cluster.write_bundle("b.example.org", foreign)
-    assert one.round() == ["registered"]
-    found = cluster.bundles()
-    assert found["a.example.org"] == found["c.example.org"] == authority
-    assert found["b.example.org"] == foreign
-    assert one.round() == []
-
-
 def authority_of_somebody() -> bytes:
     return issue(["x"], now=datetime.now(UTC), lifetime=timedelta(days=1)).authority
-
-
-def test_an_authority_is_replaced_with_an_overlap_that_has_time_for_every_replica(
-    cluster: Cluster, connect: Any
-) -> None:
-    one, two = connect(), connect()
-    cluster.wait(30, one, two)
-    old = load_authorities(cluster.secret()["ca.crt"])[0]
-    patch = {"metadata": {"annotations": {"gpu.topology/rotate": "authority"}}}
-    CoreV1Api(cluster.client).patch_namespaced_secret(cluster.spec.secret, cluster.spec.namespace, patch)
-    assert one.round() == ["rotate", "registered"]
-    kept, new = load_authorities(cluster.secret()["ca.crt"])
-    assert kept == old
-    assert load_authorities(cluster.bundles()["a.example.org"]) == (old, new)
-    cluster.wait(PACE.settle - PACE.check, one, two)
-    assert {fingerprint(load(each.shown[-1].authority)[0]) for each in (one, two)} == {fingerprint(old)}
-    cluster.wait(2 * PACE.settle, one)  # the other one is slow
-    assert load(one.shown[-1].authority) == (new,)
-    assert load(two.shown[-1].authority) == (old,)
-    assert load_authorities(cluster.bundles()["a.example.org"]) == (new, old)
-    cluster.wait(PACE.settle + 2 * PACE.check, one, two)
-    assert load(two.shown[-1].authority) == (new,)
-    assert load_authorities(cluster.bundles()["a.example.org"]) == (new, old)
-    cluster.wait(PACE.overlap, one)
-    assert load_authorities(cluster.bundles()["a.example.org"]) == (new,)
-    secret: Any = CoreV1Api(cluster.client).read_namespaced_secret(cluster.spec.secret, cluster.spec.namespace)
-    assert "gpu.topology/rotate" not in (secret.metadata.annotations or {})
 
 
 def test_a_leader_that_leaves_gives_the_lease_back(cluster: Cluster, connect: Any) -> None:
@@ -298,21 +213,6 @@ def test_a_leader_that_leaves_gives_the_lease_back(cluster: Cluster, connect: An
     cluster.wait(30, one)
     one.leave()
     assert cluster.holder() in {"", "None"}
-
-
-def test_a_secret_of_somebody_else_is_left_alone(cluster: Cluster, connect: Any) -> None:
-    annotations = {"cert-manager.io/certificate-name": "webhook"}
-    metadata = V1ObjectMeta(name=cluster.spec.secret, annotations=annotations)
-    body: Any = {"metadata": metadata, "type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}
-    cluster.delete_secret()
-    CoreV1Api(cluster.client).create_namespaced_secret(cluster.spec.namespace, body)
-    with pytest.raises(
-        SecretError,
-        match=r"found one of type kubernetes\.io/tls that cert-manager made\. Mount it and give --tls DIR",
-    ):
-        connect().round()
-    found: Any = CoreV1Api(cluster.client).read_namespaced_secret(cluster.spec.secret, cluster.spec.namespace)
-    assert found.data == {"tls.crt": "", "tls.key": ""}
 
 
 def test_a_leader_that_was_held_up_cannot_bring_an_old_bundle_back(cluster: Cluster, connect: Any) -> None:
@@ -420,70 +320,20 @@ def refused(ask: Callable[[], object]) -> int:
     return int(error.value.status)
 
 
-def test_whoever_takes_the_lease_stops_renewals_and_makes_no_authority_trusted(cluster: Cluster, connect: Any) -> None:
-    replica = connect()
-    cluster.wait(30, replica)
-    before, secret = cluster.bundles(), cluster.secret()
-    leases = Permission(Scope.OWN_NAMESPACE, "coordination.k8s.io", "leases", ("get", "update"), (cluster.spec.secret,))
-    theirs: Any = {"webhooks": [{"name": "a.example.org", "clientConfig": {"caBundle": "eA=="}}]}
-    with cluster.control_plane.client(account(cluster, "thief", (leases,))) as client:
-
-        def take(holder: str) -> None:
-            api = CoordinationV1Api(client)
-            lease: Any = api.read_namespaced_lease(cluster.spec.secret, cluster.spec.namespace)
-            lease.spec.lease_duration_seconds, lease.spec.holder_identity = 2**31 - 1, holder
-            api.replace_namespaced_lease(cluster.spec.secret, cluster.spec.namespace, lease)
-
-        take("thief")
-        cluster.spoil(tls_crt=b"")
-        assert cluster.wait(20 * LEASE_S, replica) == []
-        with pytest.raises(ForbiddenException, match="mutatingwebhookconfigurations"):
-            AdmissionregistrationV1Api(client).patch_mutating_webhook_configuration(cluster.spec.configuration, theirs)
-        with pytest.raises(ForbiddenException, match="secrets"):
-            CoreV1Api(client).read_namespaced_secret(cluster.spec.secret, cluster.spec.namespace)
-        assert cluster.bundles() == before
-        take("")
-    assert cluster.wait(30, replica), "what was spoiled is repaired once the Lease is free"
-    assert cluster.secret()["tls.key"] != secret["tls.key"]
-    assert cluster.bundles()["a.example.org"] == cluster.secret()["ca.crt"]
-
-
-def test_what_failed_is_told_without_the_secret(cluster: Cluster, connect: Any) -> None:
-    one = connect()
-    cluster.wait(30, one)
-    key = cluster.secret()["tls.key"].decode().splitlines()[1]
-    texts = [repr(one.replica), repr(one.shown), json.dumps(str(one.replica.changes))]
-    cluster.spoil(tls_crt=b"")
-    texts.append(repr(one.round()))
-    place = {"name": cluster.spec.secret, "namespace": cluster.spec.namespace, "resourceVersion": "1"}
-    cluster.delete_secret()
-    with pytest.raises(CertsError, match=r"\(404\)") as info:
-        one.loop.run(one.requests.write_secret({"metadata": place, "stringData": {"tls.key": key}}))
-    assert not any(key in text or base64.b64encode(key.encode()).decode() in text for text in [*texts, str(info.value)])
-    assert leaf(one.shown[0]) is not None
-
-
-def test_a_person_sees_the_certificates_without_naming_the_namespace(
-    cluster: Cluster, connect: Any, tmp_path: Path
-) -> None:
-    connect().round()
-    config = tmp_path / "config.yaml"
+def test_a_person_makes_and_sees_the_certificates(cluster: Cluster, tmp_path: Path) -> None:
+    config, secret = tmp_path / "config.yaml", f"Secret {cluster.spec.namespace}/{cluster.spec.secret}"
     config.write_text(f"certificates: {{webhookConfiguration: {cluster.spec.configuration}}}\n")
-    show = ("certs", "show", "--config", config, "--kubeconfig", cluster.control_plane.kubeconfig)
-    found = gpu_topology(*show, "-o", "json")
-    places = [row["place"] for row in json.loads(found.out)["certificates"]]
-    assert places == ["tls.crt", "ca.crt", f"caBundle of {cluster.spec.configuration}"]
-    elsewhere = gpu_topology(*show, "--namespace", "default")
-    assert elsewhere.code == 1
-    assert f"Secret default/{cluster.spec.secret}" in elsewhere.err
-
-
-def test_without_a_registration_certs_asks_for_the_namespace(cluster: Cluster, tmp_path: Path) -> None:
-    config = tmp_path / "config.yaml"
-    config.write_text("certificates: {webhookConfiguration: another}\n")
-    shown = gpu_topology("certs", "show", "--config", config, "--kubeconfig", cluster.control_plane.kubeconfig)
-    assert (shown.code, shown.out) == (1, "")
-    assert shown.err == (
-        "gpu-topology: there is no MutatingWebhookConfiguration another, which would name the namespace of the "
-        "webhook. Give --namespace\n"
+    options = ("--config", config, "--kubeconfig", cluster.control_plane.kubeconfig)
+    cluster.delete_secret()
+    assert gpu_topology("certs", "rotate", *options).err == (
+        f"gpu-topology: there is no {secret}. Make it: gpu-topology certs init\n"
     )
+    made = gpu_topology("certs", "init", *options)
+    assert (made.code, made.out.splitlines()[0]) == (0, "rotate: there is no Secret")
+    assert json.loads(gpu_topology("certs", "init", *options, "-o", "json").out) == {"changes": []}
+    found = json.loads(gpu_topology("certs", "show", *options, "-o", "json").out)
+    places = [row["place"] for row in found["certificates"]]
+    assert (places, found["faults"]) == (["tls.crt", "ca.crt", f"caBundle of {cluster.spec.configuration}"], [])
+    assert json.loads(gpu_topology("certs", "rotate", *options, "-o", "json").out) == {"asked": "certificate"}
+    elsewhere = gpu_topology("certs", "show", *options, "--namespace", "default")
+    assert (elsewhere.code, f"Secret default/{cluster.spec.secret}" in elsewhere.err) == (1, True)

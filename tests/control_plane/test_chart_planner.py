@@ -229,17 +229,6 @@ def test_the_planner_narrows_the_affinity_that_a_pod_came_with(planner: Account)
     assert allowed(planner.tries(pod, [narrows, *PINS]))
 
 
-def test_the_planner_pins_anew_unpins_and_releases(planner: Account) -> None:
-    pod = planner.creates("train")
-    assert allowed(planner.tries(pod, PINS))
-    assert allowed(planner.tries(pod, [add(PIN, "GPU-3,GPU-4"), add(SAID, '{"attempt":2}')]))
-    assert allowed(planner.tries(pod, [remove(PIN), add(LABEL, "released")]))
-    assert allowed(planner.tries(pod, [add(PIN, "GPU-5,GPU-6"), add(LABEL, "pinned")]))
-    assert allowed(planner.tries(pod, [remove(PIN), remove(SAID), add(LABEL, "released")]))
-    other = planner.creates("other")
-    assert allowed(planner.tries(other, RELEASES))
-
-
 def test_the_planner_pins_a_pod_of_a_group_behind_its_gate_takes_the_pin_back_and_opens_the_gate(
     planner: Account,
 ) -> None:
@@ -257,13 +246,6 @@ def test_the_planner_pins_a_pod_of_a_group_behind_its_gate_takes_the_pin_back_an
     opens = [add("/spec/affinity", narrowed), add(LABEL, "pinned"), remove(f"{GATES}/0")]
     assert allowed(planner.tries(pod, opens))
     assert "schedulingGates" not in planner.reads(pod)["spec"]
-
-
-def test_the_planner_adopts_a_pin_whose_gate_was_opened(planner: Account) -> None:
-    pod = planner.creates("train")
-    assert allowed(planner.tries(pod, [add(PIN, "GPU-1,GPU-2"), add(SAID, "{}"), *RELEASES]))
-    assert allowed(planner.tries(pod, [add(LABEL, "pinned")]))
-    assert planner.reads(pod)["metadata"]["annotations"][USE_GPU_UUID] == "GPU-1,GPU-2"
 
 
 def test_the_planner_says_how_far_a_pod_is_in_a_condition_of_its_own(planner: Account) -> None:
@@ -300,17 +282,6 @@ def test_the_planner_reads_what_it_mirrors_and_keeps_its_lease(planner: Account)
         f"/api/v1/namespaces/{planner.team}/configmaps": 403,
     }.items():
         assert planner.sends("GET", path).status_code == expected, path
-
-
-def test_the_planner_neither_creates_nor_deletes_nor_binds_pods(planner: Account) -> None:
-    pod = planner.creates("train")
-    pods = f"/api/v1/namespaces/{planner.team}/pods"
-    body = {"metadata": {"name": "more"}, "spec": {"containers": [{"name": "main", "image": "x"}]}}
-    target = {"metadata": {"name": pod}, "target": {"kind": "Node", "name": "node-1"}}
-    assert planner.sends("POST", pods, body).status_code == 403
-    assert planner.sends("DELETE", f"{pods}/{pod}").status_code == 403
-    assert planner.sends("POST", f"{pods}/{pod}/binding", target).status_code == 403
-    assert planner.sends("POST", f"{pods}/{pod}/eviction", {"metadata": {"name": pod}}).status_code == 403
 
 
 def test_the_requests_of_the_planner_itself_are_allowed(planner: Account, control_plane: ControlPlane) -> None:
@@ -513,7 +484,3 @@ def test_the_webhook_reads_the_lease_of_the_planner_and_no_other(webhook_account
     assert allowed(webhook_account.sends("GET", f"{leases}?{named}"))
     assert allowed(webhook_account.sends("GET", f"{leases}?watch=1&timeoutSeconds=1&{named}"))
     assert webhook_account.sends("GET", f"{leases}?watch=1&timeoutSeconds=1").status_code == 403
-
-
-def test_the_values_of_the_label_are_those_of_the_code() -> None:
-    assert {*Placement} == {"waiting", "pinned", "released"}

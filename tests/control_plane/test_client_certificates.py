@@ -126,7 +126,7 @@ def test_an_api_server_without_a_certificate_gets_no_answer(
     clients.demand(new_authority(now=datetime.now(UTC), lifetime=CERTIFICATE_LIFETIME))
     with _serving(clients, control_plane, tmp_path, namespace) as server, control_plane.client() as client:
         api = AdmissionregistrationV1Api(client)
-        body: Any = registration(server, "", namespace)
+        body: Any = registration(server, namespace)
         api.create_mutating_webhook_configuration(body)
         try:
             until(lambda: "failed calling webhook" in _answer(control_plane, namespace), "a refusal")
@@ -154,7 +154,7 @@ def _register(control_plane: ControlPlane, server: RunningServer) -> None:
     with control_plane.client() as client:
         core = CoreV1Api(client)
         namespace_for_pods(core, V1ObjectMeta(name=NAMESPACE))
-        body: Any = registration(server, "", NAMESPACE)
+        body: Any = registration(server, NAMESPACE)
         AdmissionregistrationV1Api(client).create_mutating_webhook_configuration(body)
 
 

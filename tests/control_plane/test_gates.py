@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,21 +17,14 @@ from kubernetes.client import CoordinationV1Api, CoreV1Api, EventsV1Api, V1Lease
 
 from tests.control_plane.accounts import permitted, without
 from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.replicas import DEADLINE_S, Replica, replica, until
 from tests.control_plane.scheduling import delete_waiting
 from tests.judge import policy
 from webhook.cluster.api.permissions import WEBHOOK, Permission, Scope
-from webhook.cluster.api.session import connect
-from webhook.cluster.api.verbs import Api
 from webhook.decisions.configuration import PlacementSettings
-from webhook.decisions.place.gate import find_gate, open_gate
-from webhook.objects.pod import Pod
-from webhook.programs.log import Log
-from webhook.programs.server.caches import ClusterCaches
-from webhook.programs.server.cluster_access import LiveCluster
 from webhook.programs.server.gates import GateOpener
-from webhook.programs.server.waiting_pods import WaitingPods
 from webhook.words import names
-from webhook.words.choices import Placement, PlacementMode
+from webhook.words.choices import PlacementMode
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
@@ -42,7 +34,6 @@ ON = msgspec.structs.replace(policy(), placement=PlacementSettings(mode=Placemen
 DENY = {"gpu.topology/on-violation": "deny"}
 NO_AGENTS = tuple(each for each in WEBHOOK if each.scope is not Scope.TOPOLOGIES)
 """Of the Leases in the namespace of these tests, this lets the webhook see the planner's."""
-DEADLINE_S = 90.0
 
 
 @dataclass(frozen=True)
@@ -53,7 +44,7 @@ class Site:
     namespace: str
     kubeconfig: Path
 
-    def create(self, name: str, *gates: str, annotations: dict[str, str] | None = None) -> dict[str, Any]:
+    def create(self, name: str, *gates: str, annotations: dict[str, str] | None = None) -> None:
         """A pod that waits."""
         metadata = {"name": name, "labels": {"gpu.topology/placement": "waiting"}}
         metadata |= {"annotations": {"gpu.topology/injected": "1.0.0/exclusive", **(annotations or {})}}
@@ -63,7 +54,6 @@ class Site:
         }
         body: Any = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         self.admin.create_namespaced_pod(self.namespace, body)
-        return self.pod(name)
 
     def pod(self, name: str) -> dict[str, Any]:
         answer: Any = self.admin.read_namespaced_pod(name, self.namespace, _preload_content=False)
@@ -103,34 +93,9 @@ def site(make_site: MakeSite) -> Site:
     return make_site(WEBHOOK)
 
 
-@asynccontextmanager
-async def replica(site: Site) -> AsyncIterator[tuple[ClusterCaches, GateOpener]]:
+def following(site: Site) -> AbstractAsyncContextManager[Replica]:
     """A replica of the webhook, which looks for pods only when it is told to."""
-    descriptor = os.open(os.devnull, os.O_WRONLY)
-    live, log = LiveCluster(site.kubeconfig, seconds=60.0), Log(descriptor)
-    caches = live.caches(site.namespace, site.namespace, ON, log)
-    await caches.open()
-    try:
-        yield caches, live.gates(caches, site.namespace, ON, log)
-    finally:
-        await caches.close()
-        await live.close()
-        os.close(descriptor)
-
-
-@asynccontextmanager
-async def knowing(site: Site) -> AsyncIterator[tuple[ClusterCaches, GateOpener]]:
-    """The same, once it is ready."""
-    async with replica(site) as (caches, gates):
-        await until(lambda: caches.state.ready, lambda: caches.state.waiting_for)
-        yield caches, gates
-
-
-async def until(condition: Callable[[], Any], what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, what()
-        await asyncio.sleep(0.02)
+    return replica(site.kubeconfig, site.namespace, ON)
 
 
 async def look_until(gates: GateOpener, condition: Callable[[], Any]) -> None:
@@ -142,24 +107,22 @@ async def look_until(gates: GateOpener, condition: Callable[[], Any]) -> None:
         await asyncio.sleep(0.1)
 
 
-def run(test: Coroutine[Any, Any, None]) -> None:
-    uvloop.run(test)
-
-
 def test_without_a_planner_pods_that_warn_are_let_go_and_others_wait_on(site: Site) -> None:
     site.create("denies", annotations=DENY)
     site.create("train", KUEUE, OURS)
     site.create("other", OURS, "example.org/quota")
 
     async def test() -> None:
-        async with knowing(site) as (caches, gates):
+        async with following(site) as found:
+            await found.ready()
+            caches, gates = found.caches, found.live.gates(found.caches, site.namespace, ON, found.log)
             await look_until(gates, lambda: not {OURS} & {*site.gates("train"), *site.gates("other")})
             assert dict(gates.opened) == {"planner-silent": 2}
             assert caches.errors == {}
             await gates.look()
             assert dict(gates.opened) == {"planner-silent": 2}
 
-    run(test())
+    uvloop.run(test())
     assert (site.gates("train"), site.gates("other"), site.gates("denies")) == ([KUEUE], ["example.org/quota"], [OURS])
     labels = [site.pod(name)["metadata"]["labels"]["gpu.topology/placement"] for name in ("train", "denies")]
     assert labels == ["released", "waiting"]
@@ -167,48 +130,13 @@ def test_without_a_planner_pods_that_warn_are_let_go_and_others_wait_on(site: Si
     assert told == {("train", "Released", "Release"), ("other", "Released", "Release")}
 
 
-def test_a_pod_that_took_the_name_of_another_is_not_opened_by_its_patch(site: Site) -> None:
-    gate = find_gate(msgspec.json.decode(json.dumps(site.create("train-0")), type=Pod))
-    assert gate is not None
-    site.delete("train-0")
-    site.create("train-0")
-
-    async def test() -> None:
-        session = connect(site.kubeconfig, user_agent="test", seconds=60.0)
-        pods, operations = WaitingPods(Api(session), site.namespace), open_gate(gate, Placement.RELEASED)
-        assert not await pods.patch(site.namespace, "train-0", operations)
-        await asyncio.to_thread(site.delete, "train-0")
-        assert not await pods.patch(site.namespace, "train-0", operations)
-        await session.close()
-
-    run(test())
-
-
-def test_a_pod_that_lost_its_labels_is_opened_too(site: Site) -> None:
-    site.create("train")
-    site.admin.patch_namespaced_pod("train", site.namespace, {"metadata": {"labels": None}})
-    gate = find_gate(msgspec.json.decode(json.dumps(site.pod("train")), type=Pod))
-    assert gate is not None
-    assert not gate.has_labels
-
-    async def test() -> None:
-        session = connect(site.kubeconfig, user_agent="test", seconds=60.0)
-        pods = WaitingPods(Api(session), site.namespace)
-        assert await pods.patch(site.namespace, "train", open_gate(gate, Placement.RELEASED))
-        await session.close()
-
-    run(test())
-    assert site.gates("train") == []
-    assert site.pod("train")["metadata"]["labels"] == {"gpu.topology/placement": "released"}
-
-
 def test_a_planner_is_seen_by_its_lease_with_a_role_that_names_it_alone(make_site: MakeSite) -> None:
     site = make_site(NO_AGENTS)
     site.lead("gpu-topology-node-1")
 
     async def test() -> None:
-        async with replica(site) as (caches, _):
-            state = caches.state
+        async with following(site) as found:
+            state = found.caches.state
             await until(lambda: state.planners.filled, lambda: state.planners.problem)
             assert not state.has_planner
             await asyncio.to_thread(site.lead)
@@ -218,7 +146,7 @@ def test_a_planner_is_seen_by_its_lease_with_a_role_that_names_it_alone(make_sit
             await asyncio.to_thread(leases.delete_namespaced_lease, names.PLANNER_LEASE, site.namespace)
             await until(lambda: not state.has_planner, lambda: "the end of the Lease")
 
-    run(test())
+    uvloop.run(test())
 
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
@@ -227,9 +155,9 @@ def test_a_lease_that_may_not_be_read_is_no_planner(make_site: MakeSite, verb: s
     site.lead()
 
     async def test() -> None:
-        async with replica(site) as (caches, _):
-            problem = f'cannot {verb} resource "leases"'
-            await until(lambda: problem in caches.state.planners.problem, lambda: caches.state.planners.problem)
-            assert not caches.state.has_planner or verb == "watch"  # a list alone tells of one moment
+        async with following(site) as found:
+            state, problem = found.caches.state, f'cannot {verb} resource "leases"'
+            await until(lambda: problem in state.planners.problem, lambda: state.planners.problem)
+            assert not state.has_planner or verb == "watch"  # a list alone tells of one moment
 
-    run(test())
+    uvloop.run(test())

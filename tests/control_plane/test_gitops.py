@@ -35,7 +35,7 @@ ALWAYS_SAID = {
     "secret/gpu-topology-webhook configured",
 }
 """What client-side kubectl says although nothing changes: it always sends selectors of budgets and ``stringData``."""
-CASES = ("", *(pytest.param(case, marks=pytest.mark.long) for case in ("ha", "taints", "claims", "extender")))
+CASES = ("", *(pytest.param(case, marks=pytest.mark.long) for case in ("ha", "taints", "claims")))
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,9 @@ def work(control_plane: ControlPlane, namespace: str) -> None:
         core.replace_namespaced_secret(TLS, namespace, secret, field_manager=CERTIFICATES_FIELD_MANAGER)
 
 
-@pytest.mark.parametrize("how", [SERVER_SIDE, CLIENT_SIDE], ids=["server-side", "client-side"])
+@pytest.mark.parametrize(
+    "how", [SERVER_SIDE, pytest.param(CLIENT_SIDE, marks=pytest.mark.long)], ids=["server-side", "client-side"]
+)
 @pytest.mark.parametrize("repository", CASES, indirect=True)
 def test_what_is_applied_twice_changes_nothing_although_the_webhook_wrote_in_between(
     repository: Repository, namespace: str, how: tuple[str, ...]
@@ -127,17 +129,6 @@ def test_a_manifest_that_was_changed_is_no_longer_nothing(repository: Repository
     repository.apply(*SERVER_SIDE)
     after = repository.stored()
     assert REGISTRATION in {path.rpartition("/")[2] for path in before if before[path] != after[path]}
-
-
-@pytest.mark.long
-def test_a_replacement_empties_what_the_webhook_wrote(repository: Repository, namespace: str) -> None:
-    """Why the page says that nothing may be replaced."""
-    repository.apply(*CLIENT_SIDE)
-    work(repository.control_plane, namespace)
-    done = repository.kubectl("replace", "--filename", str(repository.manifest))
-    assert done.returncode == 0, done.stderr
-    stored = {path.rpartition("/")[2]: one for path, one in repository.stored().items() if path.endswith(f"/{TLS}")}
-    assert "data" not in stored[TLS]
 
 
 def test_the_fields_that_the_webhook_writes_are_its_own_by_name(repository: Repository, namespace: str) -> None:
@@ -170,13 +161,3 @@ def test_helm_takes_over_what_was_applied_only_if_it_is_told_to_and_keeps_what_t
         assert container["image"].endswith(":9.9.9")
     finally:
         helm.run("uninstall", REGISTRATION, *here, "--no-hooks")
-
-
-@pytest.mark.long
-def test_without_hooks_and_without_helm_everything_goes_that_was_applied(repository: Repository) -> None:
-    repository.apply(*SERVER_SIDE)
-    order = ["delete", "--wait=false", "--filename", str(repository.manifest)]
-    done = repository.kubectl(*order)
-    assert done.returncode == 0, done.stderr
-    left = [path for path, one in repository.stored().items() if one and "deletionTimestamp" not in one["metadata"]]
-    assert left == []

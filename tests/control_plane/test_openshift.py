@@ -59,8 +59,8 @@ def answers(helm: Helm, control_plane: ControlPlane, project: str, *options: str
 
 @pytest.mark.parametrize(
     "options",
-    [(OPENSHIFT,), ("--api-versions=security.openshift.io/v1",), ("--set=openshift.enabled=true",)],
-    ids=["the values file", "seen from the API", "the value"],
+    [(OPENSHIFT,), ("--api-versions=security.openshift.io/v1",)],
+    ids=["the values file", "seen from the API"],
 )
 def test_pods_of_the_chart_run_under_restricted_v2(
     helm: Helm, control_plane: ControlPlane, project: str, options: tuple[str, ...]
@@ -96,8 +96,7 @@ def test_what_the_page_says_needs_another_scc_is_refused(
     assert said in found[maker].message
 
 
-@pytest.mark.parametrize("carrier", ["init", "sidecar"])
-@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
+@pytest.mark.parametrize(("profile", "carrier"), [("exclusive", "init"), ("pod-peers", "sidecar")])
 def test_an_injected_pod_gets_its_users_from_the_namespace(
     control_plane: ControlPlane, project: str, tmp_path: Path, profile: str, carrier: str
 ) -> None:

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.control_plane.accounts import permitted, without
+from tests.control_plane.accounts import permitted
 from tests.control_plane.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
 from tests.control_plane.filling import OURS, administrator, fill
 from tests.control_plane.test_analyze import PLANTED, planted
 from tests.insight.analyze.clusters import Cluster
 from tests.insight.page.browser import Browser
-from webhook.cluster.api.permissions import PAGE, Scope
+from webhook.cluster.api.permissions import PAGE
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -107,20 +107,3 @@ def test_an_api_server_that_falls_silent_is_told_and_so_is_its_return(
             assert "gives no answer" in banner[0] or "no answer from" in banner[0]
             assert window.all(".tile")
         window.until(lambda: not window.texts(".banner"), "the banner stays")
-
-
-def test_without_the_right_to_list_pods_there_is_no_page(whole_cluster: ControlPlane) -> None:
-    with whole_cluster.client() as client:
-        rights = without(PAGE, Scope.CLUSTER, "pods", "list")
-        kubeconfig = permitted(CoreV1Api(client), whole_cluster, OURS, "blind", rights)
-    command = [sys.executable, "-m", "webhook", "page", "-A", "--kubeconfig", str(kubeconfig)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "list pods" in done.stderr
-
-
-def test_a_file_of_a_cluster_holds_no_secret(person: Path) -> None:
-    command = [sys.executable, "-m", "webhook", "page", "-A", "-o", "html", "--kubeconfig", str(person)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    assert PLANTED not in done.stdout
-    assert "switched" in done.stdout

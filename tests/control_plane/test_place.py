@@ -1,37 +1,26 @@
 """The planner's program at a real API server, with no more than its permissions: election, mirrors, writes, release."""
 
-import asyncio
 import os
-import shlex
-import shutil
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import uvloop
-import yaml
 from kubernetes.client import (
     ApiException,
     CoordinationV1Api,
     CoreV1Api,
-    EventsV1Api,
-    V1ObjectMeta,
 )
 
-from tests.cli.command import ROOT, gpu_topology
-from tests.control_plane.accounts import namespace_for_pods, permitted, wait_until_granted, without
-from tests.control_plane.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
-from tests.control_plane.test_state import until
+from tests.control_plane.accounts import permitted, without
+from tests.control_plane.control_plane import ControlPlane
+from tests.control_plane.replicas import until
 from tests.programs.planner.site import ByHand, TestClock, open_all, opening
 from webhook.cluster.api.permissions import PLANNER, Scope
 from webhook.cluster.api.session import Session, connect
-from webhook.decisions.place.placed_annotation import Placed, format_placed
 from webhook.decisions.place.writes import PodCondition, Write
 from webhook.objects.workload import WorkloadKind, WorkloadRef
 from webhook.programs.log import Log
@@ -255,129 +244,6 @@ def test_no_permission_is_superfluous(
             assert {name for name, kind in errors if kind == "denied"} == {resource.partition("/")[0]}
 
     uvloop.run(test())
-
-
-def test_release_opens_gates_and_removes_pins_with_its_permissions(site: Site) -> None:
-    placed = Placed(
-        node="n", cards=("GPU-0",), link="SELF", bandwidth=0.0, share=1.0, attempt=1, at="2026-01-15T09:30:00Z"
-    )
-    site.create("waits", GATE, OTHER)
-    site.create("pinned", **{names.USE_GPU_UUID: "GPU-0", names.PLACED: format_placed(placed)})
-    site.create("users", **{names.USE_GPU_UUID: "GPU-7"})
-    done = gpu_topology("place", "release", "--all", "--namespace", site.namespace, "--kubeconfig", site.kubeconfig)
-    assert (done.code, done.err) == (0, "")
-    assert [line.split() for line in done.out.splitlines()[1:]] == [
-        [site.namespace, "pinned", "pin", "removed"],
-        [site.namespace, "users", "pin", "removed"],
-        [site.namespace, "waits", "gate", "opened"],
-    ]
-    assert site.gates("waits") == [OTHER]
-    annotations = {name: site.pod(name).metadata.annotations for name in ("pinned", "users")}
-    assert names.USE_GPU_UUID not in annotations["pinned"]
-    assert annotations["users"][names.USE_GPU_UUID] == "GPU-7"
-    events = EventsV1Api(site.admin.api_client).list_namespaced_event(site.namespace).items
-    assert {(one.regarding.name, one.reason) for one in events if one.regarding} == {
-        (name, "Released") for name in ("waits", "pinned", "users")
-    }
-    again = gpu_topology("place", "release", "--all", "--namespace", site.namespace, "--kubeconfig", site.kubeconfig)
-    assert (again.code, again.out) == (0, "no pod waits for its cards or is pinned to some\n")
-
-
-def emergency() -> str:
-    """The line of install.md that lets all pods go, as it stands there."""
-    said = (ROOT / "docs" / "install.md").read_text()
-    lines = [line for line in said.splitlines() if line.startswith("$ gpu-topology place release")]
-    assert len(lines) == 1
-    return lines[0].removeprefix("$ ")
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> dict[str, str]:
-    """A PATH with ``gpu-topology``, as pipx installs it."""
-    program = tmp_path / "bin" / "gpu-topology"
-    program.parent.mkdir()
-    program.write_text(
-        f'#!/bin/sh\ncd {shlex.quote(str(ROOT))} && exec {shlex.quote(sys.executable)} -m webhook "$@"\n'
-    )
-    program.chmod(0o755)
-    return {"PATH": f"{program.parent}:/usr/bin:/bin", "COLUMNS": "200", "HOME": str(tmp_path)}
-
-
-def has_opened(site: Site, done: subprocess.CompletedProcess[str]) -> bool:
-    lines = [line.split() for line in done.stdout.splitlines()]
-    assert [site.namespace, "waits", "gate", "opened"] in lines, done.stderr
-    return done.returncode == 0 and site.gates("waits") == []
-
-
-IN_A_POD = ["unshare", "--map-root-user", "--mount", "sh", "-c", 'mount --bind "$1" /var/run && eval "$2"', "sh"]
-"""Runs a command with a directory in the place of ``/var/run``, where the kubelet puts the account's files."""
-
-
-@pytest.fixture
-def account(site: Site, control_plane: ControlPlane, tmp_path: Path) -> Path:
-    """What the kubelet gives a pod of the planner's account, below ``/var/run``."""
-    if subprocess.run([*IN_A_POD, str(tmp_path), "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no mounts of one's own are allowed here")
-    files = tmp_path / "run" / "secrets" / "kubernetes.io" / "serviceaccount"
-    files.mkdir(parents=True)
-    token = yaml.safe_load(site.kubeconfig.read_text())["users"][0]["user"]["token"]
-    authority = control_plane.ca_file.read_text()
-    for name, text in (("token", token), ("ca.crt", authority), ("namespace", site.namespace)):
-        (files / name).write_text(text)
-    return tmp_path / "run"
-
-
-@pytest.mark.long
-def test_the_command_of_the_documents_lets_pods_go_inside_a_pod(
-    site: Site, control_plane: ControlPlane, account: Path, path: dict[str, str]
-) -> None:
-    site.create("waits", GATE)
-    url = urlsplit(control_plane.url)
-    inside = path | {"KUBERNETES_SERVICE_HOST": url.hostname or "", "KUBERNETES_SERVICE_PORT": str(url.port)}
-    without = subprocess.run(["/bin/sh", "-c", emergency()], capture_output=True, text=True, env=inside, check=False)
-    assert (without.returncode, site.gates("waits")) == (1, [GATE])
-    assert "serviceaccount/token: No such file or directory" in without.stderr
-    command = [*IN_A_POD, str(account), emergency()]
-    done = subprocess.run(command, capture_output=True, text=True, env=inside, check=False)
-    assert has_opened(site, done)
-
-
-@pytest.fixture
-def plane(binaries: Binaries, tmp_path: Path) -> Iterator[StartableControlPlane]:
-    """A control plane of its own, whose API server runs."""
-    directory = tmp_path / "plane"
-    directory.mkdir()
-    with startable_control_plane(binaries, directory) as startable:
-        startable.start()
-        yield startable
-    shutil.rmtree(directory)
-
-
-@pytest.mark.long
-def test_while_the_api_server_is_away_nobody_leads_and_afterwards_all_goes_on(plane: StartableControlPlane) -> None:
-    own = "gpu-topology"
-    with plane.control_plane.client() as client:
-        admin = CoreV1Api(client)
-        namespace_for_pods(admin, V1ObjectMeta(name=own))
-        kubeconfig = permitted(admin, plane.control_plane, own, "planner", PLANNER)
-        site = Site(admin, own, kubeconfig)
-
-        async def test() -> None:
-            clock = TestClock()
-            async with running(kubeconfig, lambda to: program(to, own, open_all, clock=clock)) as (planner,):
-                await until(lambda: planner.leadership.leads, lambda: planner.counts.api_errors)
-                await asyncio.to_thread(plane.stop)
-                clock.ahead += 30
-                assert not planner.leadership.leads
-                await until(lambda: planner.counts.api_errors["leases", "away"], lambda: planner.counts.api_errors)
-                assert not planner.leadership.leads
-                await asyncio.to_thread(plane.start)
-                await asyncio.to_thread(wait_until_granted, plane.control_plane, kubeconfig, own, PLANNER)
-                await asyncio.to_thread(site.create, "train", GATE)
-                await until(lambda: site.gates("train") == [], lambda: planner.counts.api_errors)
-                assert planner.counts.bugs == 0
-
-        uvloop.run(test())
 
 
 def test_a_gate_cannot_be_added_later_so_an_opened_pod_never_waits_again(site: Site) -> None:

@@ -35,13 +35,6 @@ def kubectl(control_plane: ControlPlane, namespace: str, go_program: GetProgram,
     return Kubectl(go_program(KUBECTL), kubeconfig, tmp_path, plugins=Path(sys.executable).parent)
 
 
-def deployment(name: str) -> Any:
-    pod = gpu_pod(name, {}, **LABELS)
-    template = {"metadata": {"labels": LABELS}, "spec": pod["spec"]}
-    spec = {"selector": {"matchLabels": LABELS}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}
-
-
 def explained(kubectl: Kubectl, *arguments: str) -> tuple[dict[str, Any], str]:
     """The report, and what was said besides."""
     done = kubectl("gpu-topology", "explain", *arguments, "-o", "json")
@@ -56,45 +49,31 @@ def test_a_pod_is_looked_for_in_the_namespace_of_the_context(
     created(control_plane, namespace, gpu_pod("train", {}))
     assert explained(kubectl, "train")[0]["pod"] == f"{namespace}/train"
     assert explained(kubectl, "pod/train", "--context", "elsewhere", "-n", namespace)[0]["pod"] == f"{namespace}/train"
-    elsewhere = kubectl("gpu-topology", "explain", "train", "--context", "elsewhere")
-    assert (elsewhere.returncode, elsewhere.stderr) == (
-        1,
-        "gpu-topology: there is no pod default/train in this cluster\n",
-    )
     nowhere = kubectl("gpu-topology", "explain", "train", "--context", "nowhere")
     assert nowhere.returncode == 1
     assert 'there is no context "nowhere"; the contexts there are: mine, elsewhere' in nowhere.stderr
 
 
-def test_of_a_deployment_the_newest_pod_is_explained_and_without_one_its_template(
+@pytest.mark.long
+def test_of_a_workload_the_newest_pod_is_explained_and_without_one_its_template(
     kubectl: Kubectl, control_plane: ControlPlane, namespace: str
 ) -> None:
+    template = {"metadata": {"labels": LABELS}, "spec": gpu_pod("x", {})["spec"]}
+    spec = {"selector": {"matchLabels": LABELS}, "template": template}
+    job: Any = {
+        "metadata": {"name": "once"},
+        "spec": {"template": {"spec": template["spec"] | {"restartPolicy": "Never"}}},
+    }
     with control_plane.client() as client:
-        AppsV1Api(client).create_namespaced_deployment(namespace, deployment("train"))
+        train: Any = {"metadata": {"name": "train"}, "spec": spec}
+        AppsV1Api(client).create_namespaced_deployment(namespace, train)
+        BatchV1Api(client).create_namespaced_job(namespace, job)
     report, said = explained(kubectl, "deploy/train")
     assert report["pod"] == f"{namespace}/train"
     assert said == f"gpu-topology: deployment {namespace}/train has no pod; what follows is about its template\n"
-    created(control_plane, namespace, gpu_pod("train-a", {}, **LABELS))
-    created(control_plane, namespace, gpu_pod("train-b", {}, **LABELS))
-    created(control_plane, namespace, gpu_pod("unrelated", {}, app="other"))
+    for name, app in (("train-a", "train"), ("train-b", "train"), ("unrelated", "other")):
+        created(control_plane, namespace, gpu_pod(name, {}, app=app))
     report, said = explained(kubectl, "deployment/train", "-n", namespace)
     assert report["pod"] == f"{namespace}/train-b"
     assert f"deployment {namespace}/train: the newest pod of 2 is train-b\n" in said
-
-
-def test_of_a_job_and_a_stateful_set_too(kubectl: Kubectl, control_plane: ControlPlane, namespace: str) -> None:
-    template = {"metadata": {"labels": LABELS}, "spec": gpu_pod("x", {})["spec"] | {"restartPolicy": "Never"}}
-    job: Any = {"metadata": {"name": "once"}, "spec": {"template": template}}
-    stateful: Any = deployment("many") | {"kind": "StatefulSet"}
-    stateful["spec"]["serviceName"] = "many"
-    with control_plane.client() as client:
-        BatchV1Api(client).create_namespaced_job(namespace, job)
-        AppsV1Api(client).create_namespaced_stateful_set(namespace, stateful)
     assert "job " in explained(kubectl, "job/once")[1]
-    assert "statefulset " in explained(kubectl, "sts/many")[1]
-    missing = kubectl("gpu-topology", "explain", "sts/nope")
-    assert missing.stderr == f"gpu-topology: there is no statefulset {namespace}/nope in this cluster\n"
-
-
-def test_the_usage_names_the_command_as_it_was_called(kubectl: Kubectl) -> None:
-    assert "Usage: kubectl gpu-topology explain [OPTIONS]" in kubectl("gpu-topology", "explain", "--help").stdout

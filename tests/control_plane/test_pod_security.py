@@ -59,7 +59,7 @@ def test_restricted_accepts_what_needs_no_host_namespace(
     assert [one["name"] for one in answer.body["spec"]["initContainers"]] == ["gpu-topology-remap"]
 
 
-@pytest.mark.parametrize("level", ["baseline", "restricted"])
+@pytest.mark.parametrize("level", ["baseline", pytest.param("restricted", marks=pytest.mark.long)])
 def test_node_peers_are_rejected_as_our_warning_foretells(
     control_plane: ControlPlane, namespace: str, enforced: Enforced, level: str
 ) -> None:
@@ -83,12 +83,3 @@ def test_isolated_node_peers_are_accepted_where_others_are_rejected(
     assert spec["shareProcessNamespace"] is True
     assert not spec.keys() & {"hostIPC", "hostPID"}
     assert [one["name"] for one in spec["initContainers"]] == ["gpu-topology-remap"]
-
-
-def test_privileged_accepts_node_peers_without_a_warning(
-    admin: CoreV1Api, control_plane: ControlPlane, namespace: str, tmp_path: Path
-) -> None:
-    admin.patch_namespace(namespace, {"metadata": {"labels": {ENFORCE: "privileged"}}})
-    with registered(control_plane, namespace, tmp_path, labels={ENFORCE: "privileged"}):
-        answer = create_pod(control_plane, namespace, gpu_pod("serve", {"gpu.topology/profile": "node-peers"}))
-    assert (answer.status, answer.warnings) == (201, [])

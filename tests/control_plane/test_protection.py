@@ -247,12 +247,3 @@ def test_the_status_of_a_pod_with_as_many_annotations_as_there_can_be_is_still_w
     assert one.patches({"aaaa": "x"}).status_code == 422
     grant(admin, opted_in, "tenant", Permission(Scope.CLUSTER, "", "nodes", ("patch",)), role=f"{opted_in}-nodes")
     until(lambda: one.patches({"aaaa": "x"}).status_code == 200, "a device plugin")
-
-
-def test_a_pod_with_a_thousand_annotations_is_an_ordinary_one(
-    control_plane: ControlPlane, admin: CoreV1Api, opted_in: str
-) -> None:
-    one = new_tenant(control_plane, admin, opted_in, annotations={f"example.com/{number}": "" for number in range(999)})
-    assert one.patches({"team": "ml"}).status_code == 200
-    assert one.patches({"team": "web"}).status_code == 200
-    assert one.patches({"more": "x"}).status_code == 422

@@ -1,12 +1,13 @@
 """The whole program: its certificate, and then its authority, are replaced under load, and no review fails."""
 
+import base64
 import itertools
-import json
 import signal
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPSConnection
 from pathlib import Path
@@ -14,17 +15,18 @@ from typing import Any
 
 import pytest
 from kubernetes.client import AdmissionregistrationV1Api, CoreV1Api
+from kubernetes.client.exceptions import NotFoundException
 
 from certs.certificate import load_authorities
 from tests.chart.registration import PATIENCE_S
+from tests.cli.command import Done, gpu_topology
 from tests.control_plane.control_plane import ControlPlane
-from tests.control_plane.managed import Site, make_secret, managed_site, shown
-from tests.control_plane.registration import create_pod, gpu_pod, write_state
+from tests.control_plane.registration import create_pod, gpu_pod, make_secret, write_state
 from tests.figures import ShowFigures
 from tests.hardware.topology.machines import h20
 from tests.pods import pod
 from tests.programs.server.asgi import review
-from tests.programs.server.conftest import RunningServer, until
+from tests.programs.server.conftest import RunningServer, Starter, until
 
 pytestmark = pytest.mark.cluster
 
@@ -33,24 +35,69 @@ CLIENTS = 3
 """Of each kind."""
 
 
+@dataclass
+class Site:
+    """One installation.
+
+    Attributes:
+        namespace: Where the Secret with the certificates is.
+        state: As the option ``--state`` takes it.
+        name: Of the MutatingWebhookConfiguration; whose caBundle the servers write.
+        config: Of servers and command line, YAML.
+    """
+
+    control_plane: ControlPlane
+    namespace: str
+    directory: Path
+    state: Path
+    starter: Starter
+    name: str
+    config: str
+
+    def start(self, *, kubeconfig: Path | None = None, ready: bool = True) -> RunningServer:
+        """One more server, with the administrator's rights unless there is another kubeconfig."""
+        arguments = ("--namespace", self.namespace, "--kubeconfig", str(kubeconfig or self.control_plane.kubeconfig))
+        return self.starter(*arguments, state=self.state, config=self.config, ready=ready, managed=True)
+
+    def bundle(self) -> bytes:
+        """The caBundle, PEM."""
+        with self.control_plane.client() as client:
+            found: Any = AdmissionregistrationV1Api(client).read_mutating_webhook_configuration(self.name)
+        return base64.b64decode(found.webhooks[0].client_config.ca_bundle or "")
+
+    def certs(self, *arguments: str) -> Done:
+        """What ``gpu-topology certs`` says to these arguments."""
+        config = self.directory / "certs.yaml"
+        config.write_text(self.config)
+        place = ("--namespace", self.namespace, "--kubeconfig", self.control_plane.kubeconfig, "--config", config)
+        return gpu_topology("certs", *arguments, *place)
+
+
 @pytest.fixture
 def site(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Site]:
+    """An empty Secret is there, and no server runs yet; at the end none does any more."""
     name = f"rotation-{namespace}"
     config = (
         f"certificates: {{webhookConfiguration: {name}, additionalNames: [127.0.0.1],"
         f" checkSeconds: 1, settleSeconds: {SETTLE_S}, overlapSeconds: {SETTLE_S}}}"
     )
     state = write_state(tmp_path / "state", namespace, h20(), {})
-    try:
-        with managed_site(control_plane, namespace, tmp_path, state, name, config) as site:
-            yield site
-    finally:
-        with control_plane.client() as client:
+    (tmp_path / "servers").mkdir()
+    starter = Starter(tmp_path / "servers")
+    with control_plane.client() as client:
+        make_secret(client, namespace)
+        try:
+            yield Site(control_plane, namespace, tmp_path, state, starter, name, config)
+        finally:
+            starter.stop_all()
             api = AdmissionregistrationV1Api(client)
-            found: Any = api.list_mutating_webhook_configuration()
-            for each in found.items:
-                if each.metadata.name == name:
-                    api.delete_mutating_webhook_configuration(name)
+            with suppress(NotFoundException):
+                api.delete_mutating_webhook_configuration(name)
+
+
+def shown(server: RunningServer) -> str:
+    """The certificate that it serves, PEM."""
+    return ssl.get_server_certificate(("127.0.0.1", server.port))
 
 
 def register(site: Site, server: RunningServer) -> None:
@@ -149,7 +196,7 @@ def test_no_review_fails_while_the_certificate_and_then_the_authority_rotate(
         old = load_authorities(site.bundle())
         for arguments in (("rotate",), ("rotate",), ("rotate", "--authority")):
             said = site.certs(*arguments)
-            assert (said.returncode, said.stderr) == (0, "")
+            assert (said.code, said.err) == (0, "")
             until(lambda: all(shown(server) not in seen[-1] for server in servers), "a new certificate")
             seen.append({shown(server) for server in servers})
         until(lambda: len(load_authorities(site.bundle())) == 1, "the end of the overlap")
@@ -209,6 +256,7 @@ def check_created(answer: Any) -> None:
     assert "gpu.topology/injected" in answer.body["metadata"]["annotations"]
 
 
+@pytest.mark.long
 def test_a_server_waits_unready_for_a_secret_that_is_not_its_own_and_stops_when_it_is_told_to(site: Site) -> None:
     with site.control_plane.client() as client:
         body: Any = {"metadata": {"name": "gpu-topology-webhook-tls"}, "type": "Opaque"}
@@ -230,49 +278,3 @@ def test_a_server_waits_unready_for_a_secret_that_is_not_its_own_and_stops_when_
     waiting = site.start(ready=True)
     assert shown(waiting) == shown(server)
     assert server.stop(signal.SIGTERM) == 0
-
-
-def test_a_server_whose_api_server_is_away_waits_and_stops_when_it_is_told_to(site: Site, port: int) -> None:
-    config = json.loads(site.control_plane.kubeconfig.read_text())
-    config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{port}"
-    kubeconfig = site.directory / "away.kubeconfig"
-    kubeconfig.write_text(json.dumps(config))
-    server = site.start(kubeconfig=kubeconfig, ready=False)
-    until(lambda: b"gives no answer" in server.out.read_bytes(), "it says so")
-    assert not server.is_ready()
-    assert server.probe("/healthz").status_code == 200
-    assert server.stop(signal.SIGTERM) == 0
-    assert "Traceback" not in server.err.read_text()
-
-
-def test_certificates_are_made_and_shown_by_hand(site: Site) -> None:
-    with site.control_plane.client() as client:
-        CoreV1Api(client).delete_namespaced_secret("gpu-topology-webhook-tls", site.namespace)
-    shown_before = site.certs("show")
-    assert shown_before.returncode == 1
-    assert f"there is no Secret {site.namespace}/gpu-topology-webhook-tls" in shown_before.stderr
-    assert site.certs("rotate").stderr == (
-        f"gpu-topology: there is no Secret {site.namespace}/gpu-topology-webhook-tls. "
-        "Make it: gpu-topology certs init\n"
-    )
-    made = site.certs("init")
-    assert (made.returncode, made.stdout) == (0, "rotate: there is no Secret\n")
-    assert "no MutatingWebhookConfiguration" in made.stderr
-    server = site.start()
-    register(site, server)
-    until(lambda: site.bundle() != b"", "a caBundle")
-    assert site.certs("init").stdout == "nothing to do\n"
-    assert json.loads(site.certs("init", "-o", "json").stdout) == {"changes": []}
-    found = json.loads(site.certs("show", "-o", "json").stdout)
-    assert [each["place"] for each in found["certificates"]] == ["tls.crt", "ca.crt", f"caBundle of {site.name}"]
-    assert found["faults"] == []
-    assert [each["what"] for each in found["next"]] == [
-        "renew the serving certificate",
-        "begin the rotation of the authority",
-    ]
-    assert 89 < found["certificates"][0]["days_left"] <= 90
-    table = site.certs("show")
-    assert (table.returncode, table.stderr) == (0, "")
-    assert f"gpu-topology-webhook.{site.namespace}.svc.cluster.local" in table.stdout
-    assert "PRIVATE" not in table.stdout
-    assert json.loads(site.certs("rotate", "-o", "json").stdout) == {"asked": "certificate"}

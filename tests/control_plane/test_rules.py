@@ -84,6 +84,20 @@ def test_the_items_of_a_list_have_no_kind_of_their_own(admin: CoreV1Api, namespa
     )
 
 
+def test_server_side_apply_refuses_a_field_of_another_manager(admin: CoreV1Api, namespace: str) -> None:
+    def applied(manager: str, gpus: str) -> None:
+        body: Any = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "topology"}, "data": {"gpus": gpus}}
+        kind = "application/apply-patch+yaml"
+        admin.patch_namespaced_config_map(
+            "topology", namespace, body, field_manager=manager, force=False, _content_type=kind
+        )
+
+    applied("agent", "8")
+    with pytest.raises(ApiException, match=r"conflict with \\\"agent\\\"") as refused:
+        applied("person", "4")
+    assert refused.value.status == 409
+
+
 def test_kubectl_reads_the_files_of_a_directory_in_our_order(
     control_plane: ControlPlane, namespace: str, go_program: GetProgram, tmp_path: Path
 ) -> None:

@@ -1,11 +1,8 @@
 """A RuntimeClass that is there and one that is not, at a real API server: what it refuses, and what admission does."""
 
 import asyncio
-import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,16 +11,14 @@ from kubernetes.client import CoreV1Api, NodeV1Api, V1ObjectMeta, V1RuntimeClass
 from tests.control_plane.accounts import permitted
 from tests.control_plane.control_plane import ControlPlane
 from tests.control_plane.registration import create_pod, gpu_pod
+from tests.control_plane.replicas import replica
 from tests.judge import HAMI_2_9, TEAM_A, judge, policy
 from webhook.cluster.api.permissions import WEBHOOK
 from webhook.decisions.cluster_facts import ClusterFacts
 from webhook.objects.failed_creation import Cause, failed_creation
-from webhook.programs.log import Log
-from webhook.programs.server.cluster_access import LiveCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
-DEADLINE_S = 90.0
 Detect = Callable[[str], ClusterFacts]
 
 
@@ -48,25 +43,14 @@ def runtime_class(admin: CoreV1Api, name: str) -> Iterator[None]:
 def detect(admin: CoreV1Api, control_plane: ControlPlane, namespace: str) -> Detect:
     """What a replica with exactly its permissions finds, whose configuration names a class."""
     kubeconfig = permitted(admin, control_plane, namespace, "webhook", WEBHOOK)
-    return lambda name: asyncio.run(_detected(kubeconfig, namespace, name))
 
+    async def detected(name: str) -> ClusterFacts:
+        async with replica(kubeconfig, namespace, policy(remap={"runtimeClassName": name})) as found:
+            await found.ready()
+            assert found.caches.errors == {}
+            return found.caches.state.cluster()
 
-async def _detected(kubeconfig: Path, namespace: str, name: str) -> ClusterFacts:
-    descriptor = os.open(os.devnull, os.O_WRONLY)
-    live = LiveCluster(kubeconfig, seconds=60.0)
-    found = live.caches(namespace, namespace, policy(remap={"runtimeClassName": name}), Log(descriptor))
-    await found.open()
-    try:
-        deadline = time.monotonic() + DEADLINE_S
-        while not found.state.ready:
-            assert time.monotonic() < deadline, found.state.waiting_for
-            await asyncio.sleep(0.02)
-        assert found.errors == {}
-        return found.state.cluster()
-    finally:
-        await found.close()
-        await live.close()
-        os.close(descriptor)
+    return lambda name: asyncio.run(detected(name))
 
 
 def test_a_pod_of_a_class_that_does_not_exist_is_refused_and_understood(

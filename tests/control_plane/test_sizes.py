@@ -42,30 +42,21 @@ def bound(
     return annotations
 
 
-def test_the_largest_topology_is_stored_whole(
+def runs(admin: CoreV1Api, namespace: str) -> bool:
+    """Whether the kubelet can say so of the pod."""
+    admin.patch_namespaced_pod_status("train", namespace, {"status": {"phase": "Running"}})
+    status = admin.read_namespaced_pod("train", namespace).status
+    return bool(status and status.phase == "Running")
+
+
+def test_the_kubelet_can_tell_the_status_of_a_pod_with_the_largest_topology(
     control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path
 ) -> None:
     topology = large(96 * KIB)
     written = bound(control_plane, admin, namespace, tmp_path, topology)["gpu.topology/node-topology"]
     assert len(written) == 98_304
     assert parse_topology(written, source="test") == topology
-
-
-def test_a_larger_one_is_left_out(
-    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path
-) -> None:
-    annotations = bound(control_plane, admin, namespace, tmp_path, large(96 * KIB + 1))
-    assert annotations["gpu.topology/node-topology"] == "{}"
-
-
-def test_the_kubelet_can_tell_the_status_of_a_pod_with_the_largest_topology(
-    control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path
-) -> None:
-    bound(control_plane, admin, namespace, tmp_path, large(96 * KIB))
-    admin.patch_namespaced_pod_status("train", namespace, {"status": {"phase": "Running"}})
-    status = admin.read_namespaced_pod("train", namespace).status
-    assert status is not None
-    assert status.phase == "Running"
+    assert runs(admin, namespace)
 
 
 def test_a_pod_whose_own_annotations_leave_no_room_still_gets_its_status(
@@ -76,7 +67,4 @@ def test_a_pod_whose_own_annotations_leave_no_room_still_gets_its_status(
         created(control_plane, namespace, gpu_pod("train", {"team.example/notes": "x" * 200 * KIB}))
         allocate(admin, namespace, "train", (), (2, 5))
         bind(admin, namespace, "train")
-    admin.patch_namespaced_pod_status("train", namespace, {"status": {"phase": "Running"}})
-    status = admin.read_namespaced_pod("train", namespace).status
-    assert status is not None
-    assert status.phase == "Running"
+    assert runs(admin, namespace)

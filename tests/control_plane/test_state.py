@@ -1,12 +1,10 @@
 """The state of a real cluster, with no more permissions than the list says, while the API server comes and goes."""
 
 import asyncio
-import os
 import shutil
-import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,12 +13,8 @@ from typing import Any
 import pytest
 import uvloop
 from kubernetes.client import (
-    AppsV1Api,
     CoordinationV1Api,
     CoreV1Api,
-    ResourceV1Api,
-    V1DeviceClass,
-    V1DeviceClassSpec,
     V1Namespace,
     V1Node,
     V1ObjectMeta,
@@ -29,22 +23,19 @@ from kubernetes.client import (
 from tests.cluster.state.test_cluster import REGISTER
 from tests.control_plane.accounts import namespace_for_pods, permitted, wait_until_granted, without
 from tests.control_plane.control_plane import Binaries, ControlPlane, StartableControlPlane, startable_control_plane
+from tests.control_plane.replicas import DEADLINE_S, Replica, replica, until
 from tests.control_plane.test_live_pods import HERE as OTHERS
-from tests.decisions.test_detection import deployment
 from tests.hardware.topology import machines
 from tests.judge import policy
 from webhook.cluster.api.permissions import CLAIMS, WEBHOOK, Permission, Scope
 from webhook.cluster.state.cluster import ClusterState
 from webhook.objects.pod import Namespace
 from webhook.programs.agent.publication import config_map_manifest, lease_manifest
-from webhook.programs.log import Log
 from webhook.programs.server.caches import ClusterCaches
-from webhook.programs.server.cluster_access import LiveCluster
 from webhook.words.errors import ClaimsUnreadable, StateUnknown
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("without_proxy")]
 
-DEADLINE_S = 90.0
 OPTED_IN = {"gpu.topology/injection": "enabled"}
 MERGE = "application/merge-patch+json"
 MISSING = "nvidia-of-no-cluster"
@@ -79,49 +70,14 @@ class Site:
         self.admin.patch_namespace(namespace, {"metadata": {"labels": labels}}, _content_type=MERGE)
 
 
-@asynccontextmanager
-async def caches(kubeconfig: Path, namespace: str, **settings: Any) -> AsyncIterator[ClusterCaches]:
-    """The state as ``serve`` keeps it, with the log thrown away."""
-    async with cluster(kubeconfig, namespace, **settings) as (_, found):
-        yield found
-
-
-@asynccontextmanager
-async def cluster(
-    kubeconfig: Path, namespace: str, **settings: Any
-) -> AsyncIterator[tuple[LiveCluster, ClusterCaches]]:
-    """The state, and what reads the API server beside it."""
-    descriptor = os.open(os.devnull, os.O_WRONLY)
-    live = LiveCluster(kubeconfig, seconds=60.0)
-    rules = policy(remap={"runtimeClassName": MISSING}, **settings)
-    found = live.caches(namespace, namespace, rules, Log(descriptor))
-    await found.open()
-    try:
-        yield live, found
-    finally:
-        await found.close()
-        await live.close()
-        os.close(descriptor)
-
-
-async def until(condition: Callable[[], Any], what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, what()
-        await asyncio.sleep(0.02)
-
-
-async def ready(state: ClusterState) -> None:
-    await until(lambda: state.ready, lambda: state.waiting_for)
+def knowing(kubeconfig: Path, namespace: str, **settings: Any) -> AbstractAsyncContextManager[Replica]:
+    """A replica whose configuration names a RuntimeClass that does not exist."""
+    return replica(kubeconfig, namespace, policy(remap={"runtimeClassName": MISSING}, **settings))
 
 
 async def namespace_of(state: ClusterState, name: str) -> Namespace:
     found = state.namespace(name)
     return found if isinstance(found, Namespace) else await found
-
-
-def run(test: Coroutine[Any, Any, None]) -> None:
-    uvloop.run(test)
 
 
 @pytest.fixture
@@ -140,9 +96,9 @@ def test_with_exactly_the_permissions_of_the_list_everything_is_known_and_stays_
     kubeconfig = permitted(site.admin, control_plane, site.namespace, "webhook", WEBHOOK)
 
     async def test() -> None:
-        async with caches(kubeconfig, site.namespace) as found:
-            state = found.state
-            await ready(state)
+        async with knowing(kubeconfig, site.namespace) as found:
+            state = found.caches.state
+            await found.ready()
             assert (await namespace_of(state, site.namespace)).injection_enabled
             node = state.node(site.node)
             assert node.published is not None
@@ -161,9 +117,9 @@ def test_with_exactly_the_permissions_of_the_list_everything_is_known_and_stays_
             await asyncio.to_thread(site.admin.create_namespace, body)
             assert (await namespace_of(state, new)).injection_enabled
             assert not (await namespace_of(state, "there-is-none")).known
-            assert found.errors == {}
+            assert found.caches.errors == {}
 
-    run(test())
+    uvloop.run(test())
 
 
 @pytest.mark.parametrize(("scope", "resource", "verb"), GRANTED, ids=str)
@@ -174,18 +130,19 @@ def test_no_permission_is_superfluous(
     kubeconfig = permitted(site.admin, control_plane, site.namespace, "webhook", fewer)
 
     async def test() -> None:
-        async with caches(kubeconfig, site.namespace) as found:
+        async with knowing(kubeconfig, site.namespace) as found:
+            errors = found.caches.errors
             if (resource, verb) == ("namespaces", "get"):
-                await ready(found.state)
+                await found.ready()
                 with pytest.raises(StateUnknown, match=r"get namespace there-is-none: .*forbidden"):
-                    await namespace_of(found.state, "there-is-none")
+                    await namespace_of(found.caches.state, "there-is-none")
             else:
                 detected = resource in ("deployments", "deviceclasses", "runtimeclasses")
                 denied = ("versions" if detected else resource, "denied")
-                await until(lambda: found.errors[denied], lambda: found.errors)
-                assert set(found.errors) == {denied}
+                await until(lambda: errors[denied], lambda: errors)
+                assert set(errors) == {denied}
 
-    run(test())
+    uvloop.run(test())
 
 
 OF_CLAIMS = [(each.scope, each.resource, verb) for each in CLAIMS for verb in each.verbs]
@@ -199,64 +156,17 @@ def test_no_permission_for_claims_is_superfluous(
     kubeconfig = permitted(site.admin, control_plane, site.namespace, "webhook", fewer)
 
     async def test() -> None:
-        async with cluster(kubeconfig, site.namespace, claims={"enabled": True}) as (live, found):
-            claims = live.claims(found.state.pools)
+        async with knowing(kubeconfig, site.namespace, claims={"enabled": True}) as found:
+            claims, errors = found.live.claims(found.caches.state.pools), found.caches.errors
             if resource == "resourceslices":
-                await until(lambda: any(found.errors.values()), lambda: found.errors)
-                assert {(name.partition("/")[0], kind) for name, kind in found.errors} == {(resource, "denied")}
+                await until(lambda: any(errors.values()), lambda: errors)
+                assert {(name.partition("/")[0], kind) for name, kind in errors} == {(resource, "denied")}
             else:
                 read = claims.claim if resource == "resourceclaims" else claims.template
                 with pytest.raises(ClaimsUnreadable, match=rf'cannot {verb} resource "{resource}"'):
                     await read(site.namespace, "any")
 
-    run(test())
-
-
-def test_hamis_version_is_found_in_the_deployment_of_its_scheduler(site: Site, control_plane: ControlPlane) -> None:
-    manifest: Any = {"apiVersion": "apps/v1", "kind": "Deployment"} | deployment("projecthami/hami:v2.10.0-rc1")
-    labels = {"app": "hami"}
-    manifest["metadata"]["namespace"] = site.namespace
-    manifest["spec"]["selector"] = {"matchLabels": labels}
-    manifest["spec"]["template"]["metadata"] = {"labels": labels}
-    apps = AppsV1Api(site.admin.api_client)
-    apps.create_namespaced_deployment(site.namespace, manifest)
-    kubeconfig = permitted(site.admin, control_plane, site.namespace, "webhook", WEBHOOK)
-
-    async def test() -> None:
-        async with caches(kubeconfig, site.namespace) as found:
-            await ready(found.state)
-            assert str(found.state.cluster().hami) == "2.10.0"
-
-    try:
-        run(test())
-    finally:
-        apps.delete_namespaced_deployment("hami-scheduler", site.namespace)
-
-
-@contextmanager
-def device_class(admin: CoreV1Api, name: str, resource: str) -> Iterator[None]:
-    """A DeviceClass of every device, which serves an extended resource."""
-    api = ResourceV1Api(admin.api_client)
-    spec = V1DeviceClassSpec(extended_resource_name=resource)
-    api.create_device_class(V1DeviceClass(metadata=V1ObjectMeta(name=name), spec=spec))
-    try:
-        yield
-    finally:
-        api.delete_device_class(name)
-
-
-def test_what_device_classes_serve_is_found(site: Site, control_plane: ControlPlane) -> None:
-    kubeconfig = permitted(site.admin, control_plane, site.namespace, "webhook", WEBHOOK)
-
-    async def test() -> None:
-        async with caches(kubeconfig, site.namespace) as found:
-            await ready(found.state)
-            facts = found.state.cluster()
-            assert (facts.claimed, facts.has_hami_dra) == (frozenset({"example.com/gpu"}), False)
-            assert found.errors == {}
-
-    with device_class(site.admin, "gpus.example.com", "example.com/gpu"):
-        run(test())
+    uvloop.run(test())
 
 
 @pytest.fixture
@@ -285,11 +195,12 @@ def test_the_api_server_may_be_away_at_the_start_and_in_between_and_may_forget_w
         site.publish(site.node)
         kubeconfig = permitted(admin, plane.control_plane, own, "webhook", WEBHOOK)
         plane.stop()
-        run(_coming_and_going(plane, site, kubeconfig))
+        uvloop.run(_coming_and_going(plane, site, kubeconfig))
 
 
 async def _coming_and_going(plane: StartableControlPlane, site: Site, kubeconfig: Path) -> None:
-    async with caches(kubeconfig, site.namespace) as found:
+    async with knowing(kubeconfig, site.namespace) as following:
+        found = following.caches
         state = found.state
 
         # Away at the start: it says so, and answers nothing.
@@ -298,7 +209,7 @@ async def _coming_and_going(plane: StartableControlPlane, site: Site, kubeconfig
         with pytest.raises(StateUnknown, match="waiting for namespaces"):
             state.namespace("team-a")
         await asyncio.to_thread(plane.start)
-        await ready(state)
+        await following.ready()
         await _knows(state, site)
 
         # Away in between: the last known state stays, and what happened is known afterwards.

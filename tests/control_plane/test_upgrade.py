@@ -27,7 +27,7 @@ from tests.hardware.topology.machines import h20
 from tests.programs.server.conftest import Starter, until
 from webhook.words.names import INJECTION
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 PATIENT = "--set=admission.pods.timeoutSeconds=30"
 MARK = "SERVED_BY"

@@ -126,14 +126,6 @@ def test_an_option_on_a_workload_that_its_pods_lack_is_warned_of(
     assert said(control_plane, deployment(opted_in, {"team": "ml"}, kind=kind)) == []
 
 
-def test_an_option_on_a_job_that_its_pods_lack_is_warned_of(control_plane: ControlPlane, opted_in: str) -> None:
-    wanted = POLICY | {"gpu.topology/min-bandwidth": "100"}
-    (warning,) = said(control_plane, job(opted_in, wanted), dry_run=True)
-    keys, _, place = warning.removeprefix("annotations ").partition(f" {READS} ")
-    assert (set(keys.split(", ")), place) == (set(wanted), "spec.template.metadata.annotations")
-    assert said(control_plane, job(opted_in, POLICY, once(POLICY)), dry_run=True) == []
-
-
 def test_a_label_on_a_workload_that_its_pods_lack_is_warned_of(control_plane: ControlPlane, opted_in: str) -> None:
     labelled = deployment(opted_in, {})
     labelled["metadata"]["labels"] = GROUP

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from tests.control_plane.attacks.catalogue import ATTACKS
-from tests.control_plane.attacks.replay import Attack, replay
-from tests.control_plane.attacks.report import report
+from tests.control_plane.attacks.pods import ATTACKS
+from tests.control_plane.attacks.replay import Attack, replay, report
 from tests.control_plane.attacks.stage import running_stage
 from tests.control_plane.command import run_command
 from tests.control_plane.control_plane import Binaries

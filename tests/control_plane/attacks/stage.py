@@ -1,19 +1,19 @@
 """Where the attacks happen: a control plane of its own, one replica, two namespaces that have opted in."""
 
 import json
+import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 from kubernetes.client import (
     CoreV1Api,
     RbacAuthorizationV1Api,
     RbacV1Subject,
     V1ClusterRole,
-    V1ClusterRoleBinding,
-    V1Namespace,
     V1ObjectMeta,
     V1PolicyRule,
     V1RoleBinding,
@@ -23,20 +23,14 @@ from kubernetes.client import (
 
 from tests.chart.helm import INSTALL, documents
 from tests.control_plane.accounts import RBAC
-from tests.control_plane.attacks.people import Neighbour, Person
-from tests.control_plane.attacks.probes import probing
 from tests.control_plane.control_plane import Binaries, ControlPlane, running_control_plane, wait_until_allowed
-from tests.control_plane.hami.scheduler import ACCOUNT as HAMI_ACCOUNT
-from tests.control_plane.hami.scheduler import NAMESPACE as HAMI_NAMESPACE
-from tests.control_plane.hami.scheduler import ROLE as HAMI_ROLE
 from tests.control_plane.hami.scheduler import USER as HAMI_USER
-from tests.control_plane.hami.team import OPTED_IN, annotations_of, create_namespace
+from tests.control_plane.hami.team import OPTED_IN, create_namespace
 from tests.control_plane.installation import Installation, installed, registered
 from tests.control_plane.load.nodes import create_nodes
 from tests.control_plane.manifests import apply
-from tests.control_plane.scheduling import NODE
 from tests.control_plane.service import Traffic, running_service
-from tests.hardware.topology.machines import H20_UUIDS, h20
+from tests.hardware.topology.machines import h20
 from tests.programs.server.conftest import until
 
 POLICY_KINDS = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
@@ -46,13 +40,69 @@ CREATE = V1ClusterRole(
 )
 EDIT = "system:aggregate-to-edit"
 """What the controller manager makes the built-in role ``edit`` of: there is no controller manager here."""
-ALLOCATION = {
-    "hami.io/vgpu-node": NODE,
-    "hami.io/vgpu-devices-allocated": "".join(f"{uuid},NVIDIA,97871,100:" for uuid in H20_UUIDS[:2]) + ";",
-    "hami.io/bind-phase": "allocating",
-}
 CLAIMS = {"claims": {"enabled": True}}
 KNOWN = 'gpu_topology_nodes{topology="fresh"} 1.0'
+
+
+PATIENCE_S = 120.0
+"""Longer than the API server waits for any webhook."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back.
+
+    Attributes:
+        status: Of HTTP.
+        text: The body.
+    """
+
+    status: int
+    text: str
+
+    @property
+    def body(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.text)
+
+    @property
+    def short(self) -> str:
+        """The status, and the beginning of a message if there is one."""
+        try:
+            message = str(self.body.get("message", ""))
+        except (ValueError, AttributeError):
+            message = self.text
+        return f"{self.status} {message[:100]}".strip()
+
+
+class Person:
+    """Somebody at the API server."""
+
+    def __init__(self, control_plane: ControlPlane, token: str) -> None:
+        self._client = httpx.Client(
+            base_url=control_plane.url,
+            verify=ssl.create_default_context(cafile=control_plane.ca_file),
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=PATIENCE_S,
+            trust_env=False,
+        )
+
+    def close(self) -> None:
+        """End all connections."""
+        self._client.close()
+
+    def asks(self, method: str, path: str, body: Any = None, *, kind: str = "application/json", **query: str) -> Answer:
+        """One request; ``body`` is JSON already if it is text."""
+        content = body if isinstance(body, str) else json.dumps(body)
+        answer = self._client.request(
+            method, path, content=content, params=query, headers={"Content-Type": kind} if body is not None else {}
+        )
+        return Answer(answer.status_code, answer.text)
+
+    def creates(self, namespace: str, pod: Any, *, dry_run: bool = False) -> Answer:
+        """A pod."""
+        query = {"dryRun": "All"} if dry_run else {}
+        return self.asks("POST", f"/api/v1/namespaces/{namespace}/pods", pod, **query)
 
 
 @dataclass(frozen=True)
@@ -68,7 +118,6 @@ class Stage:
         others: Namespace of the honest tenant.
         creator: May create and get pods in ``team``.
         editor: Has the built-in role ``edit`` there.
-        hami: The service account of HAMi's scheduler.
         administrator: May do everything.
     """
 
@@ -80,7 +129,6 @@ class Stage:
     others: str
     creator: Person
     editor: Person
-    hami: Person
     administrator: Person
 
     @property
@@ -90,35 +138,8 @@ class Stage:
 
     @property
     def replica(self) -> int:
-        """Process number of the replica."""
-        return self.ours.replicas[0].process.pid
-
-    @property
-    def log(self) -> Path:
-        """What the replica writes."""
-        return self.ours.replicas[0].log
-
-    @property
-    def neighbour(self) -> Neighbour:
-        """Somebody who reaches the replica without the API server."""
-        port, ops_port = self.ours.ports[0]
-        return Neighbour(port, ops_port, self.ours.authority)
-
-    def annotations(self, pod: str) -> dict[str, str]:
-        """Those of a pod of the team."""
-        answer = self.administrator.asks("GET", f"/api/v1/namespaces/{self.team}/pods/{pod}")
-        assert answer.status == 200, answer.short
-        return annotations_of(answer.body)
-
-    def schedules(self, pod: str) -> None:
-        """What HAMi's scheduler does with a pod of the team: it chooses two cards, and binds."""
-        path = f"/api/v1/namespaces/{self.team}/pods/{pod}"
-        uid = self.administrator.asks("GET", path).body["metadata"]["uid"]
-        allocated = self.hami.annotates(self.team, pod, dict(ALLOCATION))
-        assert allocated.status == 200, allocated.short
-        binding = {"metadata": {"name": pod, "uid": uid}, "target": {"kind": "Node", "name": NODE}}
-        bound = self.hami.asks("POST", f"{path}/binding", binding)
-        assert bound.status == 201, bound.short
+        """Process number of the replica; 0, which no process has, while it does not run."""
+        return self.ours.replicas[0].process.pid if 0 in self.ours.replicas else 0
 
     def begin_anew(self) -> None:
         """A replica that remembers nothing, also in its memory."""
@@ -158,17 +179,11 @@ def running_stage(binaries: Binaries, directory: Path, nvml: Path) -> Iterator[S
         people = {
             "creator": _tenant(admin, plane, team, "creator", "may-create-pods"),
             "editor": _tenant(admin, plane, team, "editor", EDIT),
-            "hami": _hami(admin, plane),
-            "administrator": Person(plane, _token(plane.kubeconfig)),
+            "administrator": Person(plane, token_of(plane.kubeconfig)),
         }
         for person in people.values():
             stack.callback(person.close)
         yield Stage(ours, traffic, _process_of(plane), nvml, team, others, **people)
-
-
-def honest_tenant(stage: Stage) -> Any:
-    """A context in which somebody creates pods in the other namespace."""
-    return probing(stage.control_plane, _token(stage.control_plane.kubeconfig), stage.others, lambda: stage.replica)
 
 
 def _wait_for_node(ours: Installation) -> None:
@@ -191,32 +206,14 @@ def _tenant(admin: CoreV1Api, plane: ControlPlane, namespace: str, name: str, ro
     subjects = [RbacV1Subject(kind="ServiceAccount", name=name, namespace=namespace)]
     binding = V1RoleBinding(metadata=V1ObjectMeta(name=name), role_ref=reference, subjects=subjects)
     rbac.create_namespaced_role_binding(namespace, binding)
-    return _person(plane, namespace, name, place=namespace, verb="create")
-
-
-def _hami(admin: CoreV1Api, plane: ControlPlane) -> Person:
-    """HAMi's scheduler, with the roles of its chart."""
-    rbac = RbacAuthorizationV1Api(admin.api_client)
-    admin.create_namespace(V1Namespace(metadata=V1ObjectMeta(name=HAMI_NAMESPACE)))
-    admin.create_namespaced_service_account(HAMI_NAMESPACE, V1ServiceAccount(metadata=V1ObjectMeta(name=HAMI_ACCOUNT)))
-    rbac.create_cluster_role(HAMI_ROLE)
-    subjects = [RbacV1Subject(kind="ServiceAccount", name=HAMI_ACCOUNT, namespace=HAMI_NAMESPACE)]
-    reference = V1RoleRef(api_group=RBAC, kind="ClusterRole", name=HAMI_ACCOUNT)
-    rbac.create_cluster_role_binding(
-        V1ClusterRoleBinding(metadata=V1ObjectMeta(name=HAMI_ACCOUNT), role_ref=reference, subjects=subjects)
-    )
-    return _person(plane, HAMI_NAMESPACE, HAMI_ACCOUNT, place="", verb="patch")
-
-
-def _person(plane: ControlPlane, namespace: str, account: str, *, place: str, verb: str) -> Person:
-    """The service account, once it may do that with pods; everywhere if ``place`` is empty."""
-    kubeconfig = plane.kubeconfig_for(namespace, account)
+    kubeconfig = plane.kubeconfig_for(namespace, name)
     with plane.client(kubeconfig) as client:
-        wait_until_allowed(client, place, verb, "pods")
-    return Person(plane, _token(kubeconfig))
+        wait_until_allowed(client, namespace, "create", "pods")
+    return Person(plane, token_of(kubeconfig))
 
 
-def _token(kubeconfig: Path) -> str:
+def token_of(kubeconfig: Path) -> str:
+    """That of its user."""
     token: str = json.loads(kubeconfig.read_text())["users"][0]["user"]["token"]
     return token
 

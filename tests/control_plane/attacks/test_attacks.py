@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.control_plane.attacks.catalogue import ATTACKS
-from tests.control_plane.attacks.replay import Attack, Found, replay
-from tests.control_plane.attacks.report import report
+from tests.control_plane.attacks.pods import ATTACKS
+from tests.control_plane.attacks.replay import Attack, Found, replay, report
 from tests.control_plane.attacks.stage import Stage, running_stage
 from tests.control_plane.control_plane import Binaries
 from tests.control_plane.processes import NotRunningError

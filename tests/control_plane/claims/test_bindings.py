@@ -3,17 +3,16 @@
 import re
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.control_plane.claims.cluster import ClaimsNamespace
-from tests.control_plane.claims.drivers import MIG_CLASS, NVIDIA, VERSION, Manifest, with_partitions
+from tests.control_plane.claims.drivers import NVIDIA, VERSION, Manifest, with_partitions
 from tests.control_plane.claims.objects import claim, claim_pod, container, exactly, of_claim, of_template, template
 from tests.control_plane.claims.product import ClaimsProduct
 from tests.control_plane.hami.cluster import BRIDGED, H20
 from tests.programs.server.conftest import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = pytest.mark.cluster
 
 ASKS = {"gpu.topology/inject": "true"}
 BY_BRIDGE = "device.attributes['resource.kubernetes.io'].pciBusID in ['{}', '{}']"
@@ -62,35 +61,27 @@ def claimed(place: ClaimsNamespace, name: str) -> list[str]:
 
 
 def test_a_pod_is_told_the_link_of_the_cards_that_its_claim_was_given(claims_product: ClaimsProduct) -> None:
+    before = counted(claims_product, "gpu_topology_bindings_total")
     with claims_product.team() as team:
         team.apply(template("two", exactly(count=2)))
         team.creates(claiming("train", of_template("gpus", "two"), node=H20))
-        bound = team.bound("train")
-        told = outputs(bound)
-        assert told["link"] == "NVSwitch"
+        assert outputs(team.bound("train"))["link"] == "NVSwitch"
         assert len(claimed(team, "train")) == 2
+    assert counted(claims_product, "gpu_topology_bindings_total") == before + 1
 
 
-@pytest.mark.parametrize(("other", "link"), [("gpu-1", "NVLink"), ("gpu-2", "SYS")])
-def test_bridged_cards_have_nvlink_and_others_have_none(claims_product: ClaimsProduct, other: str, link: str) -> None:
-    """The same claim but for which card is the second."""
-    wish = exactly(count=2, cel=BY_BRIDGE.format(*bus_ids(claims_product, "gpu-0", other)))
-    with claims_product.team() as team:
-        team.apply(template("pair", wish))
-        team.creates(claiming("train", of_template("gpus", "pair"), node=BRIDGED))
-        assert outputs(team.bound("train"))["link"] == link
-        assert sorted(team.devices("train")) == ["gpu-0", other]
+def test_a_binding_of_a_namespace_that_has_not_opted_in_does_not_reach_the_webhook(
+    claims_product: ClaimsProduct,
+) -> None:
+    before = counted(claims_product, "gpu_topology_bindings_total")
+    with claims_product.cluster.namespace() as place:
+        place.apply(template("one"))
+        place.creates(claim_pod("train", [of_template("gpu", "one")]))
+        place.bound("train")
+        assert counted(claims_product, "gpu_topology_bindings_total") == before
 
 
-def test_two_pods_of_one_claim_are_told_the_same_cards(claims_product: ClaimsProduct) -> None:
-    with claims_product.team() as team:
-        team.apply(claim("pair", exactly(count=2)))
-        for name in ("prefill", "decode"):
-            team.creates(claiming(name, of_claim("gpus", "pair")))
-        assert claimed(team, "prefill") == claimed(team, "decode")
-        assert team.bound("prefill")["spec"]["nodeName"] == team.bound("decode")["spec"]["nodeName"]
-
-
+@pytest.mark.long
 @pytest.mark.parametrize("expected", [1, 2**31], ids=["complete", "never complete"])
 def test_whoever_publishes_for_all_nodes_changes_nothing_of_what_a_node_has(
     claims_product: ClaimsProduct, expected: int
@@ -130,55 +121,12 @@ def test_whoever_publishes_for_all_nodes_changes_nothing_of_what_a_node_has(
             until(lambda: known() == there, "the forged slice gone")
 
 
-def test_pods_of_one_template_are_told_different_cards(claims_product: ClaimsProduct) -> None:
-    with claims_product.team() as team:
-        team.apply(template("one"))
-        for name in ("first", "second"):
-            team.creates(claiming(name, of_template("gpu", "one")))
-        assert claimed(team, "first") != claimed(team, "second")
-
-
-def test_a_pod_that_was_not_prepared_is_told_nothing_and_its_claims_are_not_read(
-    claims_product: ClaimsProduct,
-) -> None:
-    # At the creation of the pod its template is read; at its Binding nothing more.
-    with claims_product.team() as team:
-        team.apply(template("one"))
-        team.creates(claim_pod("train", [of_template("gpu", "one")], annotations={"gpu.topology/inject": "false"}))
-        before = counted(claims_product, "gpu_topology_claim_read_seconds_count")
-        assert "claimed-gpus" not in outputs(team.bound("train"))
-        assert counted(claims_product, "gpu_topology_claim_read_seconds_count") == before
-
-
-def test_a_pod_without_claims_is_bound_as_it_is(claims_product: ClaimsProduct) -> None:
-    """Its Binding reaches the webhook all the same: a Binding does not say what its pod requests."""
-    before = counted(claims_product, "gpu_topology_bindings_total")
-    reads = counted(claims_product, "gpu_topology_claim_read_seconds_count")
-    with claims_product.team() as team:
-        team.creates(claim_pod("cpu", (), container()))
-        assert outputs(team.bound("cpu")) == {}
-    assert counted(claims_product, "gpu_topology_bindings_total") == before + 1
-    assert counted(claims_product, "gpu_topology_claim_read_seconds_count") == reads
-
-
-def test_what_a_pod_claims_is_read_when_it_is_created(claims_product: ClaimsProduct) -> None:
-    before = counted(claims_product, "gpu_topology_claim_read_seconds_count")
-    with claims_product.team() as team:
-        team.apply(template("one"))
-        gated = [{"name": "example.com/wait"}]
-        team.creates(claim_pod("train", [of_template("gpu", "one")], schedulingGates=gated))
-        read = counted(claims_product, "gpu_topology_claim_read_seconds_count")
-        assert read > before  # the API server may ask twice about a pod
-        team.creates(claim_pod("cpu", (), container(), schedulingGates=gated))
-        assert counted(claims_product, "gpu_topology_claim_read_seconds_count") == read
-    assert counted(claims_product, "gpu_topology_claim_read_failures_total") == 0
-
-
 def variables(pod: Manifest) -> dict[str, Any]:
     """Of the first container, by their names."""
     return {variable["name"]: variable.get("value") for variable in pod["spec"]["containers"][0].get("env", ())}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("other", "link"), [("gpu-1", "NVLink"), ("gpu-2", "SYS")])
 def test_a_pod_is_prepared_by_what_it_claims_and_told_what_it_was_given(
     claims_product: ClaimsProduct, other: str, link: str
@@ -192,24 +140,7 @@ def test_a_pod_is_prepared_by_what_it_claims_and_told_what_it_was_given(
         assert outputs(team.bound("train"))["link"] == link
 
 
-def test_a_pod_that_claims_a_part_of_a_card_is_refused_if_it_asks(claims_product: ClaimsProduct) -> None:
-    with claims_product.team() as team:
-        team.apply(template("part", exactly(device_class=MIG_CLASS)))
-        answer = team.asks_for(claim_pod("train", [of_template("gpu", "part")], annotations=ASKS))
-        assert answer.status == httpx.codes.UNPROCESSABLE_ENTITY
-        assert "GT274" in answer.message
-        team.creates(claim_pod("other", [of_template("gpu", "part")]))
-
-
-def test_a_resource_that_a_class_serves_is_told_of_like_a_claim(claims_product: ClaimsProduct) -> None:
-    asked = container(resources={"limits": {"deviceclass.resource.kubernetes.io/gpu.nvidia.com": "2"}})
-    with claims_product.team() as team:
-        team.creates(claim_pod("train", (), asked, node=H20, annotations=ASKS))
-        told = outputs(team.bound("train"))
-        assert told["link"] == "NVSwitch"
-        assert len(told["claimed-gpus"].split(",")) == 2
-
-
+@pytest.mark.long
 @pytest.mark.parametrize(("cards", "codes"), [(2, []), (3, ["GT276"])])
 def test_gpus_that_are_no_partition_are_told_at_the_binding(
     claims_product: ClaimsProduct, cards: int, codes: list[str]

@@ -5,16 +5,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli.command import gpu_topology
+from tests.control_plane.agents import publish
 from tests.control_plane.claims.cluster import ClaimsCluster, ClaimsNamespace, reserved_for, results
 from tests.control_plane.claims.drivers import NVIDIA, Manifest, nvidia_devices, slices, with_partitions
 from tests.control_plane.claims.objects import claim_pod, exactly, of_template, template
-from tests.control_plane.test_explain import publish
-from tests.hardware.topology.machines import dgx1_v100, hgx_h100, l40s
+from tests.hardware.topology.machines import dgx1_v100, hgx_h100
 from tests.programs.server.conftest import until
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import NodeTopology
@@ -102,25 +101,6 @@ def test_four_pods_fill_the_four_islands_and_the_fifth_waits_until_one_leaves(
     assert allocated(place, "late") == left
 
 
-@pytest.mark.usefixtures("nodes")
-def test_a_plain_count_gets_cards_of_both_islands(place: ClaimsNamespace) -> None:
-    place.apply(template("plain", exactly(count=4)))
-    place.creates(claim_pod("train", [of_template("g", "plain")]))
-    ((_, cards),) = allocated(place, "train").items()
-    assert cards == {0, 4, 1, 5}
-
-
-@pytest.mark.usefixtures("nodes")
-def test_two_cards_in_use_make_the_others_of_their_islands_useless(place: ClaimsNamespace, tmp_path: Path) -> None:
-    place.apply(printed(tmp_path, NODES, "--gpus", "4", "--require-nvlink", "--name", "linked"))
-    place.apply(template("plain", exactly(count=2)))
-    for number in range(2):  # one card of each island of both nodes
-        place.creates(claim_pod(f"small-{number}", [of_template("g", "plain")], node=NODES[number].node))
-        assert allocated(place, f"small-{number}") == {NODES[number].node: {0, 4}}
-    place.creates(claim_pod("train", [of_template("g", "linked")]))
-    assert "cannot allocate all claims" in place.waits("train")  # although six cards of each node are free
-
-
 @pytest.mark.parametrize("order", [0, 1], ids=["bare-first", "bare-last"])
 def test_devices_without_the_attributes_are_passed_over(
     claims_cluster: ClaimsCluster, place: ClaimsNamespace, tmp_path: Path, order: int
@@ -163,44 +143,6 @@ def test_the_same_bus_ids_on_a_node_without_links_are_passed_over(
         place.creates(claim_pod("train", [of_template("g", "linked")]))
         assert allocated(place, "train") == {"dgx1-a": {0, 1, 2, 3}}
         place.empty()
-
-
-def test_of_nodes_with_nvswitches_any_cards_are_taken_and_of_others_none(
-    claims_cluster: ClaimsCluster, place: ClaimsNamespace, tmp_path: Path
-) -> None:
-    switched, plain = renamed(hgx_h100(), "h100"), renamed(l40s(), "l40s")
-    found = printed(tmp_path, [switched, plain], "--gpus", "4", "--require-nvlink", "--name", "linked")
-    (request,) = found["spec"]["spec"]["devices"]["requests"]
-    assert "pciBusID" not in request["exactly"]["selectors"][0]["cel"]["expression"]
-    place.apply(found)
-    with ExitStack() as stack:
-        for topology in (switched, plain):
-            stack.enter_context(claims_cluster.node(topology.node, published(topology)))
-        place.creates(claim_pod("train", [of_template("g", "linked")]))
-        assert allocated(place, "train") == {"h100": {0, 4, 1, 5}}
-        place.creates(claim_pod("never", [of_template("g", "linked")], node="l40s"))
-        assert "cannot allocate all claims" in place.waits("never")
-        place.empty()
-
-
-def test_the_topologies_of_a_cluster_and_a_pool_of_nodes(
-    claims_cluster: ClaimsCluster, place: ClaimsNamespace, tmp_path: Path
-) -> None:
-    plane = claims_cluster.control_plane
-    with ExitStack() as stack:
-        for topology in NODES:
-            stack.enter_context(claims_cluster.node(topology.node, published(topology)))
-            publish(plane, place.name, topology, tmp_path / "agent.log")
-        labelled: Any = {"metadata": {"labels": {"example.com/pool": "b"}}}
-        claims_cluster.admin.patch_node("dgx1-b", labelled)
-        options = ("--gpus", "4", "--require-nvlink", "--kubeconfig", plane.kubeconfig, "--node-pool")
-        done = gpu_topology("claim", *options, "example.com/pool=b")
-        assert (done.code, done.err) == (0, "")
-        assert "# - island-1: NVLink, 20 GB/s: GPU0, GPU1, GPU2, GPU3 of dgx1-b\n" in done.out
-        assert "# For pods with the nodeSelector example.com/pool: b: a template cannot hold one.\n" in done.out
-        done = gpu_topology("claim", *options, "example.com/pool=c")
-        said = "gpu-topology: --node-pool: no node has the label example.com/pool=c\n"
-        assert (done.code, done.out, done.err) == (1, "", said)
 
 
 def test_the_longest_selectors_are_accepted(place: ClaimsNamespace, tmp_path: Path) -> None:

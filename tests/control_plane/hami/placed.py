@@ -87,12 +87,6 @@ def waits_for_a_pair(team: Team, name: str, why: str = "RequirementNotMet") -> N
     until(placed_as(team, name, why), f"{name} waits for a pair")
 
 
-def waits_for_better(team: Team) -> None:
-    """The pod ``train`` would take other cards than those that are free, if it waited in vain for long."""
-    team.creates(train(options={"place-wait": "10m"}))
-    until(placed_as(team, "train", "BetterLater"), "a pod that waits for better cards")
-
-
 def splits_both_pairs(team: Team) -> None:
     """One card of each pair is in use."""
     for card in (1, 3):

@@ -11,13 +11,13 @@ from typing import Any
 
 from kubernetes.client import CoreV1Api
 
+from tests.control_plane.agents import publish
 from tests.control_plane.hami.cluster import Cluster
 from tests.control_plane.hami.device_plugin import REAL_NODE
 from tests.control_plane.hami.kubelet import Kubelet, running_kubelet
 from tests.control_plane.hami.nodes import node_manifest, untaint
 from tests.control_plane.installation import NAMESPACE
 from tests.control_plane.processes import running
-from tests.control_plane.test_explain import publish
 from tests.nvml.driver_root import make_driver_root
 from tests.nvml.library import LIBRARY, compile_stub
 from tests.nvml.machines import Machine, write_machine

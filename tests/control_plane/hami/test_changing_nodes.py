@@ -1,64 +1,46 @@
-"""Cards and nodes that come and go while pods wait, with the real HAMi: the pods are on their way in seconds."""
+"""Cards that HAMi's device plugin registers while a pod waits, with the real HAMi."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from kubernetes.client import CoreV1Api
 
-from tests.control_plane.hami.cluster import BRIDGED, Cluster
-from tests.control_plane.hami.placed import DENY, choice, given, is_refused, placed_as, train
-from tests.control_plane.hami.planning import Planner, placing
-from tests.control_plane.hami.registering import without_cards
+from tests.control_plane.hami.cluster import BRIDGED
+from tests.control_plane.hami.placed import DENY, choice, given, placed_as, train
 from tests.control_plane.hami.team import Team
 from tests.programs.server.conftest import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration"), pytest.mark.long]
 
-
-@pytest.fixture
-def planner(cluster: Cluster, tmp_path: Path, registration: None) -> Iterator[Planner]:  # noqa: ARG001 - comes first
-    with placing(cluster.ours, tmp_path, settings={"pinSeconds": 600}) as planner:
-        yield planner
+REPORTED = "Reported"
+REGISTER, HANDSHAKE = "hami.io/node-nvidia-register", "hami.io/node-handshake"
+Cards = list[dict[str, Any]]
 
 
 @contextmanager
-def cordoned(admin: CoreV1Api, node: str) -> Iterator[None]:
-    """As ``kubectl cordon`` and ``uncordon`` do."""
-    body: Any = {"spec": {"unschedulable": True}}
-    admin.patch_node(node, body)
+def without_cards(admin: CoreV1Api, *indices: int) -> Iterator[None]:
+    """The plugin registers fewer cards until the end of the block."""
+    stored: Any = admin.read_node(BRIDGED)
+    every: Cards = json.loads(stored.metadata.annotations[REGISTER])
+    _register(admin, [card for card in every if card.get("index", 0) not in indices])
     try:
         yield
     finally:
-        body = {"spec": {"unschedulable": False}}
-        admin.patch_node(node, body)
+        _register(admin, every)
 
 
-def test_a_pinned_pod_gets_other_cards_while_the_scheduler_is_away(cluster: Cluster, team: Team) -> None:
-    """It is the planner that sees the loss, and no word of the scheduler."""
-    with cluster.hami.scheduling.away():
-        team.creates(train())
-        until(placed_as(team, "train", "Pinned"), "a pin")
-        lost = choice(team.pod("train"))["cards"]
-        index = 0 if lost[0].endswith("0") else 2
-        with without_cards(team.admin, index):
-            until(lambda: choice(team.pod("train"))["cards"] != lost, "a pin to other cards")
-            assert choice(team.pod("train"))["attempt"] == 2
-    assert given(team.bound("train")) == [card for card in range(4) if card // 2 != index // 2]
-
-
-def test_a_pod_whose_only_node_is_cordoned_for_a_while_runs_when_it_returns(team: Team, cluster: Cluster) -> None:
-    with cluster.hami.scheduling.away():
-        team.creates(train(options=DENY))
-        until(placed_as(team, "train", "Pinned"), "a pin")
-        with cordoned(team.admin, BRIDGED):
-            until(placed_as(team, "train", "CardsLost"), "a pod that lost its node")
-            cluster.hami.scheduling.start()
-            until(lambda: is_refused(team.pod("train")), "a refusal")
-        assert given(team.bound("train")) in ([0, 1], [2, 3])
-        cluster.hami.scheduling.stop()
+def _register(admin: CoreV1Api, cards: Cards) -> None:
+    """As in plugin/register.go; the kubelet counts what the plugin offers."""
+    reported = f"{REPORTED}_{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
+    said: Any = {"metadata": {"annotations": {REGISTER: json.dumps(cards), HANDSHAKE: reported}}}
+    admin.patch_node(BRIDGED, said)
+    amounts = {"nvidia.com/gpu": str(sum(card["count"] for card in cards))}
+    body: Any = {"status": {"capacity": amounts, "allocatable": amounts}}
+    admin.patch_node_status(BRIDGED, body)
 
 
 def test_a_pod_that_waits_gets_cards_that_are_registered_newly(team: Team) -> None:

@@ -119,23 +119,3 @@ def test_our_sidecar_stands_first_if_we_are_asked_again_and_otherwise_an_event_s
         if is_told:
             assert f"init container {ADDED_INIT} stands ahead of the sidecar {REMAP}" in team.told("train", "GT248")
     assert is_told or not [text for text in team.events("train") if "GT248" in text]
-
-
-def test_once_the_configuration_is_removed_nothing_of_ours_blocks_anything(cluster: Cluster, new_team: NewTeam) -> None:
-    team = new_team(injection="enabled")
-    try:
-        with registered(cluster.ours, cluster.ours.registration(scheduler=USER)):
-            team.creates(pod("train", container(gpus=2), node=H20))
-            team.bound("train")
-            cluster.ours.stop()
-            # The wrong order: with the servers gone and the configuration there, creations fail.
-            early = team.asks_for(pod("early", container(gpus=2)))
-            assert early.status == 500
-            assert 'failed calling webhook "pods.gpu.topology"' in early.message
-        team.creates(pod("later", container(gpus=2), node=H20))
-        bound = team.bound("later")
-        assert len(cards_of(bound)[0]) == 2
-        assert [key for key in annotations_of(bound) if key.startswith("gpu.topology/")] == []
-        assert team.pod("train")["spec"]["nodeName"] == H20
-    finally:
-        cluster.ours.learn()

@@ -132,34 +132,3 @@ def test_a_pod_is_moved_so_that_a_pair_comes_back(
     (again,) = pods_of(team)
     assert team.pod(again)["metadata"]["uid"] != uid
     assert given(team.pod(again)) == [to]
-
-
-def test_a_pod_that_a_budget_or_its_user_keeps_stays(cluster: Cluster, team: Team) -> None:
-    name = runs(team, "Deployment", 0, (1, 3))
-    budget: Any = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "serve"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": LABELS}},
-    }
-    policies = PolicyV1Api(team.admin.api_client)
-    policies.create_namespaced_pod_disruption_budget(team.namespace, budget)
-    code, said = defrag(cluster, "--apply", "--yes")
-    assert (code, "GT673: 1 pod not moved" in said) == (0, True)
-    policies.delete_namespaced_pod_disruption_budget("serve", team.namespace)
-
-    annotated: Any = {"metadata": {"annotations": {"gpu.topology/move": "false"}}}
-    team.admin.patch_namespaced_pod(name, team.namespace, annotated)
-    code, said = defrag(cluster, "--apply", "--yes")
-    assert (code, "GT668: 1 pod not moved" in said) == (0, True)
-    assert pods_of(team) == [name]
-
-
-def test_nothing_is_evicted_while_a_pod_waits_for_cards(cluster: Cluster, team: Team) -> None:
-    name = runs(team, "Deployment", 0, (1, 3))
-    team.creates(train("waits", gpus=4, options={"on-violation": "deny", "require-nvlink": "true"}))
-    until(lambda: "schedulingGates" in team.pod("waits")["spec"], "a pod that waits")
-    code, said = defrag(cluster, "--apply", "--yes")
-    assert code == 1
-    assert f"pods wait for cards, and may take what a move frees: {team.namespace}/waits" in said
-    assert pods_of(team) == [name]

@@ -19,7 +19,7 @@ from tests.control_plane.hami.extending import (
     plain_nodes,
     scheduling,
 )
-from tests.control_plane.hami.planning import Planner, placing, running_planner
+from tests.control_plane.hami.planning import Planner
 from tests.control_plane.hami.pods import container, pod
 from tests.control_plane.hami.scheduler import extender_of
 from tests.control_plane.hami.team import Team, annotations_of
@@ -127,23 +127,6 @@ def test_with_a_plain_device_plugin_nodes_are_ranked_by_their_links(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("nodes")
-def test_a_replica_that_does_not_lead_answers_too(
-    cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path, new_team: NewTeam
-) -> None:
-    team = new_team(injection="enabled")
-    with (
-        placing(cluster.ours, files.directory),
-        running_planner(cluster.ours, files.directory, "standby", options=files.options) as standby,
-        scheduling(cluster.control_plane, kube_scheduler, files.directory, ASKING, [files.plain]),
-    ):
-        team.creates(job("asking", ASKING, prefers=UNLINKED, options=DENY))
-        assert placed(team, "asking") == LINKED
-        assert not standby.leads()
-        assert answered(standby, "filter") > 0
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("nodes")
 def test_the_scheduler_says_why_no_node_is_left_and_takes_the_pod_up_again(
     cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path, new_team: NewTeam
 ) -> None:
@@ -160,21 +143,6 @@ def test_the_scheduler_says_why_no_node_is_left_and_takes_the_pod_up_again(
         assert "1 GT693: the node has no 2 cards with NVLink between every pair" in said
         team.deletes("pair-0")
         assert placed(team, "late") == LINKED
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("nodes")
-def test_while_no_extender_runs_pods_with_cards_wait_and_others_do_not(
-    cluster: Cluster, files: ExtenderFiles, kube_scheduler: Path, new_team: NewTeam
-) -> None:
-    team = new_team(injection="enabled")
-    with scheduling(cluster.control_plane, kube_scheduler, files.directory, ASKING, [files.plain]):
-        team.creates(job("cards", ASKING))
-        team.told("cards", "connection refused")
-        team.creates(pod("ordinary", container(), schedulerName=ASKING))
-        assert placed(team, "ordinary")
-        with extending(cluster, files):
-            assert placed(team, "cards") == LINKED
 
 
 @pytest.mark.long

@@ -131,8 +131,3 @@ def test_the_api_server_takes_every_example_whose_kind_it_knows_but_the_refused_
     assert re.findall('no matches for kind "(.*?)"', said.stderr) == NOT_INSTALLED
     (refused,) = re.findall('error when creating "(.*?)": admission webhook "(.*?)" denied the request', said.stderr)
     assert refused == ("examples/workloads/11-refused.yaml", "pods.gpu.topology")
-
-
-def test_a_release_that_is_not_there_is_named_with_those_that_are() -> None:
-    done = subprocess.run([*COMMAND, "2.5.0"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "expected a release of HAMi, one of 2.9.0, 2.10.0\n")

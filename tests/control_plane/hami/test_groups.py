@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.control_plane.hami.cluster import H20, Cluster
-from tests.control_plane.hami.placed import is_gated, placed_as
+from tests.control_plane.hami.cluster import H20
+from tests.control_plane.hami.placed import is_gated
 from tests.control_plane.hami.pods import container, pod
 from tests.control_plane.hami.team import Team, annotations_of, cards_of
 from tests.control_plane.manifests import request
@@ -19,10 +19,7 @@ from tests.programs.server.conftest import until
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration"), pytest.mark.long]
 
 USE = "nvidia.com/use-gpuuuid"
-TIMES = 10
 SHAPES = ({"one": 2, "two": 1, "four": 4}, {"one": 2, "two": 2, "four": 4})
-OCCUPIED = 3
-"""Cards in use: of eight there are too few for either group, and enough for all of its pods but the largest."""
 MOST_SECONDS = 0.05
 """Longest time between the creations of two pods: about what a write of the planner takes."""
 
@@ -89,33 +86,6 @@ def moment(pods: Mapping[str, dict[str, Any]]) -> Moment:
     )
 
 
-def occupies(team: Team, cards: int) -> None:
-    """A pod that does not wait has so many cards."""
-    team.creates(pod("occupant", container(gpus=cards), node=H20, annotations={"place": "off"}))
-    team.bound("occupant")
-
-
-def test_a_group_without_room_for_one_of_its_pods_gets_no_cards(team: Team, release: str) -> None:
-    chance = random.Random(release)
-    occupies(team, OCCUPIED)
-    for number in range(TIMES):
-        shape = SHAPES[number % 2]
-        since = version(team)
-        creates(team, shape, chance)
-        for name in shape:
-            until(placed_as(team, name, "NoFreeCards"), f"{name} of group {number} waits for cards")
-        seen = history(team, since, shape)
-        assert seen[-1] == Moment(frozenset(), frozenset(shape)), number
-        assert not any(at.pinned for at in seen), number
-        for name in shape:
-            team.deletes(name)
-    creates(team, SHAPES[0], chance)
-    team.deletes("occupant")
-    bound = [team.bound(name) for name in SHAPES[0]]
-    cards = [card for each in bound for given in cards_of(each) for card in given]
-    assert len(cards) == len(set(cards)) == sum(SHAPES[0].values())
-
-
 @pytest.mark.parametrize("denies", [True, False])
 def test_all_pods_of_a_group_have_cards_before_the_first_gate_opens(team: Team, release: str, *, denies: bool) -> None:
     chance = random.Random(f"{release} {denies}")
@@ -130,32 +100,3 @@ def test_all_pods_of_a_group_have_cards_before_the_first_gate_opens(team: Team, 
     assert all(at.pinned == whole for at in complete[first_open:])
     cards = [card for each in bound.values() for given in cards_of(each) for card in given]
     assert len(cards) == len(set(cards)) == sum(SHAPES[0].values())
-
-
-def test_a_card_that_is_lost_before_the_first_gate_opens_takes_all_pins_back(cluster: Cluster, team: Team) -> None:
-    """Another pod is on its way to the node, so the gates stay closed, and HAMi gives it a card of the group."""
-    shape = {"one": 2, "four": 4}
-    chance = random.Random(0)
-    with cluster.hami.scheduling.away():
-        team.creates(pod("ahead", container(gpus=2), node=H20))
-        until(placed_as(team, "ahead", "Pinned"), "a pod that is on its way")
-        since = version(team)
-        creates(team, shape, chance)
-        until(lambda: pins(team, shape) == 2, "a group with cards")
-        assert all(is_gated(team.pod(name)) for name in shape)
-        chosen = annotations_of(team.pod("four"))[USE].split(",")
-        thief = pod("thief", container(gpus=2), node=H20, annotations={"place": "off", USE: ",".join(chosen[:2])})
-        cluster.hami.binds(team.creates(thief), H20)
-        for name in shape:
-            until(placed_as(team, name, "NoFreeCards"), f"{name} gave its cards back")
-        assert pins(team, shape) == 0
-        assert all(at.gated == frozenset(shape) for at in history(team, since, shape)[-4:])
-    team.deletes("thief")
-    bound = [team.bound(name) for name in ("ahead", *shape)]
-    cards = [card for each in bound for given in cards_of(each) for card in given]
-    assert len(cards) == len(set(cards)) == 8
-
-
-def pins(team: Team, names: Mapping[str, int]) -> int:
-    """How many of the pods have cards."""
-    return sum(USE in annotations_of(team.pod(name)) for name in names)

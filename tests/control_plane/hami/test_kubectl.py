@@ -56,17 +56,3 @@ def test_a_dry_run_shows_the_changed_pod_and_changes_nothing(
     assert kubectl("get", "pods", f"--namespace={team.namespace}", "--output=name").stdout == ""
     assert team.events("shown") == []
     assert counted(cluster.ours) == before
-
-
-@pytest.mark.long
-def test_a_dry_run_tells_of_mistakes_and_of_refusals(new_team: NewTeam, kubectl: Kubectl) -> None:
-    place = f"--namespace={new_team(injection='enabled').namespace}"
-    misspelt = four_gpus("misspelt", **{"min-bandwith": "100"})
-    warned = kubectl("apply", place, "--dry-run=server", "-f", "-", manifest=misspelt)
-    assert (warned.returncode, warned.stdout) == (0, "pod/misspelt created (server dry run)\n")
-    said = "GT118: unknown annotation gpu.topology/min-bandwith; did you mean gpu.topology/min-bandwidth?"
-    assert warned.stderr == f"Warning: {said}\n"
-    refused = kubectl("apply", place, *DRY_RUN, "-f", "-", manifest=four_gpus("peer", profile="node-peers"))
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert 'admission webhook "pods.gpu.topology" denied the request' in refused.stderr
-    assert "gpu.topology/allow-host-ipc" in refused.stderr

@@ -8,7 +8,6 @@ from tests.control_plane.hami.cluster import H20, topologies
 from tests.control_plane.hami.conftest import NewTeam
 from tests.control_plane.hami.pods import CUDA, container, owned_by, pod
 from tests.control_plane.hami.team import PERMISSIONS, annotations_of, cards_of, variables_of
-from tests.programs.server.conftest import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
 
@@ -31,18 +30,6 @@ def indices_on(node: str, cards: list[str]) -> list[int]:
 
 def written_out(indices: list[int]) -> str:
     return ",".join(map(str, indices))
-
-
-def test_a_pair_is_refused_until_an_administrator_allows_it(new_team: NewTeam) -> None:
-    team = new_team(injection="enabled")
-    refused = team.asks_for(half("prefill", PEERS))
-    assert refused.status == 403
-    for label in ("allow-host-ipc", "allow-host-pid", "allow-node-gpus"):
-        assert f"gpu.topology/{label}" in refused.message
-    team.label(**PERMISSIONS)
-    until(lambda: team.asks_for(half("prefill", PEERS), dry_run=True).status == 201, "a permission")
-    team.creates(half("prefill", PEERS))
-    assert annotations_of(team.bound("prefill"))[f"{CUDA}.0"] != "-1"
 
 
 def test_each_half_of_a_pair_gets_the_indices_of_its_own_cards_on_one_node(new_team: NewTeam) -> None:

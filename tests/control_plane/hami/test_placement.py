@@ -1,7 +1,5 @@
 """Placement with the real HAMi: the pod gets the cards that its links deserve, and without the planner it does not."""
 
-from typing import Any
-
 import pytest
 
 from tests.control_plane.hami.conftest import NewTeam
@@ -53,18 +51,6 @@ def test_a_pod_that_denies_waits_without_cards_and_gets_its_pair_when_it_is_free
     team.deletes("slice-1")
     team.deletes("other")
     assert given(team.bound("train")) == [0, 1]
-
-
-@pytest.mark.usefixtures("planner")
-def test_cards_that_another_pod_takes_meanwhile_are_chosen_anew(new_team: NewTeam) -> None:
-    team = new_team(injection="enabled")
-    held = train("held")
-    held["spec"]["schedulingGates"] = [{"name": "example.org/quota"}]
-    team.creates(held)
-    until(placed_as(team, "held", "OtherGates"), "a pod that waits for another gate")
-    body: Any = [{"op": "remove", "path": "/spec/schedulingGates/0"}]
-    team.admin.patch_namespaced_pod("held", team.namespace, body)
-    assert given(team.bound("held")) in ([0, 1], [2, 3])
 
 
 @pytest.mark.usefixtures("planner")

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from kubernetes.client import ApiException, SchedulingV1Api, V1ObjectMeta, V1PriorityClass
 
-from tests.control_plane.hami.cluster import BRIDGED, H20, Cluster
-from tests.control_plane.hami.conftest import NewTeam
+from tests.control_plane.hami.cluster import BRIDGED, Cluster
 from tests.control_plane.hami.placed import DENY, choice, given, has_label, is_gated, pinned, placed_as, reason, train
 from tests.control_plane.hami.pods import container, pod
 from tests.control_plane.hami.team import Team
@@ -61,17 +60,6 @@ def condition(stored: Mapping[str, Any]) -> str:
     return str(found[0]["message"]) if found else ""
 
 
-def test_without_a_planner_the_scheduler_evicts_for_cpu(new_team: NewTeam) -> None:
-    team = new_team(injection="enabled")
-    hog(team)
-    created = team.creates(wants_room(priorityClassName=URGENT))
-    assert not is_gated(created)
-    until(is_evicted(team), "an eviction")
-    until(lambda: nominated(team.pod("train")) == BRIDGED, "a nomination")
-    team.deletes("hog")
-    assert len(given(team.bound("train"))) == 2
-
-
 @pytest.mark.parametrize("options", [{}, DENY], ids=["warn", "deny"])
 def test_with_the_planner_it_evicts_too_and_the_pod_keeps_its_cards_meanwhile(
     team: Team, options: dict[str, str]
@@ -111,19 +99,3 @@ def test_nobody_is_evicted_for_cards_nor_by_a_pod_of_equal_priority_or_that_may_
     assert all(is_gated(team.pod(name)) for name in ("equal", "never", "urgent", "both"))
     assert not is_evicted(team)()
     assert not is_evicted(team, "owner")()
-
-
-def test_the_planner_follows_the_scheduler_to_the_node_on_which_it_makes_room(team: Team, cluster: Cluster) -> None:
-    """Without HAMi's word the scheduler chooses the least important victims, wherever the cards are."""
-    hog(team, "far", H20)
-    hog(team, "near", BRIDGED, priorityClassName=SOME)
-    wanted = pod("train", container(gpus=2), priorityClassName=URGENT)
-    wanted["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "100"}
-    with cluster.hami.scheduling.away():
-        team.creates(wanted)
-        until(placed_as(team, "train", "Pinned"), "a pin")
-    until(is_evicted(team, "far"), "an eviction")
-    until(lambda: choice(team.pod("train"))["node"] == H20, "cards of the node with room")
-    team.deletes("far")
-    assert team.bound("train")["spec"]["nodeName"] == H20
-    assert not is_evicted(team, "near")()

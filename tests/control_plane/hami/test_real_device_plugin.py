@@ -285,15 +285,6 @@ def test_after_a_refit_the_plugin_gives_the_new_cards_and_the_pod_goes_on_where_
     assert ((tmp_path / "shared/nccl-topo.xml").exists(), "numa-alignment" in reason) == (sees_node, not sees_node)
 
 
-def test_peers_that_want_a_refit_are_refused(new_team: NewTeam) -> None:
-    team = new_team(injection="enabled")
-    written = pod("pair", container("one", gpus=1), container("two", gpus=1), annotations={"profile": "pod-peers"})
-    written["metadata"]["annotations"][HAMI_NUMA_ALIGNMENT] = "best-effort"
-    answer = team.asks_for(written)
-    assert answer.status != 201
-    assert "GT513" in answer.message
-
-
 def given_by(found: Allocated) -> dict[str, list[str]]:
     """The cards by the ways in which a plugin can name them."""
     every = found.environment.get("NVIDIA_VISIBLE_DEVICES", "")

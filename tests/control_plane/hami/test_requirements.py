@@ -26,15 +26,6 @@ def has_a_pair(stored: dict[str, Any]) -> bool:
     return cards in ([0, 1], [2, 3])
 
 
-def test_a_warning_is_given_and_the_pod_runs(new_team: NewTeam) -> None:
-    team = new_team(injection="enabled")
-    team.creates(on_cards("train", 1, 2, **{"require-nvlink": "true"}))
-    bound = team.bound("train")
-    annotations = annotations_of(bound)
-    assert (annotations["gpu.topology/satisfied"], annotations["gpu.topology/link"]) == ("false", "SYS")
-    assert NO_LINK in team.told("train", "require-nvlink")
-
-
 def test_the_denied_pod_waits_for_its_pair_and_gets_it_when_others_leave(new_team: NewTeam) -> None:
     team = new_team(injection="enabled")
     for card in (0, 3):

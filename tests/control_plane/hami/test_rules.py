@@ -79,12 +79,6 @@ def test_a_type_of_card_is_a_part_of_its_name_in_any_case(team: Team, word: str)
 
 
 @pytest.mark.long
-def test_a_card_of_another_type_is_not_given(team: Team) -> None:
-    team.creates(train(1, {"nvidia.com/use-gputype": "A100"}))
-    finds_no_node(team)
-
-
-@pytest.mark.long
 def test_a_pod_bound_to_a_numa_node_gets_no_more_cards_than_one_has(team: Team) -> None:
     largest = max(list(NUMA_NODES.values()).count(each) for each in NUMA_NODES.values())
     assert largest < len(CARDS)
@@ -93,13 +87,6 @@ def test_a_pod_bound_to_a_numa_node_gets_no_more_cards_than_one_has(team: Team) 
     assert len({NUMA_NODES[uuid] for uuid in cards}) == 1
     team.creates(train(largest + 1, {"nvidia.com/numa-bind": "true"}, name="larger"))
     finds_no_node(team, "larger")
-
-
-@pytest.mark.long
-def test_without_the_annotation_it_gets_cards_of_both(team: Team) -> None:
-    team.creates(train(len(CARDS), {}))
-    (cards,) = cards_of(team.bound("train"))
-    assert {NUMA_NODES[uuid] for uuid in cards} == set(NUMA_NODES.values())
 
 
 @pytest.mark.long

@@ -9,7 +9,6 @@ from tests.control_plane.hami.cluster import BRIDGED, topologies
 from tests.control_plane.hami.conftest import NewTeam
 from tests.control_plane.hami.placed import given, is_gated, label, own_list, pinned
 from tests.control_plane.hami.pods import container, pod
-from tests.control_plane.hami.registering import each_card_with
 from tests.control_plane.hami.team import Team, annotations_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("registration")]
@@ -60,32 +59,6 @@ def test_where_a_shared_card_has_no_room_its_partner_is_taken(
 ) -> None:
     has(team, "other", 2, **used)
     team.creates(part_of("slice", **asked))
-    assert given(team.bound("slice")) == [3]
-
-
-@pytest.mark.long
-def test_a_card_takes_no_more_containers_than_hami_divides_it_into(team: Team) -> None:
-    with each_card_with(team.admin, count=2):
-        has(team, "one", 2, gpumem=1000)
-        has(team, "two", 2, gpumem=1000)
-        team.creates(part_of("slice", gpumem=1000))
-        assert given(team.bound("slice")) == [3]
-
-
-@pytest.mark.long
-def test_memory_that_hami_lends_twice_is_counted_as_it_says(team: Team) -> None:
-    """With ``deviceMemoryScaling`` the plugin registers more memory than the card has."""
-    with each_card_with(team.admin, devmem=2 * MEMORY_MIB):
-        has(team, "seen", 0, gpumem=2 * MEMORY_MIB - 1000)  # HAMi has read the register
-        has(team, "other", 2, gpumem=MEMORY_MIB - 1000)
-        team.creates(part_of("slice", gpumem=MEMORY_MIB - 1000))
-        assert given(team.bound("slice")) == [2]
-
-
-@pytest.mark.long
-def test_memory_that_no_plugin_lends_twice_sends_the_same_slice_to_the_partner(team: Team) -> None:
-    has(team, "other", 2, gpumem=MEMORY_MIB - 1000)
-    team.creates(part_of("slice", gpumem=MEMORY_MIB - 1000))
     assert given(team.bound("slice")) == [3]
 
 

@@ -18,11 +18,8 @@ from tests.control_plane.command import run_command
 from tests.control_plane.control_plane import Binaries
 from tests.control_plane.hami.planning import placing
 from tests.control_plane.installation import registered
-from tests.control_plane.load.cluster import running_cluster
-from tests.control_plane.load.measure import measure
-from tests.control_plane.load.nodes import make_ready
-from tests.control_plane.load.plan import Plan
-from tests.control_plane.load.report import report
+from tests.control_plane.load.measure import Plan, measure, report
+from tests.control_plane.load.nodes import make_ready, running_cluster
 
 
 def main(arguments: list[str]) -> int:

@@ -9,13 +9,10 @@ import pytest
 
 from tests.control_plane.control_plane import Binaries
 from tests.control_plane.installation import registered
-from tests.control_plane.load.cluster import Cluster, running_cluster
-from tests.control_plane.load.measure import measure
-from tests.control_plane.load.plan import Plan
-from tests.control_plane.load.report import report
+from tests.control_plane.load.measure import Plan, measure, report
+from tests.control_plane.load.nodes import Cluster, running_cluster
 from tests.control_plane.processes import NotRunningError
 from tests.figures import ShowFigures
-from tests.ports import reserved_port
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -53,14 +50,3 @@ def test_where_nobody_asks_us_no_pod_is_prepared(cluster: Cluster) -> None:
     assert found.faults == ["the answer lacks gpu.topology/injected"] * 20 + [
         "0 of 20 pods are stored with what we add"
     ]
-
-
-def test_where_nobody_answers_every_call_is_a_fault(cluster: Cluster) -> None:
-    with reserved_port() as port:
-        nobody = replace(cluster.ours, url=f"https://127.0.0.1:{port}")
-        with registered(cluster.ours, replace(FEW, direct=False).registration(nobody)):
-            found = measure(FEW, cluster)
-    *refusals, unprepared, lost = found.faults
-    assert len(refusals) == 20
-    assert all('failed calling webhook "pods.gpu.topology"' in refusal.replace("\\", "") for refusal in refusals)
-    assert (unprepared, lost) == ("0 of 20 pods are stored with what we add", "20 calls of our webhook failed")
