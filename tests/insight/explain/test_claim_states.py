@@ -154,10 +154,6 @@ def test_a_pod_may_wait_for_the_allocation_of_its_claim_but_not_on_a_node(bound:
     assert (str(found.verdict), found.code) == (verdict, code)
 
 
-def test_a_claim_that_waits_says_what_it_asks_for() -> None:
-    assert of_claims(of("unallocated", bound=False))[0].evidence.endswith("It asks for 1 device of gpu.nvidia.com")
-
-
 @pytest.mark.parametrize(("bound", "verdict"), [(False, "unknown"), (True, "fails")])
 def test_a_claim_that_does_not_exist_is_missed(bound: bool, verdict: str) -> None:
     (found,) = of_claims(of("direct-shared-by-pods", bound=bound, known={"claims": {}}))
