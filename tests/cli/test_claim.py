@@ -106,14 +106,6 @@ def test_gpus_of_one_numa_node_are_asked_for_by_the_attribute_of_kubernetes(
     assert ("never satisfy it" in done.err) is bool(options)
 
 
-def test_what_is_left_out_is_told_on_stderr_and_in_the_comment() -> None:
-    done = gpu_topology("claim", "--state", STATE, "--node", "dgx1-v100", "--gpus", "2", "--require-nvlink")
-    said = "Left out: 4 more alternatives, because a claim has room for 8."
-    assert done.code == 0
-    assert done.err.startswith(said)
-    assert f"# {said}" in done.out
-
-
 def test_what_is_wrong_with_a_node_is_told(tmp_path: Path) -> None:
     state = write(tmp_path, bent(named(MACHINES["hgx-h100"], "broken"), 6, nvlinks=()))
     done = gpu_topology("claim", "--state", state, "--gpus", "4", "--require-nvlink")
@@ -181,26 +173,6 @@ def asked_of(directory: Path, published: dict[str, str], *options: str) -> Done:
     return gpu_topology("claim", "--state", state, "--require-nvlink", *options)
 
 
-def test_where_slices_carry_partitions_the_claim_is_for_one_of_them(tmp_path: Path) -> None:
-    done = asked_of(tmp_path, {"parted": slices(H100["parted"], *HALVES)}, "--gpus", "4")
-    assert (done.code, done.err) == (0, "")
-    (found,) = parse_yaml(done.out, "printed")
-    devices = found["spec"]["spec"]["devices"]
-    assert devices["constraints"] == [{"requests": ["gpus"], "matchAttribute": "gpu.nvidia.com/partition4"}]
-    assert devices["requests"][0]["exactly"]["count"] == 4
-    assert "; exactly one partition of the NVSwitches\n" in done.out
-    assert "Not known" not in done.out
-
-
-def test_a_size_without_a_partition_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
-    done = asked_of(tmp_path, {"parted": slices(H100["parted"], *HALVES)}, "--gpus", "2")
-    assert (done.code, done.out) == (1, "")
-    assert done.err == (
-        "gpu-topology: no partition of 2 such GPUs is published, and NVIDIA's driver prepares no other set: node parted"
-        " has partitions of 4 and 8\n"
-    )
-
-
 def test_nodes_with_and_without_partitions_get_alternatives_of_their_own(tmp_path: Path) -> None:
     published = {"parted": slices(H100["parted"], *HALVES), "plain": slices(H100["plain"], module=False)}
     done = asked_of(tmp_path, published, "--gpus", "4")
@@ -216,18 +188,6 @@ def test_nodes_with_and_without_partitions_get_alternatives_of_their_own(tmp_pat
     outside = "!('gpuModuleID' in device.attributes['gpu.nvidia.com'])"
     assert [each[1:] for each in expressions] == [[], [outside]]
     assert expressions[0][0] == expressions[1][0]
-
-
-def test_a_node_whose_partitions_have_another_size_is_left_out(tmp_path: Path) -> None:
-    published = {"parted": slices(H100["parted"], *HALVES), "plain": slices(H100["plain"], module=False)}
-    done = asked_of(tmp_path, published, "--gpus", "2")
-    said = (
-        "Left out: no partition of 2 such GPUs is published, and NVIDIA's driver prepares no other set: node parted has"
-    )
-    assert (done.code, done.err) == (0, f"{said} partitions of 4 and 8.\n")
-    assert f"# {said}" in done.out
-    assert "!('gpuModuleID' in device.attributes['gpu.nvidia.com'])" in done.out
-    assert "matchAttribute" not in done.out
 
 
 @pytest.mark.parametrize(
@@ -247,16 +207,3 @@ def test_where_nothing_says_whether_partitions_are_used_that_is_said(
     assert (done.code, done.err) == (0, "")
     assert (NOT_KNOWN.format("module") in done.out) is not is_known
     assert "matchAttribute" not in done.out
-
-
-def test_of_a_node_without_nvswitches_it_is_not_asked(tmp_path: Path) -> None:
-    done = gpu_topology("claim", "--state", write(tmp_path, dgx1_v100()), "--gpus", "4", "--require-nvlink")
-    assert (done.code, "Not known" in done.out) == (0, False)
-
-
-def test_slices_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
-    done = asked_of(
-        tmp_path, {"parted": '{"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceSlice"}'}, "--gpus", "4"
-    )
-    assert (done.code, done.out) == (1, "")
-    assert "apiVersion: expected resource.k8s.io/v1, found" in done.err

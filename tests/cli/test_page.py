@@ -19,12 +19,6 @@ def test_a_state_directory_becomes_one_file_with_everything_in_it() -> None:
     assert "<script" not in done.out
 
 
-def test_manifests_become_a_file_too() -> None:
-    done = gpu_topology("page", "-o", "html", "-f", ROOT / "examples" / "workloads" / "01-nvlink-test-pod.yaml")
-    assert (done.code, done.err) == (0, "")
-    assert "nvlink-test" in done.out
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from tests.cli.command import gpu_topology
 from webhook import __version__
@@ -34,17 +32,6 @@ def test_every_value_of_an_option_has_a_name_that_says_what_it_is() -> None:
     for path in COMMANDS:
         said = gpu_topology(*path, "--help").out
         assert BARE_TYPE.findall(said) == [], path
-
-
-def test_a_value_without_a_name_would_be_found() -> None:
-    unnamed = typer.Typer()
-    unnamed.command()(_unnamed)
-    said = CliRunner().invoke(unnamed, ["--help"], env={"COLUMNS": "200"}).output
-    assert len(BARE_TYPE.findall(said)) == 2
-
-
-def _unnamed(count: int = 1, file: Path = Path()) -> None:
-    print(count, file)
 
 
 def test_the_remap_program_names_the_values_of_its_options_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,16 +88,6 @@ def test_a_value_that_cannot_be_is_answered_with_those_that_can(arguments: tuple
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert "Value error" not in done.err
-
-
-@pytest.mark.parametrize("option", [("--kubernetes-version", "1.28"), ("--hami-version", "2.5")], ids=" ".join)
-def test_the_first_versions_can_be_given(option: tuple[str, str]) -> None:
-    assert gpu_topology("inject", "-f", "examples/workloads/01-nvlink-test-pod.yaml", *option).code == 0
-
-
-def test_the_version_is_told_once() -> None:
-    said = gpu_topology("--help").out
-    assert len(re.findall(r"^│ (?:--)?[a-z-]*version\b", said, re.MULTILINE)) == 1
 
 
 @pytest.mark.parametrize(
