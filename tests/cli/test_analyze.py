@@ -85,25 +85,6 @@ def test_a_namespace_that_is_not_there_is_an_error_and_not_an_empty_answer(tmp_p
     assert "there is no namespace team-b" in done.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["-f", "missing.yaml"], "missing.yaml: cannot be read"),
-        (["--state", "missing"], "expected a state directory"),
-        (["-f", "x", "-n", "a", "-A"], "either a namespace or all"),
-        (["--state", "x", "--kubeconfig", "y"], "either a state directory or a cluster"),
-        (["--kubeconfig", "missing"], "missing: cannot be read"),
-        (["-f", "x", "--fail-on", "panic"], "panic"),
-        (["-f", "x", "--hami-version", "next"], "--hami-version: expected a version such as"),
-        (["-f", "x", "--hami-version", "2.4"], "--hami-version: expected 2.5 or later"),
-    ],
-)
-def test_what_cannot_be_read_ends_with_2(arguments: list[str], said: str) -> None:
-    done = gpu_topology("analyze", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert said in " ".join(done.err.split())
-
-
 def test_a_state_directory_that_was_written_by_hand_is_judged() -> None:
     done = gpu_topology("analyze", "--state", ROOT / "examples" / "state", "-n", "ml-workloads", "-o", "json")
     assert done.code == 1

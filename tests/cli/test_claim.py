@@ -122,30 +122,6 @@ def test_kubernetes_before_1_34_is_refused(version: str) -> None:
     assert "expected 1.34 or later, whose API servers serve resource.k8s.io/v1 by default" in done.err
 
 
-@pytest.mark.parametrize(
-    ("options", "option", "said"),
-    [
-        (["--gpus", "1", "--require-nvlink"], "--gpus", "expected 2 to 32"),
-        (["--gpus", "33", "--require-nvlink"], "--gpus", "expected 2 to 32"),
-        (["--gpus", "4"], "--require-nvlink", "give it or --min-bandwidth"),
-        (["--gpus", "4", "--min-bandwidth", "nan"], "--min-bandwidth", "expected GB/s"),
-        (["--gpus", "4", "--require-nvlink", "--name", "Four"], "--name", "expected a name of Kubernetes"),
-        (["--gpus", "4", "--require-nvlink", "--namespace", "a.b"], "--namespace", "expected a name of Kubernetes"),
-        (["--gpus", "4", "--require-nvlink", "--device-class", "a\nb"], "--device-class", "expected a name"),
-        (["--gpus", "4", "--require-nvlink", "--node-pool", "a=b"], "--node-pool", "only in a cluster"),
-        (["--gpus", "4", "--require-nvlink", "--kubernetes-version", "new"], "--kubernetes-version", "a version"),
-        (["--gpus", "4", "--require-nvlink", "--kubernetes-version", ""], "--kubernetes-version", "a version"),
-        (["--gpus", "4", "--require-nvlink", "-f", "x"], "--file", "either --file or --state"),
-        (["--gpus", "4", "--require-nvlink", "--kubeconfig", "x"], "--kubeconfig", "either files or a cluster"),
-    ],
-)
-def test_wrong_usage_names_the_option(options: list[str], option: str, said: str) -> None:
-    done = gpu_topology("claim", "--state", STATE, *options)
-    assert (done.code, done.out) == (2, "")
-    assert option in done.err
-    assert said in " ".join(done.err.replace("│", "").split())
-
-
 def slices(topology: NodeTopology, *partitions: str, module: bool = True, count: int = 1) -> str:
     """The ResourceSlice of a node, of whose pool there are so many; ``partitions`` are the GPUs of each."""
 

@@ -228,28 +228,6 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ((), "expected POD or --file"),
-        (("Train",), 'expected POD, NAMESPACE/POD or KIND/NAME, found "Train"'),
-        (("team-a/../x",), 'expected POD, NAMESPACE/POD or KIND/NAME, found "team-a/../x"'),
-        (("team-a/train", "-n", "team-b"), "with --namespace a kind stands before"),
-        (("rayjob/x", "-n", "team-a"), "pod, deployment, replicaset"),
-        (("deploy/train", "--state", "examples/state"), "only in a cluster"),
-        (("train", "--state", "examples/state", "--context", "x"), "give either files or a cluster"),
-        (("a/b", "--state", "examples/state", "--kubeconfig", "x"), "give either files or a cluster"),
-        (("-f", "-", "--topology", "-"), "standard input can be read once"),
-        (("-f", "-", "-f", "-"), "standard input can be read once"),
-        (("a/b", "--state", "examples/state", "--hami-version", "banana"), "expected a version such as"),
-    ],
-)
-def test_wrong_usage_ends_with_two(arguments: tuple[str, ...], sentence: str) -> None:
-    done = gpu_topology("explain", "-v", *arguments)
-    assert done.code == 2
-    assert sentence in done.err
-
-
-@pytest.mark.parametrize(
     "text",
     [
         '{"kind": "Pod", "metadata": {"name": "a\\ud800"}}',

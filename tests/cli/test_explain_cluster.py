@@ -170,13 +170,6 @@ def test_a_pod_that_was_not_told_of_its_node_tells_nothing(cluster: Cluster, tex
     assert "?    links: which GPUs they are is not known" in done.out
 
 
-def test_of_a_node_that_is_gone_the_pod_tells_nothing(cluster: Cluster) -> None:
-    add_pod(cluster, bound(machines.h20()))
-    done = cluster.explain()
-    assert "there is no node h20-node-1 in this cluster" in done.err
-    assert "which the webhook wrote at the Binding" not in done.out
-
-
 def test_config_maps_that_may_not_be_read_do_not_stand_for_a_missing_agent(cluster: Cluster) -> None:
     add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
     cluster.objects |= {

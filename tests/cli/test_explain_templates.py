@@ -34,12 +34,8 @@ def ray(*groups: Manifest) -> Manifest:
 
 SHAPES = {
     "Job": {"template": template()},
-    "Deployment": {"template": template()},
-    "StatefulSet": {"template": template()},
-    "DaemonSet": {"template": template()},
     "CronJob": {"jobTemplate": {"spec": {"template": template()}}},
 }
-PYTORCH = {"pytorchReplicaSpecs": {"Master": {"template": template()}, "Worker": {"template": template()}}}
 UNLIKE = {
     "pytorchReplicaSpecs": {"Master": {"template": template()}, "Worker": {"template": template(container(gpus=4))}}
 }

@@ -116,22 +116,6 @@ def test_claims_of_a_pod_of_the_cluster_are_read_with_the_slices_of_its_node(
     assert f"{RESOURCE}/resourceslices?fieldSelector=spec.nodeName%3Da100-bridged&limit=500" in cluster.asked
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "expected either POD or --file"),
-        (["train", "-f", "-"], "expected either POD or --file"),
-        (["train", "--state", "."], "a pod of the cluster needs none"),
-        (["Team/Train"], "expected POD, NAMESPACE/POD or KIND/NAME"),
-    ],
-    ids=str,
-)
-def test_what_names_no_pod_or_two_is_wrong_usage(cluster: Cluster, arguments: list[str], said: str) -> None:
-    done = gpu_topology("bind", *arguments, "--kubeconfig", cluster.kubeconfig)
-    assert done.code == 2
-    assert said in done.err
-
-
 @pytest.mark.parametrize("is_of_the_node", [True, False])
 def test_of_two_nodes_whose_names_make_one_label_each_is_shown_its_own(
     cluster: Cluster, *, is_of_the_node: bool

@@ -104,27 +104,3 @@ def test_hostile_values_are_quoted_and_the_output_is_a_script(tmp_path: Path) ->
         "<label><namespace><evil><gpu.topology/injection=enabled>"
     )
     assert ran.stderr == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("Team", "--opt-in"), "expected the name of a namespace, such as team-a"),
-        (("a", "--set", "profile=exclusive", "--observe"), "profile has two values: give one"),
-        (("a", "--set", "min-bandwidth=fast"), "min-bandwidth: expected a number of GB/s"),
-        (("a", "--set", "min-bandwidth"), "expected KEY=VALUE, found 'min-bandwidth'"),
-        (("a", "--set", "place=off", "--unset", "place"), "place is to be set and removed"),
-        (("a", "--opt-in", "--undo"), "it goes with no change"),
-        (("a", "--opt-in", "--apply"), "files are not changed: it needs a cluster"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(arguments: tuple[str, ...], said: str) -> None:
-    done = gpu_topology("namespace", *arguments, "--state", STATE)
-    assert (done.code, done.out) == (2, "")
-    assert said in " ".join(done.err.replace("│", " ").split())
-
-
-def test_what_cannot_be_applied_is_refused_before_the_cluster_is_asked() -> None:
-    done = gpu_topology("namespace", "a", "--apply", "--kubeconfig", "nowhere")
-    assert (done.code, done.out) == (2, "")
-    assert "give a change, or --undo" in " ".join(done.err.replace("│", " ").split())

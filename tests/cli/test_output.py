@@ -9,7 +9,6 @@ from tests.cli.command import PROGRAM, ROOT, gpu_topology
 from tests.hardware.topology.machines import bent, h20
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import MigMode, NodeTopology
-from webhook.words.errors import shorten
 
 STATE = ROOT / "examples" / "state"
 SHOW = ("topology", "show", "--state", STATE, "--node", "dgx1-v100")
@@ -60,13 +59,6 @@ def test_a_reader_that_has_seen_enough_is_not_told_of() -> None:
 # show
 
 
-@pytest.mark.parametrize("gpus", ["0,0", "0,3,00"])
-def test_a_gpu_that_is_named_twice_is_wrong_usage(gpus: str) -> None:
-    done = gpu_topology(*SHOW, "--gpus", gpus)
-    assert (done.code, done.out) == (2, "")
-    assert f"Invalid value for --gpus: expected each index once, found {gpus}" in done.err
-
-
 @pytest.mark.parametrize("output", ["text", "svg"])
 def test_what_is_wrong_goes_to_stderr_with_a_picture_too(output: str) -> None:
     text = format_topology(bent(h20(), 1, mig_mode=MigMode.ENABLED))
@@ -83,11 +75,3 @@ def test_a_document_without_gpus_ends_with_its_reason(output: str, problem: str,
 
 
 # the words of errors
-
-
-def test_printable_text_of_any_script_is_shown_as_it_is() -> None:
-    assert shorten("跳跃") == '"跳跃"'
-    assert shorten(["跳"]) == "\"['跳']\""
-    assert shorten("跳\x1b[2J") == '"跳\\x1b[2J"'
-    done = gpu_topology("topology", "show", "--state", STATE, "--node", "跳")
-    assert 'there is no node "跳"' in done.err

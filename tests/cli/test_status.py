@@ -275,15 +275,6 @@ def test_nodes_and_namespaces_can_be_named(tmp_path: Path) -> None:
     assert "there is no node no-such with GPUs" in done.err
 
 
-@pytest.mark.parametrize(
-    "arguments", [["-A", "-n", "x"], ["--watch"], ["--state", "x", "--kubeconfig", "y"]], ids=lambda each: each[0]
-)
-def test_what_does_not_go_together_is_refused(arguments: list[str], tmp_path: Path) -> None:
-    done = gpu_topology("status", "-f", write(tmp_path / "c.json", Cluster()), *arguments)
-    assert done.code == 2
-    assert "Usage" in done.err
-
-
 def test_pods_of_other_namespaces_are_left_out_and_still_hold_their_cards() -> None:
     found = limited(seen(Cluster()), namespace="plain", nodes=())
     assert found.pods == ()

@@ -47,12 +47,6 @@ def test_a_terminal_breaks_lines_at_its_width_unless_wide_is_asked_for() -> None
     assert any(line.endswith(UNBROKEN) for line in wide.splitlines())
 
 
-def test_what_is_drawn_again_stays_within_the_terminal(cluster: Cluster) -> None:
-    done = gpu_topology("status", "--watch", "--wide", "--kubeconfig", cluster.kubeconfig)
-    assert done.code == 2
-    assert "it draws within the terminal" in done.err
-
-
 def test_certificates_are_readable_at_80_columns(tls: Path) -> None:
     _, said = on_terminal("certs", "show", "--tls", tls, width=80, **WITHOUT_COLOURS)
     lines = [line.split() for line in said.splitlines()]

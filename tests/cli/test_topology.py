@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.command import ROOT, gpu_topology
 from tests.cli.terminal import on_terminal
-from tests.hardware.topology.machines import a100_pcie_bridged, dgx1_v100, h20, with_switch_links, without
+from tests.hardware.topology.machines import a100_pcie_bridged, dgx1_v100, h20
 from tests.hardware.topology.nccl_rules import faults
 from webhook.cli.topology.plan import GpuPolicy
 from webhook.hardware.topology.document import format_topology, parse_topology
@@ -89,25 +89,11 @@ def test_as_svg_show_prints_a_picture(node: Path) -> None:
     assert "Chosen: GPU0, GPU3" in done.out
 
 
-def test_what_is_wrong_with_a_node_goes_to_stderr() -> None:
-    ailing = format_topology(replace(without(with_switch_links(h20(), 2, 16), 5), nics=()))
-    done = gpu_topology("topology", "show", "-f", "-", stdin=ailing)
-    assert done.code == 0
-    assert done.err == "GPU2 has links down: 2 of 18 to nvswitch\nGPU5 cannot be reached: GPU is lost\n"
-    assert "lost" not in done.out
-
-
 def test_a_terminal_gets_colours(node: Path) -> None:
     text = on_a_terminal("topology", "show", "-f", node)
     assert "dgx1-v100" in text
     assert "\x1b[32mNV2\x1b[0m" in text
     assert "NVLink \x1b[32mhealthy" in text
-
-
-@pytest.mark.parametrize("more", [(), ("--bandwidth",)])
-def test_a_matrix_fits_a_terminal_of_80_columns(more: tuple[str, ...]) -> None:
-    text = on_a_terminal("topology", "show", *H20, *more, width=80, NO_COLOR="1")
-    assert max(map(len, text.splitlines())) <= 80
 
 
 # this machine
@@ -242,14 +228,6 @@ def test_too_few_free_gpus_end_with_1_and_the_reason() -> None:
     assert done.err == "gpu-topology: node dgx1-v100: asked for 5 GPUs, 4 of 8 are free: 4 in use\n"
 
 
-def test_a_plan_without_the_names_of_the_gpus_says_which_generation_counts(tmp_path: Path) -> None:
-    pasted = tmp_path / "pasted.txt"
-    pasted.write_text("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV12\t0-7\nGPU1\tNV12\t X \t8-15\n")
-    done = gpu_topology("topology", "plan", "--gpus", "2", "--file", pasted)
-    assert done.code == 0
-    assert "NVLinks count as those of compute capability 7.0 or 8.0, 20.0 GB/s each" in done.err
-
-
 def test_a_job_may_need_several_nodes(tmp_path: Path) -> None:
     nodes = tmp_path / "nodes"
     nodes.mkdir()
@@ -274,43 +252,6 @@ def test_a_job_may_need_several_nodes(tmp_path: Path) -> None:
     assert done.err.startswith("gpu-topology: asked for 12 GPUs")
 
 
-@pytest.mark.parametrize(
-    ("busy", "fragment"),
-    [
-        ("0,99", 'found "99"'),
-        ("l40s:0", "a known node"),
-        ("nope:1", 'found "nope:1"'),
-        ("\x1b[2J", r'found "\x1b[2J"'),
-    ],
-)
-def test_gpus_in_use_that_are_not_there_are_wrong_usage(busy: str, fragment: str) -> None:
-    done = gpu_topology("topology", "plan", "--gpus", "1", *DGX1, "--busy", busy)
-    assert (done.code, done.out) == (2, "")
-    assert "--busy" in done.err
-    assert fragment in done.err
-
-
-@pytest.mark.parametrize("gpus", ["0,3", "0", "1" * 5000])
-def test_gpus_of_a_plan_are_a_count(gpus: str) -> None:
-    done = gpu_topology("topology", "plan", "--gpus", gpus, *DGX1)
-    assert (done.code, done.out) == (2, "")
-    assert "expected how many GPUs the job needs, such as 2, found " in done.err
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "expected"),
-    [
-        ("--min-bandwidth", "nan", "GB/s, 0 or more, found nan"),
-        ("--network-bandwidth", "0", "GB/s, more than 0, found 0.0"),
-    ],
-)
-def test_a_bandwidth_that_cannot_be_is_wrong_usage(option: str, value: str, expected: str) -> None:
-    done = gpu_topology("topology", "plan", "--gpus", "1", "--state", STATE, option, value)
-    assert (done.code, done.out) == (2, "")
-    assert option in done.err
-    assert expected in done.err
-
-
 def test_weights_that_are_given_decide_and_are_printed() -> None:
     """GPU0 and GPU4 have NVLinks over both sockets; the usual weights prefer one socket."""
     usual = gpu_topology("topology", "plan", "--gpus", "2", *DGX1)
@@ -320,20 +261,6 @@ def test_weights_that_are_given_decide_and_are_printed() -> None:
     assert (given.code, given.err) == (0, "")
     assert "GPU0 and GPU4 of node" in given.out
     assert given.out.splitlines()[-1] == "Score: 1.00 = (link 1.00 x 1 + domains 1.00 x 3) / 4"
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        ("bandwidth=1", 'at most once, as TERM=NUMBER, found "bandwidth=1"'),
-        ("mean=0", 'weights: expected one above 0, found "only 0"'),
-        ("mean=nan", 'weight mean: expected a number, 0 or more, found "nan"'),
-    ],
-)
-def test_weights_that_cannot_be_are_refused(weights: str, message: str) -> None:
-    done = gpu_topology("topology", "plan", "--gpus", "2", *DGX1, "--weights", weights)
-    assert (done.code, done.out) == (2, "")
-    assert message in " ".join(done.err.replace("│", " ").split())
 
 
 def test_a_plan_over_several_nodes_tells_what_is_wrong_with_each(tmp_path: Path) -> None:
@@ -401,34 +328,6 @@ def test_a_node_that_is_not_there_is_named() -> None:
     done = gpu_topology("topology", "show", "--state", STATE, "--node", "../cluster")
     assert (done.code, done.out) == (1, "")
     assert 'there is no node "../cluster"; the nodes there are a100-pcie, ' in done.err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["show", "--gpus", "zero"],
-        ["show", "-f", "a", "--state", "b"],
-        ["show", "-o", "png"],
-        ["show", "-f", "-", "-o", "json", "--gpus", "0"],
-        ["show", "-f", "-", "-o", "svg", "--bandwidth"],
-        ["import"],
-        ["plan"],
-        ["import", "-", "--node", ""],
-        ["show", "-f", "-", "--node", "\x1b[2J"],
-        ["plan", "--gpus", "2", "-f", "-", "--max-nodes", "1"],
-        ["plan", "--gpus", "2", "--state", "a", "--policy", "pack"],
-        ["plan", "--gpus", "2", "--state", "a", "--kubeconfig", "b"],
-        ["plan", "--gpus", "2", "-f", "-", "--kubeconfig", "b"],
-        ["plan", "--gpus", "2", "--kubeconfig", "b", "--policy", "pack"],
-        ["plan", "--gpus", "2", "-f", "-", "--min-level", "NODE"],
-        ["plan", "--gpus", "2", "--kubeconfig", "b", "--weights", "mean=1"],
-        ["no-such-command"],
-    ],
-)
-def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
-    done = gpu_topology("topology", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert done.err
 
 
 def test_without_a_command_the_commands_are_listed() -> None:

@@ -66,31 +66,6 @@ def test_what_runs_in_pods_is_in_a_group_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ("inject", "-f", "-", "-o", "xml"),
-            "Invalid value for '--output' / '-o': 'xml' is not one of 'yaml', 'patch', ",
-        ),
-        (
-            ("topology", "show", "-o", "xml"),
-            "Invalid value for '--output' / '-o': 'xml' is not one of 'text', 'json', ",
-        ),
-        (
-            ("inject", "-f", "-", "--kubernetes-version", "1.2"),
-            '--kubernetes-version: expected 1.28 or later, found "1.2"',
-        ),
-        (("explain", "-f", "-", "--hami-version", "0.1"), '--hami-version: expected 2.5 or later, found "0.1"'),
-    ],
-)
-def test_a_value_that_cannot_be_is_answered_with_those_that_can(arguments: tuple[str, ...], said: str) -> None:
-    done = gpu_topology(*arguments)
-    assert (done.code, done.out) == (2, "")
-    assert said in done.err
-    assert "Value error" not in done.err
-
-
-@pytest.mark.parametrize(
     ("words", "expected"),
     [
         ("gpu-topology in", ["inject"]),
