@@ -278,14 +278,6 @@ def test_what_the_webhook_would_do_to_a_pod_is_told() -> None:
             ),
         ),
         (
-            pod(annotations={"gpu.topology/containers": "other"}),
-            TEAM_A,
-            (
-                "the webhook would refuse the pod: GT129: annotation gpu.topology/containers on pod team-a/train: "
-                'expected names of containers that ask for GPUs (train), found "other". Correct the annotation'
-            ),
-        ),
-        (
             pod(),
             team_a({"gpu.topology/shm-size": "big"}),
             (
