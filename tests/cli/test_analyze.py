@@ -9,7 +9,7 @@ import yaml
 
 from tests.cli.command import ROOT, gpu_topology
 from tests.hardware.topology.machines import h20
-from tests.insight.analyze.clusters import MANIFESTS, Cluster, scheduler
+from tests.insight.analyze.clusters import MANIFESTS, Cluster
 from tests.insight.analyze.faults import many_of_a_deployment, mixture
 from tests.pods import container
 from webhook import __version__
@@ -46,16 +46,6 @@ def test_the_objects_of_a_file_are_judged(faulty: tuple[Path, set[tuple[str, str
     assert found(done.out) == faulty[1]
 
 
-def test_the_same_objects_in_yaml_give_the_same(faulty: tuple[Path, set[tuple[str, str]]], tmp_path: Path) -> None:
-    objects = json.loads(faulty[0].read_text())["items"]
-    manifests = tmp_path / "manifests"
-    manifests.mkdir()
-    for number, each in enumerate(objects):
-        (manifests / f"{number}.yaml").write_text(yaml.safe_dump(each))
-    done = gpu_topology("analyze", "-f", manifests, "-o", "json")
-    assert found(done.out) == faulty[1]
-
-
 def test_where_nothing_is_found_the_command_says_so_and_ends_with_0(tmp_path: Path) -> None:
     done = gpu_topology("analyze", "-f", write(tmp_path / "all.json", Cluster()))
     assert (done.code, done.err) == (0, "")
@@ -70,16 +60,6 @@ def test_a_version_of_hami_that_is_yet_to_come_judges_the_pods_that_run(tmp_path
     assert found(later.out) == {("GT246", "Pod team-a/train"), ("GT246", "Pod team-a/pair")}
     assert (later.code, json.loads(later.out)["counts"]["error"]) == (1, 2)
     assert gpu_topology("analyze", "-f", everything, "--hami-version", "2.11", "--fail-on", "error").code == 1
-
-
-def test_the_version_that_runs_judges_them_without_being_named(tmp_path: Path) -> None:
-    cluster = Cluster()
-    cluster.add(scheduler("2.11.0"))
-    everything = write(tmp_path / "all.json", cluster)
-    expected = {("GT247", "Pod team-a/train"), ("GT247", "Pod team-a/pair")}
-    assert found(gpu_topology("analyze", "-f", everything, "-o", "json").out) == expected
-    assert found(gpu_topology("analyze", "-f", everything, "-o", "json", "--hami-version", "2.11").out) == expected
-    assert gpu_topology("analyze", "-f", everything, "--hami-version", "2.9.0").code == 0
 
 
 @pytest.mark.parametrize("output", ["text", "json", "sarif"])
@@ -103,25 +83,6 @@ def test_a_namespace_that_is_not_there_is_an_error_and_not_an_empty_answer(tmp_p
     done = gpu_topology("analyze", "-f", write(tmp_path / "all.json", Cluster()), "-n", "team-b")
     assert (done.code, done.out) == (2, "")
     assert "there is no namespace team-b" in done.err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["-f", "missing.yaml"], "missing.yaml: cannot be read"),
-        (["--state", "missing"], "expected a state directory"),
-        (["-f", "x", "-n", "a", "-A"], "either a namespace or all"),
-        (["--state", "x", "--kubeconfig", "y"], "either a state directory or a cluster"),
-        (["--kubeconfig", "missing"], "missing: cannot be read"),
-        (["-f", "x", "--fail-on", "panic"], "panic"),
-        (["-f", "x", "--hami-version", "next"], "--hami-version: expected a version such as"),
-        (["-f", "x", "--hami-version", "2.4"], "--hami-version: expected 2.5 or later"),
-    ],
-)
-def test_what_cannot_be_read_ends_with_2(arguments: list[str], said: str) -> None:
-    done = gpu_topology("analyze", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert said in " ".join(done.err.split())
 
 
 def test_a_state_directory_that_was_written_by_hand_is_judged() -> None:
@@ -224,18 +185,6 @@ def test_an_option_that_the_pods_have_too_is_none_to_be_told_of(tmp_path: Path) 
     )
     done = gpu_topology("analyze", "-f", file, "-o", "json")
     assert (done.code, found(done.out)) == (0, set())
-
-
-def test_options_of_the_workloads_of_another_namespace_are_not_told(tmp_path: Path) -> None:
-    file = tmp_path / "ray.yaml"
-    namespaces = "".join(
-        f"---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}\n" for name in ("team-a", "team-b")
-    )
-    file.write_text(RAY_JOB + namespaces)
-    assert found(gpu_topology("analyze", "-f", file, "-n", "team-b", "-o", "json").out) == set()
-    assert found(gpu_topology("analyze", "-f", file, "-n", "team-a", "-o", "json").out) == {
-        ("GT183", "RayJob team-a/train")
-    }
 
 
 def test_the_template_of_a_workload_is_judged_and_a_kind_without_one_is_a_warning(tmp_path: Path) -> None:

@@ -63,13 +63,6 @@ def test_the_output_of_inject_is_bound_to_the_node_of_its_allocation() -> None:
     }
 
 
-def test_peers_get_the_host_indices_of_their_cards() -> None:
-    manifest = injected(pod("h20-node-1", "gpu.topology/profile: node-peers"))
-    done = gpu_topology("bind", "-f", "-", "--state", STATE, stdin=manifest)
-    written = yaml.safe_load(done.out)["metadata"]["annotations"]
-    assert written["gpu.topology/cuda-visible-devices.0"] == "0,1"
-
-
 def test_a_topology_of_any_form_stands_in_for_the_state_directory() -> None:
     topology = STATE / "nodes" / "h20-node-1.json"
     done = gpu_topology("bind", "-f", "-", "--topology", topology, stdin=injected(pod()))
@@ -108,12 +101,6 @@ def test_a_requirement_that_is_not_met_is_told_as_json_too() -> None:
     }
 
 
-def test_a_pod_that_was_not_injected_is_left_alone() -> None:
-    done = gpu_topology("bind", "-f", "-", "--state", STATE, stdin=pod())
-    assert (done.code, done.err) == (0, "skipped: The webhook did not prepare the pod.\n")
-    assert "annotations" not in yaml.safe_load(done.out)["metadata"]
-
-
 def test_what_nobody_knows_of_the_node_is_told() -> None:
     done = gpu_topology("bind", "-f", "-", stdin=injected(pod()))
     assert done.code == 0
@@ -139,13 +126,6 @@ def test_half_a_character_ends_in_a_sentence(command: str) -> None:
     done = gpu_topology(command, "-f", "-", stdin=manifest)
     assert done.code == 1
     assert "surrogate" in done.err
-
-
-def test_control_characters_do_not_reach_the_terminal() -> None:
-    manifest = injected(pod("h20-node-1")).replace("hami.io/vgpu-node: h20-node-1", 'hami.io/vgpu-node: "n\\e[31m"')
-    done = gpu_topology("bind", "-f", "-", "--node", "h20-node-1", "--state", STATE, stdin=manifest)
-    assert "was made for node n\\x1b[31m, but the pod goes" in done.err
-    assert "\x1b" not in done.out + done.err
 
 
 def test_what_is_no_pod_is_refused() -> None:

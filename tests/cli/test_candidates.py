@@ -89,13 +89,6 @@ def test_with_files_no_cluster_is_asked(filled: Cluster) -> None:
     assert filled.asked == []
 
 
-def test_what_may_not_be_read_is_no_candidate(filled: Cluster) -> None:
-    filled.objects["/api/v1/namespaces/default/pods"] = None
-    assert complete(filled.kubeconfig, "explain tr") == []
-    filled.objects["/api/v1/nodes"] = {"items": [5]}
-    assert complete(filled.kubeconfig, "explain a --node h") == []
-
-
 def test_without_a_cluster_there_is_no_candidate(tmp_path: Path) -> None:
     assert complete(tmp_path / "none", "explain tr") == []
     (tmp_path / "no-kubeconfig").write_text("[")

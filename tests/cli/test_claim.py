@@ -106,14 +106,6 @@ def test_gpus_of_one_numa_node_are_asked_for_by_the_attribute_of_kubernetes(
     assert ("never satisfy it" in done.err) is bool(options)
 
 
-def test_what_is_left_out_is_told_on_stderr_and_in_the_comment() -> None:
-    done = gpu_topology("claim", "--state", STATE, "--node", "dgx1-v100", "--gpus", "2", "--require-nvlink")
-    said = "Left out: 4 more alternatives, because a claim has room for 8."
-    assert done.code == 0
-    assert done.err.startswith(said)
-    assert f"# {said}" in done.out
-
-
 def test_what_is_wrong_with_a_node_is_told(tmp_path: Path) -> None:
     state = write(tmp_path, bent(named(MACHINES["hgx-h100"], "broken"), 6, nvlinks=()))
     done = gpu_topology("claim", "--state", state, "--gpus", "4", "--require-nvlink")
@@ -128,30 +120,6 @@ def test_kubernetes_before_1_34_is_refused(version: str) -> None:
     done = gpu_topology("claim", "--state", STATE, "--gpus", "4", "--require-nvlink", "--kubernetes-version", version)
     assert (done.code, done.out) == (1, "")
     assert "expected 1.34 or later, whose API servers serve resource.k8s.io/v1 by default" in done.err
-
-
-@pytest.mark.parametrize(
-    ("options", "option", "said"),
-    [
-        (["--gpus", "1", "--require-nvlink"], "--gpus", "expected 2 to 32"),
-        (["--gpus", "33", "--require-nvlink"], "--gpus", "expected 2 to 32"),
-        (["--gpus", "4"], "--require-nvlink", "give it or --min-bandwidth"),
-        (["--gpus", "4", "--min-bandwidth", "nan"], "--min-bandwidth", "expected GB/s"),
-        (["--gpus", "4", "--require-nvlink", "--name", "Four"], "--name", "expected a name of Kubernetes"),
-        (["--gpus", "4", "--require-nvlink", "--namespace", "a.b"], "--namespace", "expected a name of Kubernetes"),
-        (["--gpus", "4", "--require-nvlink", "--device-class", "a\nb"], "--device-class", "expected a name"),
-        (["--gpus", "4", "--require-nvlink", "--node-pool", "a=b"], "--node-pool", "only in a cluster"),
-        (["--gpus", "4", "--require-nvlink", "--kubernetes-version", "new"], "--kubernetes-version", "a version"),
-        (["--gpus", "4", "--require-nvlink", "--kubernetes-version", ""], "--kubernetes-version", "a version"),
-        (["--gpus", "4", "--require-nvlink", "-f", "x"], "--file", "either --file or --state"),
-        (["--gpus", "4", "--require-nvlink", "--kubeconfig", "x"], "--kubeconfig", "either files or a cluster"),
-    ],
-)
-def test_wrong_usage_names_the_option(options: list[str], option: str, said: str) -> None:
-    done = gpu_topology("claim", "--state", STATE, *options)
-    assert (done.code, done.out) == (2, "")
-    assert option in done.err
-    assert said in " ".join(done.err.replace("│", "").split())
 
 
 def slices(topology: NodeTopology, *partitions: str, module: bool = True, count: int = 1) -> str:
@@ -181,26 +149,6 @@ def asked_of(directory: Path, published: dict[str, str], *options: str) -> Done:
     return gpu_topology("claim", "--state", state, "--require-nvlink", *options)
 
 
-def test_where_slices_carry_partitions_the_claim_is_for_one_of_them(tmp_path: Path) -> None:
-    done = asked_of(tmp_path, {"parted": slices(H100["parted"], *HALVES)}, "--gpus", "4")
-    assert (done.code, done.err) == (0, "")
-    (found,) = parse_yaml(done.out, "printed")
-    devices = found["spec"]["spec"]["devices"]
-    assert devices["constraints"] == [{"requests": ["gpus"], "matchAttribute": "gpu.nvidia.com/partition4"}]
-    assert devices["requests"][0]["exactly"]["count"] == 4
-    assert "; exactly one partition of the NVSwitches\n" in done.out
-    assert "Not known" not in done.out
-
-
-def test_a_size_without_a_partition_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
-    done = asked_of(tmp_path, {"parted": slices(H100["parted"], *HALVES)}, "--gpus", "2")
-    assert (done.code, done.out) == (1, "")
-    assert done.err == (
-        "gpu-topology: no partition of 2 such GPUs is published, and NVIDIA's driver prepares no other set: node parted"
-        " has partitions of 4 and 8\n"
-    )
-
-
 def test_nodes_with_and_without_partitions_get_alternatives_of_their_own(tmp_path: Path) -> None:
     published = {"parted": slices(H100["parted"], *HALVES), "plain": slices(H100["plain"], module=False)}
     done = asked_of(tmp_path, published, "--gpus", "4")
@@ -216,18 +164,6 @@ def test_nodes_with_and_without_partitions_get_alternatives_of_their_own(tmp_pat
     outside = "!('gpuModuleID' in device.attributes['gpu.nvidia.com'])"
     assert [each[1:] for each in expressions] == [[], [outside]]
     assert expressions[0][0] == expressions[1][0]
-
-
-def test_a_node_whose_partitions_have_another_size_is_left_out(tmp_path: Path) -> None:
-    published = {"parted": slices(H100["parted"], *HALVES), "plain": slices(H100["plain"], module=False)}
-    done = asked_of(tmp_path, published, "--gpus", "2")
-    said = (
-        "Left out: no partition of 2 such GPUs is published, and NVIDIA's driver prepares no other set: node parted has"
-    )
-    assert (done.code, done.err) == (0, f"{said} partitions of 4 and 8.\n")
-    assert f"# {said}" in done.out
-    assert "!('gpuModuleID' in device.attributes['gpu.nvidia.com'])" in done.out
-    assert "matchAttribute" not in done.out
 
 
 @pytest.mark.parametrize(
@@ -247,16 +183,3 @@ def test_where_nothing_says_whether_partitions_are_used_that_is_said(
     assert (done.code, done.err) == (0, "")
     assert (NOT_KNOWN.format("module") in done.out) is not is_known
     assert "matchAttribute" not in done.out
-
-
-def test_of_a_node_without_nvswitches_it_is_not_asked(tmp_path: Path) -> None:
-    done = gpu_topology("claim", "--state", write(tmp_path, dgx1_v100()), "--gpus", "4", "--require-nvlink")
-    assert (done.code, "Not known" in done.out) == (0, False)
-
-
-def test_slices_that_cannot_be_read_are_an_error(tmp_path: Path) -> None:
-    done = asked_of(
-        tmp_path, {"parted": '{"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceSlice"}'}, "--gpus", "4"
-    )
-    assert (done.code, done.out) == (1, "")
-    assert "apiVersion: expected resource.k8s.io/v1, found" in done.err

@@ -52,16 +52,6 @@ def test_a_template_may_stand_in_another_file_after_its_workload(tmp_path: Path)
     assert injected_containers(done) == ["gpu-topology-remap"]
 
 
-def test_a_template_may_stand_in_the_state_directory(tmp_path: Path) -> None:
-    template, workload = parts()
-    state = without_claims(tmp_path)
-    (state / "claims").mkdir()
-    (state / "claims" / "template.yaml").write_text(template, encoding="utf-8")
-    done = run("inject", "-f", "-", stdin=workload, state=state)
-    assert (done.code, done.err) == (0, "")
-    assert injected_containers(done) == ["gpu-topology-remap"]
-
-
 def test_without_its_template_a_workload_is_left_alone_and_that_is_said() -> None:
     done = run("inject", "-f", "-", stdin=parts()[1])
     assert done.code == 0
@@ -70,29 +60,12 @@ def test_without_its_template_a_workload_is_left_alone_and_that_is_said() -> Non
     assert "GT281" in done.err
 
 
-def test_where_claims_are_not_enabled_a_workload_is_left_alone() -> None:
-    done = gpu_topology("inject", "-f", TRAIN, "--state", STATE)
-    assert done.out == TRAIN.read_text(encoding="utf-8")
-    assert "GT161" in done.err
-
-
 @pytest.mark.parametrize("command", ["inject", "bind"])
 def test_objects_of_an_old_version_of_the_api_are_a_sentence(command: str) -> None:
     old = TRAIN.read_text(encoding="utf-8").replace("resource.k8s.io/v1", "resource.k8s.io/v1beta1")
     done = run(command, "-f", "-", stdin=old)
     assert done.code == 1
     assert 'expected resource.k8s.io/v1, found "resource.k8s.io/v1beta1"' in done.err
-
-
-def test_a_claim_that_is_no_claim_is_a_sentence(tmp_path: Path) -> None:
-    state = without_claims(tmp_path)
-    (state / "claims").mkdir()
-    text = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {name: [a]}\n"
-    (state / "claims" / "wrong.yaml").write_text(text, encoding="utf-8")
-    done = run("explain", "ml-workloads/train-2xkpd", "-v", state=state)
-    assert done.code == 1
-    assert "wrong.yaml" in done.err
-    assert "expected a ResourceClaim" in done.err
 
 
 def test_a_pod_is_bound_with_the_gpus_that_its_claim_was_given() -> None:
@@ -105,13 +78,6 @@ def test_a_pod_is_bound_with_the_gpus_that_its_claim_was_given() -> None:
     assert written == {key: bound[key] for key in written}
     assert written["gpu.topology/claimed-gpus"].startswith("trainer=GPU-")
     assert (written["gpu.topology/link"], written["gpu.topology/satisfied"]) == ("NVLink", "true")
-
-
-def test_gpus_of_a_claim_without_links_are_told_with_the_way_out() -> None:
-    done = run("bind", "-f", STATE / "pods" / "apart.yaml")
-    assert done.code == 0
-    assert "GT257" in done.err
-    assert yaml.safe_load(done.out)["metadata"]["annotations"]["gpu.topology/satisfied"] == "false"
 
 
 def test_the_claim_of_a_pod_may_stand_beside_it(tmp_path: Path) -> None:
@@ -133,23 +99,3 @@ def test_a_pod_that_was_bound_is_explained_by_its_claim() -> None:
     assert done.code == 3
     assert "was given gpu-2 and gpu-3 of pool a100-pcie by driver gpu.nvidia.com, for this pod alone" in done.out
     assert "node a100-pcie gives GPU2 and GPU3 to container trainer" in done.out
-
-
-def test_its_opposite_names_the_way_out() -> None:
-    done = run("explain", "ml-workloads/apart", "-o", "json")
-    assert done.code == 1
-    failing = {found["condition"]: found["code"] for found in json.loads(done.out)["findings"] if found["code"]}
-    assert failing == {"links": "GT330", "requirements": "GT257"}
-
-
-def test_a_pod_that_a_webhook_prepared_for_claims_needs_no_configuration() -> None:
-    done = gpu_topology("explain", "-v", "ml-workloads/train-2xkpd", "--state", STATE)
-    assert done.code == 3
-    assert "node a100-pcie gives GPU2 and GPU3" in done.out
-
-
-def test_without_its_claims_a_pod_is_explained_with_less(tmp_path: Path) -> None:
-    done = run("explain", "ml-workloads/train-2xkpd", "-o", "json", state=without_claims(tmp_path))
-    unknown = {found["condition"]: found["code"] for found in json.loads(done.out)["findings"] if found["code"]}
-    assert unknown["resource-claims"] == "GT293"
-    assert done.code == 3

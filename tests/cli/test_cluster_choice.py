@@ -74,13 +74,6 @@ def test_without_a_kubeconfig_no_cluster_is_asked(name: str, tmp_path: Path) -> 
     assert "cluster of" not in without.err
 
 
-@pytest.mark.parametrize("text", ["", "{apiVersion: v1, kind: Config, current-context: ''}"], ids=["empty", "deleted"])
-def test_a_kubeconfig_without_a_current_context_counts_as_none(text: str, tmp_path: Path) -> None:
-    (tmp_path / "config").write_text(text)
-    done = run(["inject", "-f", "-"], KUBECONFIG=str(tmp_path / "config"))
-    assert (done.code, "cluster of" in done.err) == (0, False)
-
-
 def test_a_version_that_is_given_describes_the_cluster(cluster: Cluster) -> None:
     command = ["inject", "-f", "-", "--hami-version", "2.9.0", "--kubernetes-version", "1.33"]
     described = run(command, KUBECONFIG=str(cluster.kubeconfig))

@@ -73,19 +73,6 @@ def test_nothing_to_move_is_an_answer_too(state: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--apply"], "files are not changed: it needs a cluster"),
-        (["--kubeconfig", "x"], "give either a state directory or a cluster"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(state: Path, options: list[str], said: str) -> None:
-    done = gpu_topology("defrag", "--state", state, *options)
-    assert done.code == 2
-    assert said in " ".join(done.err.split())
-
-
-@pytest.mark.parametrize(
     ("changes", "is_successor"),
     [({}, True), ({"uid": "another"}, False), ({"controller": False}, False)],
     ids=["the controller", "one of the same name", "an owner that creates no pods"],

@@ -12,7 +12,6 @@ from tests.hardware.topology import machines
 from tests.insight.explain.situations import H20, on
 from tests.pods import container, pod
 from webhook.hardware.topology.document import format_topology
-from webhook.words.printable import printable
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXPECTED = "expected a Pod or a workload such as a Job"
@@ -128,16 +127,6 @@ def test_programs_get_json(state: Path) -> None:
     assert document["sureness"] == "reported"
 
 
-def test_a_pod_with_nothing_against_it_whose_gpus_are_not_known_yet_ends_with_three() -> None:
-    injected = gpu_topology(
-        "inject", "-f", EXAMPLES / "workloads" / "08-pd-one-pod.yaml", "--state", EXAMPLES / "state"
-    )
-    done = gpu_topology("explain", "-v", "-f", "-", "--state", EXAMPLES / "state", stdin=injected.out)
-    assert done.code == 3
-    assert "FAIL" not in done.out
-    assert done.out.endswith("not known: allocation, node-topology, links and told-at-binding.\n")
-
-
 def test_a_file_needs_no_state(tmp_path: Path) -> None:
     file = write(tmp_path / "pod.yaml", on(pod(), "h20-node-1", list(H20[:2])))
     topology = tmp_path / "node.json"
@@ -147,18 +136,6 @@ def test_a_file_needs_no_state(tmp_path: Path) -> None:
     assert "  1. ?    opted-in: the namespace is not known here" in done.out
     assert "HAMi 2.8.3 looks there" in done.out
     assert "link class NVSwitch" in done.out
-
-
-def test_a_pod_that_runs_is_judged_as_the_named_hami_would_count_its_cards(tmp_path: Path) -> None:
-    setup = pod(initContainers=[container("setup", gpus=None)])
-    file = write(tmp_path / "pod.yaml", on(setup, "h20-node-1", list(H20[:2])))
-    topology = tmp_path / "node.json"
-    topology.write_text(format_topology(machines.h20()))
-    command = ("explain", "-f", file, "--topology", topology, "--hami-version")
-    assert "GT246" not in gpu_topology(*command, "2.9.0").out
-    done = gpu_topology(*command, "2.11.0")
-    assert done.code == 3
-    assert "HAMi 2.11.0 would count none of the 2 GPUs of this running pod" in done.out
 
 
 def test_the_node_can_be_given(tmp_path: Path, state: Path) -> None:
@@ -250,53 +227,6 @@ def test_a_terminal_gets_no_control_characters(tmp_path: Path) -> None:
     assert "NCCL_DEBUG\\x1b[31m: container tr\\x07ain" in done.out
 
 
-@pytest.mark.parametrize("name", ["evil\x1b[2J", "right\u202eleft", "one\x9b2J\ntwo"])
-def test_the_name_of_a_node_moves_no_terminal(tmp_path: Path, name: str) -> None:
-    file = write(tmp_path / "pod.yaml", on(pod(), name, list(H20[:2])))
-    done = gpu_topology("explain", "-v", "-f", file)
-    assert all(line.isprintable() for line in done.out.split("\n"))
-    assert f"on node {printable(name)}: " in done.out
-    assert json.loads(gpu_topology("explain", "-o", "json", "-f", file).out)["node"] == name
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ((), "expected POD or --file"),
-        (("Train",), 'expected POD, NAMESPACE/POD or KIND/NAME, found "Train"'),
-        (("team-a/../x",), 'expected POD, NAMESPACE/POD or KIND/NAME, found "team-a/../x"'),
-        (("team-a/train", "-n", "team-b"), "with --namespace a kind stands before"),
-        (("rayjob/x", "-n", "team-a"), "pod, deployment, replicaset"),
-        (("deploy/train", "--state", "examples/state"), "only in a cluster"),
-        (("train", "--state", "examples/state", "--context", "x"), "give either files or a cluster"),
-        (("a/b", "--state", "examples/state", "--kubeconfig", "x"), "give either files or a cluster"),
-        (("-f", "-", "--topology", "-"), "standard input can be read once"),
-        (("-f", "-", "-f", "-"), "standard input can be read once"),
-        (("a/b", "--state", "examples/state", "--hami-version", "banana"), "expected a version such as"),
-    ],
-)
-def test_wrong_usage_ends_with_two(arguments: tuple[str, ...], sentence: str) -> None:
-    done = gpu_topology("explain", "-v", *arguments)
-    assert done.code == 2
-    assert sentence in done.err
-
-
-def test_outside_of_a_cluster_a_kubeconfig_is_asked_for() -> None:
-    done = gpu_topology("explain", "-v", "team-a/train")
-    assert done.code == 1
-    assert done.err == (
-        "gpu-topology: no kubeconfig: $KUBECONFIG is not set, and ~/.kube/config (/.kube/config) does not exist. "
-        "Give --kubeconfig FILE\n"
-    )
-
-
-def test_a_kubeconfig_variable_that_names_nothing_is_told(tmp_path: Path) -> None:
-    done = gpu_topology("explain", "team-a/train", env={"KUBECONFIG": f"{tmp_path}/a:{tmp_path}/b"})
-    assert done.code == 1
-    assert done.err.startswith("gpu-topology: no kubeconfig: $KUBECONFIG names ")
-    assert "of which nothing exists. Give --kubeconfig FILE" in done.err
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -312,14 +242,6 @@ def test_half_a_character_ends_in_a_sentence(text: str) -> None:
         assert done.out or done.err.startswith("gpu-topology: ")
 
 
-def test_of_all_that_a_list_holds_its_pods_are_taken(tmp_path: Path) -> None:
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "train"}}
-    every = {"apiVersion": "v1", "kind": "List", "items": [service, pod(container(gpus=1))]}
-    done = gpu_topology("explain", "-v", "-f", write(tmp_path / "all.yaml", every))
-    assert done.code == 0
-    assert done.out.startswith("NVLink: nothing to join, pod team-a/train without a node: ")
-
-
 def test_the_topology_says_who_told_it(tmp_path: Path) -> None:
     file = write(tmp_path / "pod.yaml", on(pod(), "h20-node-1", list(H20[:2])))
     topology = tmp_path / "node.json"
@@ -328,22 +250,6 @@ def test_the_topology_says_who_told_it(tmp_path: Path) -> None:
     assert f"node-topology: file {topology} tells it of node h20-node-1\n" in done.out
     piped = gpu_topology("explain", "-v", "-f", file, "--topology", "-", stdin=topology.read_text())
     assert "node-topology: standard input tells it of node h20-node-1\n" in piped.out
-
-
-def test_a_matrix_without_uuids_leaves_the_allocation_open(tmp_path: Path) -> None:
-    file = write(tmp_path / "pod.yaml", on(pod(), "h20-node-1", list(H20[:2])))
-    matrix = tmp_path / "matrix.txt"
-    matrix.write_text("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-47\nGPU1\tNV18\t X \t0-47\n")
-    done = gpu_topology("explain", "-v", "-f", file, "--topology", matrix)
-    assert "?    allocation: what is known of node h20-node-1 has no UUIDs" in done.out
-    assert "-> Add the output of nvidia-smi -L to the topology\n" in done.out
-    assert "lists other GPUs" not in done.out
-
-
-def test_the_remedy_shows_the_node_where_it_was_looked_up(state: Path) -> None:
-    write(state / "pods" / "train.yaml", on(pod(), "h20-node-1", ["GPU-1", "GPU-2"]))
-    done = gpu_topology("explain", "-v", "team-a/train", "--state", state)
-    assert f"-> Look at the node: gpu-topology topology show --state {state} --node h20-node-1\n" in done.out
 
 
 def test_the_example_on_the_page_is_real() -> None:
@@ -371,12 +277,6 @@ def test_pods_are_read_from_several_files_and_directories_as_inject_reads_them(t
     assert together.out.startswith("NVLink: unknown, pod team-a/train without a node: ")
     twice = gpu_topology("explain", "-v", "-f", tmp_path / "below", "-f", tmp_path / "below" / "a.yaml")
     assert "expected one Pod, found" in twice.err
-
-
-def test_the_version_of_kubernetes_can_be_given(tmp_path: Path) -> None:
-    file = write(tmp_path / "a.yaml", pod(nodeName="n"))
-    assert gpu_topology("explain", "-v", "-f", file, "--kubernetes-version", "1.33").err == ""
-    assert gpu_topology("explain", "-v", "-f", file, "--kubernetes-version", "new").code == 2
 
 
 def test_a_pod_of_a_state_directory_may_be_named_with_an_option_for_its_namespace(state: Path) -> None:
@@ -416,17 +316,3 @@ def test_the_log_may_come_from_standard_input_and_from_several_files(tmp_path: P
     both = gpu_topology("explain", "-f", file, "--nccl-log", first, "--nccl-log", second)
     assert both.code == 0
     assert gpu_topology("explain", "-f", file, "--nccl-log", first).code == 3
-
-
-def test_standard_input_is_read_once(tmp_path: Path) -> None:
-    file = write(tmp_path / "pod.yaml", pod())
-    for arguments in (("-f", "-", "--nccl-log", "-"), ("-f", file, "--nccl-log", "-", "--nccl-log", "-")):
-        done = gpu_topology("explain", *arguments, stdin="")
-        assert (done.code, "standard input can be read once" in done.err) == (2, True)
-
-
-def test_a_log_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    file = write(tmp_path / "pod.yaml", pod())
-    done = gpu_topology("explain", "-f", file, "--nccl-log", tmp_path / "none.log")
-    assert done.code == 1
-    assert "none.log: cannot be read: No such file or directory" in done.err

@@ -24,13 +24,6 @@ REGISTRATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurati
 REGISTER = "".join(f"{H20[index]},10,97871,100,NVIDIA-NVIDIA H20,0,true,{index},hami-core:" for index in range(8))
 
 
-def test_the_name_of_a_node_does_not_move_the_terminal(cluster: Cluster) -> None:
-    add_pod(cluster, pod())
-    done = cluster.explain("team-a/train", "--node", "\x1b[2J")
-    assert "there is no node \\x1b[2J in this cluster" in done.err
-    assert "\x1b" not in done.err + done.out
-
-
 def test_a_pod_is_explained_with_what_the_cluster_knows(cluster: Cluster) -> None:
     add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
     add_topology(cluster, minutes_ago=1)
@@ -85,13 +78,6 @@ def test_of_several_config_maps_without_a_known_node_the_first_is_taken_with_a_n
     assert "\x1b" not in done.err + done.out
 
 
-def test_an_agent_that_is_silent_for_long_is_doubted(cluster: Cluster) -> None:
-    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
-    add_topology(cluster, minutes_ago=90)
-    done = cluster.explain()
-    assert "node-topology: the agent of node h20-node-1 has not been heard of for 90 minutes" in done.out
-
-
 def test_without_an_agent_hamis_annotations_tell(cluster: Cluster) -> None:
     add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
     annotations = {"hami.io/node-nvidia-register": REGISTER}
@@ -132,13 +118,6 @@ def test_what_may_not_be_read_is_left_out_with_a_note(cluster: Cluster) -> None:
     )
     assert "-> Have the permission to get namespaces\n" in done.out
     assert "--kubeconfig" not in done.out
-
-
-def test_what_is_not_there_is_no_matter_of_rights(cluster: Cluster) -> None:
-    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
-    done = cluster.explain()
-    assert "gpu-topology: left out: there is no node h20-node-1 in this cluster\n" in done.err
-    assert "ClusterRole" not in done.err
 
 
 def test_a_pod_that_may_not_be_read_is_told_with_the_role(cluster: Cluster) -> None:
@@ -191,13 +170,6 @@ def test_a_pod_that_was_not_told_of_its_node_tells_nothing(cluster: Cluster, tex
     assert "?    links: which GPUs they are is not known" in done.out
 
 
-def test_of_a_node_that_is_gone_the_pod_tells_nothing(cluster: Cluster) -> None:
-    add_pod(cluster, bound(machines.h20()))
-    done = cluster.explain()
-    assert "there is no node h20-node-1 in this cluster" in done.err
-    assert "which the webhook wrote at the Binding" not in done.out
-
-
 def test_config_maps_that_may_not_be_read_do_not_stand_for_a_missing_agent(cluster: Cluster) -> None:
     add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
     cluster.objects |= {
@@ -240,25 +212,6 @@ def test_peers_that_may_not_be_listed_are_not_said_to_be_missing(cluster: Cluste
     assert "-> Have the permission to list pods\n" in done.out
 
 
-def test_half_a_character_from_the_api_server_is_a_sentence(cluster: Cluster) -> None:
-    manifest = pod()
-    manifest["metadata"]["annotations"] = {"a": "\ud800"}
-    add_pod(cluster, manifest)
-    done = cluster.explain()
-    assert (done.code, done.out) == (1, "")
-    assert "expected an object from the API server, found something else" in done.err
-
-
-@pytest.mark.parametrize(
-    ("name", "missing", "code"), [("team-a/gone", "pod team-a/gone", 1), ("gone/train", "namespace gone", 2)]
-)
-def test_what_does_not_exist_is_named_in_a_sentence(cluster: Cluster, name: str, missing: str, code: int) -> None:
-    add_pod(cluster, pod())
-    done = cluster.explain(name)
-    assert (done.code, done.out) == (code, "")
-    assert done.err == f"gpu-topology: there is no {missing} in this cluster\n"
-
-
 def test_a_pod_without_a_node_asks_for_none(cluster: Cluster) -> None:
     add_pod(cluster, pod())
     cluster.explain()
@@ -277,14 +230,6 @@ def test_hamis_version_is_that_of_its_scheduler(cluster: Cluster) -> None:
     cluster.objects[SCHEDULERS] = {"items": [deployment("projecthami/hami:v2.8.1")]}
     assert "control: HAMi's library is preloaded into container train: HAMi 2.8.1 looks there" in cluster.explain().out
     assert "HAMi 2.9.0 looks there" in cluster.explain("team-a/train", "--hami-version", "2.9.0").out
-
-
-def test_a_scheduler_that_does_not_tell_its_version_leaves_it_open(cluster: Cluster) -> None:
-    add_pod(cluster, on(pod(), "h20-node-1", list(H20[:2])))
-    cluster.objects[SCHEDULERS] = {"items": [deployment("projecthami/hami:latest")]}
-    done = cluster.explain()
-    assert "left out: version of HAMi: Deployment kube-system/hami-scheduler" in done.err
-    assert "HAMi, whichever version it is, looks there" in done.out
 
 
 @pytest.mark.parametrize(
@@ -434,12 +379,6 @@ def test_claims_are_read_with_the_slices_of_the_node(cluster: Cluster, claims_en
     ]
 
 
-def test_where_claims_are_not_enabled_none_is_read(cluster: Cluster) -> None:
-    done = cluster.explain(add_claim_case(cluster, "first-available"))
-    assert "(GT164)" in done.out
-    assert not [target for target in cluster.asked if target.startswith(RESOURCE)]
-
-
 @pytest.mark.parametrize(("path", "code"), [(TRAIN_CLAIM, "GT293"), (SLICES, "GT294")])
 def test_claims_that_may_not_be_read_leave_the_gpus_open(
     cluster: Cluster, claims_enabled: tuple[str, str], path: str, code: str
@@ -450,15 +389,6 @@ def test_claims_that_may_not_be_read_leave_the_gpus_open(
     assert "gpu-topology: left out: " in done.err
     assert f"you may not (403) ({code})" in done.out
     assert "does not exist" not in done.out
-
-
-def test_a_claim_that_is_gone_is_missed(cluster: Cluster, claims_enabled: tuple[str, str]) -> None:
-    name = add_claim_case(cluster, "first-available")
-    del cluster.objects[TRAIN_CLAIM]
-    assert (
-        "FAIL resource-claims: ResourceClaim train-gpus-00001 does not exist"
-        in cluster.explain(name, *claims_enabled).out
-    )
 
 
 @pytest.mark.parametrize("exists", [True, False])

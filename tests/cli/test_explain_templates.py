@@ -34,12 +34,8 @@ def ray(*groups: Manifest) -> Manifest:
 
 SHAPES = {
     "Job": {"template": template()},
-    "Deployment": {"template": template()},
-    "StatefulSet": {"template": template()},
-    "DaemonSet": {"template": template()},
     "CronJob": {"jobTemplate": {"spec": {"template": template()}}},
 }
-PYTORCH = {"pytorchReplicaSpecs": {"Master": {"template": template()}, "Worker": {"template": template()}}}
 UNLIKE = {
     "pytorchReplicaSpecs": {"Master": {"template": template()}, "Worker": {"template": template(container(gpus=4))}}
 }
@@ -71,15 +67,6 @@ def test_a_workload_is_explained_as_the_webhook_would_prepare_its_pods(tmp_path:
     assert (done.code, done.err) == (3, f"gpu-topology: {file}: {kind} team-a/train: {note}\n")
     assert done.out.startswith("NVLink: unknown, pod team-a/train without a node: ")
     assert "ok   injected: the containers are prepared for profile exclusive" in done.out
-
-
-def test_a_namespace_that_has_not_opted_in_leaves_the_template_as_it_is(tmp_path: Path, state: Path) -> None:
-    file = write(tmp_path / "train.yaml", workload("Job", SHAPES["Job"], namespace="team-b"))
-    done = gpu_topology("explain", "-v", "-f", file, "--state", state)
-    assert done.code == 3
-    assert done.err == f"gpu-topology: {file}: Job team-b/train: what follows is about its template\n"
-    assert "FAIL opted-in: the namespace has not opted in (GT103)" in done.out
-    assert "FAIL control: HAMi's library is preloaded into container train" in done.out
 
 
 def test_without_a_state_directory_the_namespace_is_open(tmp_path: Path) -> None:
@@ -116,12 +103,6 @@ def test_of_several_templates_the_one_with_gpus_is_meant(tmp_path: Path) -> None
     assert done.out.startswith("NVLink: unknown, pod team-a/train-gpu without a node: ")
 
 
-def test_of_templates_that_are_alike_the_first_is_meant(tmp_path: Path) -> None:
-    done = gpu_topology("explain", "-v", "-f", write(tmp_path / "train.yaml", workload("PyTorchJob", PYTORCH)))
-    assert done.out.startswith("NVLink: unknown, pod team-a/train-master without a node: ")
-    assert done.err.endswith("if the namespace has opted in; like it: worker\n")
-
-
 def test_of_templates_that_differ_one_is_named(tmp_path: Path) -> None:
     file = write(tmp_path / "train.yaml", workload("PyTorchJob", UNLIKE))
     unnamed = gpu_topology("explain", "-v", "-f", file)
@@ -134,16 +115,6 @@ def test_of_templates_that_differ_one_is_named(tmp_path: Path) -> None:
     assert json.loads(named.out)["pod"] == "team-a/train-worker"
     assert "container train asks for 4 whole GPUs" in named.out
     assert "the only one" not in named.err
-
-
-@pytest.mark.parametrize("name", ["job/train", "team-a/train", "train"])
-def test_of_several_workloads_one_is_named(tmp_path: Path, name: str) -> None:
-    job = workload("Job", SHAPES["Job"])
-    other = workload("Deployment", {"template": template(container(gpus=4))}, name="other")
-    file = write(tmp_path / "all.yaml", other, job)
-    done = gpu_topology("explain", "-v", "-f", file, name)
-    assert done.out.startswith("NVLink: unknown, pod team-a/train without a node: ")
-    assert "container train asks for 2 whole GPUs" in done.out
 
 
 def test_a_kind_of_a_file_is_named_though_no_api_server_is_asked_for_it(tmp_path: Path) -> None:
@@ -179,11 +150,3 @@ def test_a_pod_that_has_a_node_exists_and_is_explained_as_it_is(tmp_path: Path) 
     assert "-    injected: no sign of the webhook in this input" in done.out
     bare = gpu_topology("explain", "-v", "-f", write(tmp_path / "pod.yaml", pod()))
     assert "ok   injected: the containers are prepared for profile exclusive" in bare.out
-
-
-def test_a_template_with_a_field_of_another_type_is_refused_with_its_place(tmp_path: Path) -> None:
-    file = write(tmp_path / "train.yaml", workload("Job", {"template": template(nodeName=5)}))
-    done = gpu_topology("explain", "-v", "-f", file)
-    assert (done.code, done.out) == (1, "")
-    said = "Job train (/spec/template): spec.nodeName: expected a text, found a whole number"
-    assert done.err == f"gpu-topology: {file}: {said}\n"

@@ -43,8 +43,3 @@ def test_conditions_that_fail_stand_first_and_keep_their_numbers() -> None:
     numbers = [int(number) for number in re.findall(r"^ *(\d+)\. ", shown, re.MULTILINE)]
     assert numbers[:4] == [1, 2, 4, 5]
     assert sorted(numbers) == list(range(1, 19))
-
-
-def test_a_pod_without_a_failing_condition_begins_with_the_first() -> None:
-    shown = gpu_topology("explain", "-v", "ml-workloads/train", "--state", "examples/state").out
-    assert shown.splitlines()[2] == "Injection"

@@ -55,13 +55,6 @@ def test_a_manifest_is_injected_as_its_namespace_in_the_cluster_says(cluster: Cl
     assert inject(cluster, pod()).err.startswith("skipped: Pod train: ")
 
 
-def test_the_versions_are_those_of_the_cluster(cluster: Cluster) -> None:
-    with_namespace(cluster, "team-a", **OPTED_IN)
-    assert "note: the version of HAMi is not known here" in inject(cluster, pod()).err
-    with_versions(cluster)
-    assert "not known" not in inject(cluster, pod()).err
-
-
 def test_a_manifest_without_a_namespace_goes_to_that_of_the_context(cluster: Cluster) -> None:
     with_versions(cluster)
     with_namespace(cluster, "team-b", **OPTED_IN)
@@ -71,14 +64,6 @@ def test_a_manifest_without_a_namespace_goes_to_that_of_the_context(cluster: Clu
     assert inject(cluster, without_namespace(pod()), "--context", "b").err == ""
     assert inject(cluster, without_namespace(pod())).err.startswith("gpu-topology: left out: get namespace default")
     assert inject(cluster, without_namespace(pod()), "-n", "team-b").err == ""
-
-
-def test_what_may_not_be_read_is_left_out_of_an_injection_with_a_note(cluster: Cluster) -> None:
-    with_namespace(cluster, "team-a", **OPTED_IN)
-    cluster.objects[SCHEDULERS] = None
-    done = inject(cluster, pod())
-    assert done.code == 0
-    assert "left out: list Deployments of HAMi's scheduler: you may not (403)" in done.err
 
 
 @pytest.mark.parametrize("alive", [True, False])
@@ -106,11 +91,6 @@ def test_claims_of_a_manifest_are_those_of_the_cluster(cluster: Cluster, claims_
     assert any(target.startswith(f"{RESOURCE}/namespaces/team/resourceclaims/") for target in cluster.asked)
 
 
-def test_a_cluster_and_a_state_directory_are_not_given_together(cluster: Cluster, tmp_path: Path) -> None:
-    assert inject(cluster, pod(), "--state", str(tmp_path)).code == 2
-    assert gpu_topology("bind", "-f", "-", "--state", tmp_path, "--context", "x").code == 2
-
-
 def bound(cluster: Cluster, *arguments: str, stdin: str = "") -> tuple[dict[str, Any], str]:
     done = gpu_topology("bind", *arguments, "--kubeconfig", cluster.kubeconfig, "-o", "json", stdin=stdin)
     assert done.out, done.err
@@ -127,20 +107,6 @@ def test_a_pod_of_the_cluster_is_bound_with_what_its_node_publishes(cluster: Clu
     assert bound(cluster, "train", "-n", "team-a")[0] == outcome
 
 
-def test_of_another_node_nothing_is_known(cluster: Cluster) -> None:
-    add_pod(cluster, on(injected(pod()), "h20-node-1", [H20[0], H20[1]]))
-    add_topology(cluster, minutes_ago=1)
-    outcome, _ = bound(cluster, "team-a/train", "--node", "elsewhere")
-    assert outcome["link"] != "NVSwitch"
-
-
-def test_the_manifest_of_a_pod_is_bound_in_the_cluster(cluster: Cluster) -> None:
-    add_topology(cluster, minutes_ago=1)
-    with_namespace(cluster, "team-a", **OPTED_IN)
-    manifest = json.dumps(on(injected(pod()), "h20-node-1", [H20[0], H20[1]]))
-    assert bound(cluster, "-f", "-", stdin=manifest)[0]["link"] == "NVSwitch"
-
-
 def test_claims_of_a_pod_of_the_cluster_are_read_with_the_slices_of_its_node(
     cluster: Cluster, claims_enabled: tuple[str, str]
 ) -> None:
@@ -148,28 +114,6 @@ def test_claims_of_a_pod_of_the_cluster_are_read_with_the_slices_of_its_node(
     outcome, _ = bound(cluster, name, "--node", "a100-bridged", *claims_enabled)
     assert outcome["node"] == "a100-bridged"
     assert f"{RESOURCE}/resourceslices?fieldSelector=spec.nodeName%3Da100-bridged&limit=500" in cluster.asked
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "expected either POD or --file"),
-        (["train", "-f", "-"], "expected either POD or --file"),
-        (["train", "--state", "."], "a pod of the cluster needs none"),
-        (["Team/Train"], "expected POD, NAMESPACE/POD or KIND/NAME"),
-    ],
-    ids=str,
-)
-def test_what_names_no_pod_or_two_is_wrong_usage(cluster: Cluster, arguments: list[str], said: str) -> None:
-    done = gpu_topology("bind", *arguments, "--kubeconfig", cluster.kubeconfig)
-    assert done.code == 2
-    assert said in done.err
-
-
-def test_a_pod_that_is_not_there_is_named(cluster: Cluster) -> None:
-    with_namespace(cluster, "team-a")
-    done = gpu_topology("bind", "team-a/train", "--kubeconfig", cluster.kubeconfig)
-    assert (done.code, done.err) == (1, "gpu-topology: there is no pod team-a/train in this cluster\n")
 
 
 @pytest.mark.parametrize("is_of_the_node", [True, False])
@@ -209,17 +153,6 @@ def test_every_command_takes_the_context_that_is_named(cluster: Cluster, command
     done = gpu_topology(*command, "--kubeconfig", cluster.kubeconfig, "--context", "gone")
     assert done.code in {1, 2}
     assert 'there is no context "gone"' in done.err
-
-
-def test_pods_are_released_in_the_cluster_that_kubectl_would_use(cluster: Cluster) -> None:
-    named = gpu_topology("place", "release", "--all", "--context", "gone", env={"KUBECONFIG": str(cluster.kubeconfig)})
-    assert 'there is no context "gone"' in named.err
-    without = gpu_topology("place", "release", "--all", env={"HOME": "/nowhere"})
-    assert without.code == 1
-    assert (
-        "no kubeconfig: $KUBECONFIG is not set, and ~/.kube/config (/nowhere/.kube/config) does not exist"
-        in without.err
-    )
 
 
 @pytest.mark.parametrize(("may_list", "code"), [(True, 1), (False, 0)])

@@ -11,7 +11,6 @@ from tests.cli.command import ROOT, gpu_topology
 from tests.pods import container, pod
 
 STATE = ROOT / "examples" / "state"
-VERSIONS = ("--hami-version", "2.9.0", "--kubernetes-version", "1.33")
 OPTED_IN = "the webhook treats its pods as its options say; without any, those with two or more whole cards"
 
 
@@ -42,13 +41,6 @@ def test_a_namespace_is_shown_with_what_its_pods_get(state: Path) -> None:
     )
 
 
-def test_a_namespace_that_has_not_opted_in_leads_to_the_opt_in(state: Path) -> None:
-    done = gpu_topology("namespace", "sandbox", "--state", state)
-    assert "#   Pod train: left as they are: The namespace has not opted in.\n" in done.out
-    assert done.out.endswith("# What they would get: gpu-topology namespace sandbox --opt-in\n")
-    assert "kubectl" not in done.out
-
-
 def test_with_options_the_lines_are_printed_with_what_would_change(state: Path) -> None:
     done = gpu_topology("namespace", "sandbox", "--state", state, "--observe", "--set", "require-nvlink=true")
     assert (done.code, done.err) == (0, "")
@@ -76,12 +68,6 @@ def test_the_way_out_removes_everything_of_ours() -> None:
         ),
         "kubectl annotate namespace inference gpu.topology/shm-size-",
     ]
-
-
-def test_what_the_namespace_has_is_no_change() -> None:
-    done = gpu_topology("namespace", "inference", "--state", STATE, "--set", "shm-size=16Gi")
-    assert "# There is nothing to change.\n" in done.out
-    assert "\nkubectl" not in done.out
 
 
 def test_a_namespace_of_no_file_counts_as_new() -> None:
@@ -118,46 +104,3 @@ def test_hostile_values_are_quoted_and_the_output_is_a_script(tmp_path: Path) ->
         "<label><namespace><evil><gpu.topology/injection=enabled>"
     )
     assert ran.stderr == ""
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("Team", "--opt-in"), "expected the name of a namespace, such as team-a"),
-        (("a", "--set", "profile=exclusive", "--observe"), "profile has two values: give one"),
-        (("a", "--set", "min-bandwidth=fast"), "min-bandwidth: expected a number of GB/s"),
-        (("a", "--set", "min-bandwidth"), "expected KEY=VALUE, found 'min-bandwidth'"),
-        (("a", "--set", "place=off", "--unset", "place"), "place is to be set and removed"),
-        (("a", "--opt-in", "--undo"), "it goes with no change"),
-        (("a", "--opt-in", "--apply"), "files are not changed: it needs a cluster"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(arguments: tuple[str, ...], said: str) -> None:
-    done = gpu_topology("namespace", *arguments, "--state", STATE)
-    assert (done.code, done.out) == (2, "")
-    assert said in " ".join(done.err.replace("│", " ").split())
-
-
-def test_what_cannot_be_applied_is_refused_before_the_cluster_is_asked() -> None:
-    done = gpu_topology("namespace", "a", "--apply", "--kubeconfig", "nowhere")
-    assert (done.code, done.out) == (2, "")
-    assert "give a change, or --undo" in " ".join(done.err.replace("│", " ").split())
-
-
-VOLCANO_JOB = """
-apiVersion: batch.volcano.sh/v1alpha1
-kind: Job
-metadata: {name: finetune, namespace: video}
-spec:
-  tasks:
-  - template: {spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 4}}}]}}
-"""
-
-
-@pytest.mark.parametrize("command", [("inject",), ("explain",)])
-def test_the_scheduler_of_a_volcano_job_counts_in_every_preview(command: tuple[str, ...], tmp_path: Path) -> None:
-    path = tmp_path / "job.yaml"
-    for spec, is_left in (("", True), ("  schedulerName: hami-scheduler\n", False)):
-        path.write_text(VOLCANO_JOB + spec)
-        done = gpu_topology(*command, "--state", STATE, "-f", path, *VERSIONS)
-        assert ("Volcano schedules the pod" in done.out + done.err) is is_left

@@ -7,9 +7,8 @@ import pytest
 
 from tests.cli.command import PROGRAM, ROOT, gpu_topology
 from tests.hardware.topology.machines import bent, h20
-from webhook.hardware.topology.document import format_topology, parse_topology
+from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.model import MigMode, NodeTopology
-from webhook.words.errors import FormatError, shorten
 
 STATE = ROOT / "examples" / "state"
 SHOW = ("topology", "show", "--state", STATE, "--node", "dgx1-v100")
@@ -48,12 +47,6 @@ def test_a_closed_standard_input_is_said_in_one_sentence() -> None:
     assert in_shell("<&-", "explain", "-f", "-") == (1, "gpu-topology: standard input is closed\n")
 
 
-@full_device
-def test_an_error_is_said_even_if_the_disk_is_full() -> None:
-    code, err = in_shell("> /dev/full", "topology", "show", "-f", "/nonexistent")
-    assert (code, err) == (1, "gpu-topology: /nonexistent: cannot be read: No such file or directory\n")
-
-
 def test_a_reader_that_has_seen_enough_is_not_told_of() -> None:
     command = [*PROGRAM, *map(str, SHOW)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
@@ -64,20 +57,6 @@ def test_a_reader_that_has_seen_enough_is_not_told_of() -> None:
 
 
 # show
-
-
-@pytest.mark.parametrize("gpus", ["0,0", "0,3,00"])
-def test_a_gpu_that_is_named_twice_is_wrong_usage(gpus: str) -> None:
-    done = gpu_topology(*SHOW, "--gpus", gpus)
-    assert (done.code, done.out) == (2, "")
-    assert f"Invalid value for --gpus: expected each index once, found {gpus}" in done.err
-
-
-def test_a_set_has_one_bandwidth_for_a_pair_in_the_matrix_and_below() -> None:
-    done = gpu_topology(*SHOW, "--gpus", "0,1,5", "--bandwidth")
-    lines = done.out.splitlines()
-    assert lines[2].split() == ["GPU0", "X", "20.0", "20.0", "40.0", "40.0", "20.0", "6.0", "6.0"]
-    assert any(line.startswith("  weakest pair 20.0 GB/s") for line in lines)
 
 
 @pytest.mark.parametrize("output", ["text", "svg"])
@@ -96,26 +75,3 @@ def test_a_document_without_gpus_ends_with_its_reason(output: str, problem: str,
 
 
 # the words of errors
-
-
-def test_printable_text_of_any_script_is_shown_as_it_is() -> None:
-    assert shorten("跳跃") == '"跳跃"'
-    assert shorten(["跳"]) == "\"['跳']\""
-    assert shorten("跳\x1b[2J") == '"跳\\x1b[2J"'
-    done = gpu_topology("topology", "show", "--state", STATE, "--node", "跳")
-    assert 'there is no node "跳"' in done.err
-
-
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b'{"gpus":' + b"[" * 200_000, "nested too deeply"),
-        (b'{"gpus":\n  nonsense}', "line 2, column 3: Expecting value"),
-        (b'{"node":"\xff"}', "not UTF-8"),
-        (b'{"gpus":' + b"1" * 5000 + b"}", "a number with too many digits"),
-    ],
-    ids=["depth", "syntax", "encoding", "digits"],
-)
-def test_why_a_document_is_no_json_fits_into_the_message(data: bytes, said: str) -> None:
-    with pytest.raises(FormatError, match=f'^x: expected a NodeTopology in JSON, found "{said}"$'):
-        parse_topology(data, source="x")

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.cli.command import ROOT, gpu_topology
 
 STATE = ROOT / "examples" / "state"
@@ -17,27 +15,6 @@ def test_a_state_directory_becomes_one_file_with_everything_in_it() -> None:
     assert "From files" in done.out
     assert 'id="pods/ml-workloads/train"' in done.out
     assert "<script" not in done.out
-
-
-def test_manifests_become_a_file_too() -> None:
-    done = gpu_topology("page", "-o", "html", "-f", ROOT / "examples" / "workloads" / "01-nvlink-test-pod.yaml")
-    assert (done.code, done.err) == (0, "")
-    assert "nvlink-test" in done.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--state", str(STATE)), "files do not change: give -o html"),
-        (("-A", "-n", "team-a"), "give either a namespace or all of them"),
-        (("-o", "html", "--state", str(STATE), "--context", "x"), "give either files or a cluster"),
-        (("--port", "70000"), "--port"),
-    ],
-)
-def test_what_cannot_be_done_is_wrong_usage(arguments: tuple[str, ...], said: str) -> None:
-    done = gpu_topology("page", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert said in done.err
 
 
 def test_a_kubeconfig_that_is_not_there_is_an_error(tmp_path: Path) -> None:

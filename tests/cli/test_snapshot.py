@@ -18,7 +18,6 @@ from webhook.cluster.snapshot.directory import check_target, files_of, write
 from webhook.hardware.topology.document import format_topology, parse_topology
 from webhook.hardware.topology.model import NodeTopology
 from webhook.insight.analyze.analyzers import analyze
-from webhook.objects.manifest.manifest import read_yaml
 from webhook.words.errors import GpuTopologyError, ManifestError
 
 CONTEXTS = {
@@ -36,10 +35,6 @@ def test_the_namespace_is_that_of_the_current_context(tmp_path: Path, context: s
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(CONTEXTS | {"current-context": context}))
     assert namespace_of_context(path) == expected
-
-
-def test_a_program_in_a_pod_has_its_own_namespace_or_the_usual_one() -> None:
-    assert namespace_of_context(None) == "default"
 
 
 def without_links(topology: NodeTopology) -> NodeTopology:
@@ -95,22 +90,6 @@ def test_an_edited_topology_of_a_saved_state_counts(tmp_path: Path) -> None:
     assert "nvlinks" not in (tmp_path / "objects" / "configmap.yaml").read_text()
 
 
-def test_a_topology_that_is_added_to_a_saved_state_counts(tmp_path: Path) -> None:
-    file = saved_with_node(tmp_path)
-    added = replace(machines.h20(), node="h20-node-9")
-    (file.parent / "more.json").write_text(format_topology(added))
-    found = from_files([], tmp_path, None, None).snapshot.nodes["h20-node-9"]
-    assert found.published
-    assert found.published.topology == added
-
-
-def test_an_edited_topology_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    file = saved_with_node(tmp_path)
-    file.write_text("{")
-    with pytest.raises(GpuTopologyError, match=r"h20-node-1\.json"):
-        from_files([], tmp_path, None, None)
-
-
 def test_an_edited_version_of_a_saved_state_counts(tmp_path: Path) -> None:
     saved_with_node(tmp_path)
     saved = from_files([], tmp_path, None, None).snapshot.facts
@@ -144,20 +123,6 @@ def test_a_directory_with_files_is_no_place_to_write_to(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(GpuTopologyError, match="expected an empty directory, found files"):
         check_target(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('{"a": 1, "b": ["x"]}', [{"a": 1, "b": ["x"]}]),
-        ('{"a": 1}\n---\nb: 2\n', [{"a": 1}, {"b": 2}]),
-        ("{a: 1}", [{"a": 1}]),
-    ],
-)
-def test_a_file_may_be_json_or_yaml(tmp_path: Path, text: str, expected: list[object]) -> None:
-    path = tmp_path / "a.yaml"
-    path.write_text(text)
-    assert read_yaml(path) == expected
 
 
 def test_claims_of_a_saved_state_are_where_the_other_commands_look_for_them(tmp_path: Path) -> None:

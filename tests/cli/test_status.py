@@ -156,14 +156,6 @@ def test_the_legend_has_what_is_used_and_nothing_else(make: Callable[[Cluster], 
     assert clause in drawn(cluster)
 
 
-def test_a_pod_that_is_slower_than_others_could_be_is_told_with_both_figures() -> None:
-    cluster = Cluster()
-    fault("worse cards")(cluster)
-    text = drawn(cluster)
-    assert "a team-a/unlucky cubes    0,5   no      exclusive SYS  6 of 40        -    GT330" in text
-    assert "1 slower than" in text
-
-
 def test_waiting_pods_stand_by_themselves_with_what_they_wait_for() -> None:
     cluster = Cluster()
     fault("waits for long")(cluster)
@@ -258,13 +250,6 @@ def test_json_has_the_names_of_the_cluster_and_nothing_that_a_terminal_obeys(tmp
     assert "é" in done.out, "letters of any language stay"
 
 
-def test_without_a_terminal_there_are_no_control_characters(tmp_path: Path) -> None:
-    done = gpu_topology("status", "-f", write(tmp_path / "c.json", Cluster()))
-    assert (done.code, done.err) == (0, "")
-    assert "switched  0-7[a a a a . . . . ]" in done.out
-    assert all(line == line.rstrip() and line.isprintable() for line in done.out.splitlines())
-
-
 def test_a_terminal_gets_colours_unless_it_wants_none(tmp_path: Path) -> None:
     path = write(tmp_path / "c.json", Cluster())
     code, text = on_terminal("status", "-f", path)
@@ -288,23 +273,6 @@ def test_nodes_and_namespaces_can_be_named(tmp_path: Path) -> None:
     done = gpu_topology("status", "no-such", "-f", path)
     assert (done.code, done.out) == (2, "")
     assert "there is no node no-such with GPUs" in done.err
-
-
-def test_json_has_the_whole_picture(tmp_path: Path) -> None:
-    done = gpu_topology("status", "-f", write(tmp_path / "c.json", Cluster()), "-o", "json")
-    assert done.code == 0
-    found = json.loads(done.out)
-    assert [node["name"] for node in found["nodes"]] == ["paired", "switched"]
-    assert found["pods"][0]["bandwidth"] == 240.0
-
-
-@pytest.mark.parametrize(
-    "arguments", [["-A", "-n", "x"], ["--watch"], ["--state", "x", "--kubeconfig", "y"]], ids=lambda each: each[0]
-)
-def test_what_does_not_go_together_is_refused(arguments: list[str], tmp_path: Path) -> None:
-    done = gpu_topology("status", "-f", write(tmp_path / "c.json", Cluster()), *arguments)
-    assert done.code == 2
-    assert "Usage" in done.err
 
 
 def test_pods_of_other_namespaces_are_left_out_and_still_hold_their_cards() -> None:

@@ -47,19 +47,6 @@ def test_a_terminal_breaks_lines_at_its_width_unless_wide_is_asked_for() -> None
     assert any(line.endswith(UNBROKEN) for line in wide.splitlines())
 
 
-def test_status_is_as_wide_in_a_pipe_as_with_wide_on_a_terminal() -> None:
-    code, wide = on_terminal("status", *STATE, "--wide", width=60, **WITHOUT_COLOURS)
-    assert (code, wide) == (0, piped("status", *STATE).out)
-    _, narrow = on_terminal("status", *STATE, width=60, **WITHOUT_COLOURS)
-    assert max(map(len, narrow.splitlines())) <= 60 < max(map(len, wide.splitlines()))
-
-
-def test_what_is_drawn_again_stays_within_the_terminal(cluster: Cluster) -> None:
-    done = gpu_topology("status", "--watch", "--wide", "--kubeconfig", cluster.kubeconfig)
-    assert done.code == 2
-    assert "it draws within the terminal" in done.err
-
-
 def test_certificates_are_readable_at_80_columns(tls: Path) -> None:
     _, said = on_terminal("certs", "show", "--tls", tls, width=80, **WITHOUT_COLOURS)
     lines = [line.split() for line in said.splitlines()]
@@ -104,9 +91,3 @@ def test_a_namespace_that_is_not_there_ends_with_2(cluster: Cluster, command: tu
 def test_a_namespace_that_is_not_in_files_ends_with_2_as_well() -> None:
     done = gpu_topology("analyze", *STATE, "-n", "gone")
     assert (done.code, done.err) == (2, "gpu-topology: there is no namespace gone in these files\n")
-
-
-def test_a_pod_that_is_not_in_its_namespace_ends_with_1(cluster: Cluster) -> None:
-    cluster.objects["/api/v1/namespaces/team-a"] = {"metadata": {"name": "team-a"}}
-    done = gpu_topology("explain", "team-a/gone", "--kubeconfig", cluster.kubeconfig)
-    assert (done.code, done.err) == (1, "gpu-topology: there is no pod team-a/gone in this cluster\n")

@@ -1,7 +1,6 @@
 """``gpu-topology topology``: where a node comes from, what is printed, and how bad input is refused."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,17 @@ import pytest
 
 from tests.cli.command import ROOT, gpu_topology
 from tests.cli.terminal import on_terminal
-from tests.hardware.topology.machines import a100_pcie_bridged, bent, dgx1_v100, h20, with_switch_links, without
+from tests.hardware.topology.machines import a100_pcie_bridged, dgx1_v100, h20
 from tests.hardware.topology.nccl_rules import faults
 from webhook.cli.topology.plan import GpuPolicy
 from webhook.hardware.topology.document import format_topology, parse_topology
-from webhook.hardware.topology.model import NodeTopology, NvLink
+from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.selection.request import Policy
 
 STATE = ROOT / "examples" / "state"
 TEXTS = ROOT / "tests" / "hardware" / "topology" / "texts"
 H20 = ("--state", STATE, "--node", "h20-node-1")
 DGX1 = ("--state", STATE, "--node", "dgx1-v100")
-TO_GPU0 = dgx1_v100().gpus[0].nvlinks
 NO_DRIVER = "gpu-topology: this machine: "
 
 
@@ -70,35 +68,12 @@ def test_what_nvidia_smi_printed_is_shown_in_the_same_words() -> None:
         assert words(done.out.split("Legend:")[part]) == words(text.split("Legend:")[part])
 
 
-def test_a_page_that_shows_manifests_beside_the_matrix_is_read() -> None:
-    text = (TEXTS / "h20.txt").read_text()
-    page = f"The node:\n{text}\nand the pod:\napiVersion: v1\nkind: Pod\nmetadata:\nname: a: b\n---\nkind: ConfigMap\n"
-    done = gpu_topology("topology", "show", "--file", "-", stdin=page)
-    assert done.code == 0
-    assert words(done.out.split("Legend:")[0]) == words(
-        text.replace("\x1b[4m", "").replace("\x1b[0m", "").split("Legend:")[0]
-    )
-
-
 def test_show_takes_the_only_node_of_a_state_directory(tmp_path: Path, node: Path) -> None:
     (tmp_path / "nodes").mkdir()
     node.rename(tmp_path / "nodes" / "dgx1-v100.json")
     done = gpu_topology("topology", "show", "--state", tmp_path)
     assert (done.code, done.err) == (0, "")
     assert words(done.out)[1][:6] == ["GPU0", "X", "NV1", "NV1", "NV2", "NV2"]
-
-
-def test_a_set_is_judged_below_the_matrix(node: Path) -> None:
-    done = gpu_topology("topology", "show", "-f", node, "--gpus", "3,0")
-    assert (done.code, done.err) == (0, "")
-    assert "GPU0, GPU3  NVLink: every pair has NVLinks of its own" in done.out
-    assert "  weakest pair 40.0 GB/s (GPU0-GPU3, NV2)" in done.out
-
-
-def test_bandwidths_stand_in_the_place_of_the_words(node: Path) -> None:
-    done = gpu_topology("topology", "show", "-f", node, "--bandwidth")
-    assert (done.code, done.err) == (0, "")
-    assert words(done.out)[2] == ["GPU0", "X", "20.0", "20.0", "40.0", "40.0", "6.0", "6.0", "6.0"]
 
 
 def test_as_json_show_prints_the_document_itself(node: Path) -> None:
@@ -114,32 +89,11 @@ def test_as_svg_show_prints_a_picture(node: Path) -> None:
     assert "Chosen: GPU0, GPU3" in done.out
 
 
-def test_what_is_wrong_with_a_node_goes_to_stderr() -> None:
-    ailing = format_topology(replace(without(with_switch_links(h20(), 2, 16), 5), nics=()))
-    done = gpu_topology("topology", "show", "-f", "-", stdin=ailing)
-    assert done.code == 0
-    assert done.err == "GPU2 has links down: 2 of 18 to nvswitch\nGPU5 cannot be reached: GPU is lost\n"
-    assert "lost" not in done.out
-
-
 def test_a_terminal_gets_colours(node: Path) -> None:
     text = on_a_terminal("topology", "show", "-f", node)
     assert "dgx1-v100" in text
     assert "\x1b[32mNV2\x1b[0m" in text
     assert "NVLink \x1b[32mhealthy" in text
-
-
-@pytest.mark.parametrize("unwanted", ["NO_COLOR", "a dumb terminal"])
-def test_a_terminal_that_wants_no_colours_gets_the_same_without(node: Path, unwanted: str) -> None:
-    environment = {"NO_COLOR": "1"} if unwanted == "NO_COLOR" else {"TERM": "dumb"}
-    text = on_a_terminal("topology", "show", "-f", node, width=80, **environment)
-    assert text == re.sub(r"\x1b\[[\d;]*m", "", on_a_terminal("topology", "show", "-f", node, width=80))
-
-
-@pytest.mark.parametrize("more", [(), ("--bandwidth",)])
-def test_a_matrix_fits_a_terminal_of_80_columns(more: tuple[str, ...]) -> None:
-    text = on_a_terminal("topology", "show", *H20, *more, width=80, NO_COLOR="1")
-    assert max(map(len, text.splitlines())) <= 80
 
 
 # this machine
@@ -169,12 +123,6 @@ def test_with_dev_the_nccl_file_has_the_indices_of_the_host() -> None:
     assert [f'dev="{index}"' in done.out for index in range(8)] == [True] * 8
 
 
-def test_a_node_without_bus_ids_has_no_nccl_file() -> None:
-    done = gpu_topology("topology", "xml", "-f", TEXTS / "h20.txt")
-    assert (done.code, done.out) == (1, "")
-    assert "bus id" in done.err
-
-
 # import
 
 
@@ -186,38 +134,11 @@ def test_import_reads_nvidia_smi_and_names_the_node_after_the_file() -> None:
     assert topology.gpus[0].uuid == "GPU-b0c5b618-67d0-f464-9905-e1fd41226305"
 
 
-def test_import_takes_another_name(node: Path) -> None:
-    for file in (TEXTS / "h20-pasted.txt", node):
-        done = gpu_topology("topology", "import", file, "--node", "gpu-7")
-        assert json.loads(done.out)["node"] == "gpu-7"
-
-
-def test_a_document_keeps_its_name(node: Path) -> None:
-    assert json.loads(gpu_topology("topology", "import", node).out)["node"] == "dgx1-v100"
-
-
 def test_what_a_text_does_not_tell_goes_to_stderr() -> None:
     done = gpu_topology("topology", "import", TEXTS / "h20.txt")
     assert done.code == 0
     assert "UUID" in done.err
     assert json.loads(done.out)["problem"] == done.err.strip()
-
-
-def test_what_is_imported_can_be_shown() -> None:
-    listing = (TEXTS / "h20-list.txt").read_text().replace("NVIDIA H20", "NVIDIA\tH20")
-    done = gpu_topology("topology", "import", "-", stdin=(TEXTS / "h20.txt").read_text() + listing)
-    assert (done.code, done.err) == (0, "")
-    again = gpu_topology("topology", "show", "-f", "-", "-o", "json", stdin=done.out)
-    assert (again.code, again.out) == (0, done.out)
-    assert {gpu["name"] for gpu in json.loads(again.out)["gpus"]} == {"NVIDIA H20"}
-
-
-@pytest.mark.parametrize("active", [0, 1])
-def test_a_matrix_with_links_down_at_one_end_can_be_imported(active: int) -> None:
-    links = tuple(NvLink(target="GPU3", count=2, active=active) if link.target == "GPU3" else link for link in TO_GPU0)
-    shown = gpu_topology("topology", "show", "-f", "-", stdin=format_topology(bent(dgx1_v100(), 0, nvlinks=links)))
-    assert shown.code == 0
-    assert gpu_topology("topology", "import", "-", stdin=shown.out).code == 0
 
 
 # objects of a cluster
@@ -227,19 +148,6 @@ CONFIG_MAP = {
     "kind": "ConfigMap",
     "metadata": {"name": "gpu-topology-dgx1-v100"},
     "data": {"topology.json": format_topology(dgx1_v100())},
-}
-ANNOTATED = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {
-        "name": "gpu-1",
-        "annotations": {
-            "hami.io/node-nvidia-register": "GPU-a,10,46068,100,NVIDIA A40,0,true,0,hami-core:"
-            "GPU-b,10,46068,100,NVIDIA A40,0,true,1,hami-core:",
-            "hami.io/node-nvidia-score": '[{"uuid":"GPU-a","score":{"GPU-b":420}},'
-            '{"uuid":"GPU-b","score":{"GPU-a":420}}]',
-        },
-    },
 }
 
 
@@ -252,24 +160,6 @@ def test_every_command_reads_the_config_map_of_the_agent(tmp_path: Path) -> None
         assert (done.code, done.err, done.out) == (0, "", wanted)
     assert gpu_topology("topology", "xml", "-f", path).code == 0
     assert gpu_topology("topology", "plan", "--gpus", "2", "-f", path).code == 0
-
-
-def test_the_scores_of_hami_are_read_from_a_node() -> None:
-    done = gpu_topology("topology", "show", "-f", "-", stdin=json.dumps(ANNOTATED))
-    assert (done.code, done.err) == (0, "")
-    assert words(done.out)[1][:3] == ["GPU0", "X", "NV4"]
-    named = gpu_topology("topology", "import", "-", "--node", "gpu-7", stdin=json.dumps(ANNOTATED))
-    assert json.loads(named.out)["node"] == "gpu-7"
-
-
-def test_what_is_wrong_with_a_config_map_is_told_in_one_sentence() -> None:
-    torn = CONFIG_MAP | {"data": {"topology.json": format_topology(dgx1_v100())[:900]}}
-    done = gpu_topology("topology", "show", "-f", "-", stdin=json.dumps(torn))
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith(
-        "gpu-topology: standard input: ConfigMap gpu-topology-dgx1-v100: data topology.json: expected a NodeTopology"
-    )
-    assert done.err.count("\n") == 1
 
 
 # plan
@@ -294,11 +184,6 @@ def test_a_plan_names_the_gpus_and_what_speaks_for_them() -> None:
     ]
 
 
-def test_a_plan_has_colours_on_a_terminal() -> None:
-    text = on_a_terminal("topology", "plan", "--gpus", "2", *DGX1)
-    assert "\x1b[1;32mNVLink" in text
-
-
 def test_a_plan_can_be_read_by_programs() -> None:
     done = gpu_topology("topology", "plan", "--gpus", "4", *H20, "-o", "json")
     assert (done.code, done.err) == (0, "")
@@ -306,12 +191,6 @@ def test_a_plan_can_be_read_by_programs() -> None:
     assert (found["node"], len(found["gpus"]), len(found["uuids"])) == ("h20-node-1", 4, 4)
     assert (found["link"], found["bandwidth"], found["ringBandwidth"]) == ("NVSwitch", 370.8, 370.8)
     assert (found["numaNodes"], found["unmet"], found["exact"]) == ([0], [], True)
-
-
-def test_the_policy_decides_which_gpus() -> None:
-    place = ("--state", STATE, "--node", "l40s")
-    done = gpu_topology("topology", "plan", "--gpus", "2", *place, "--policy", "spread", "-o", "json")
-    assert (done.code, json.loads(done.out)["gpus"]) == (0, [0, 4])
 
 
 def test_a_constraint_that_cannot_be_met_ends_with_1_and_the_nearest_choice_is_printed() -> None:
@@ -349,30 +228,6 @@ def test_too_few_free_gpus_end_with_1_and_the_reason() -> None:
     assert done.err == "gpu-topology: node dgx1-v100: asked for 5 GPUs, 4 of 8 are free: 4 in use\n"
 
 
-def test_gpus_in_use_may_be_named_by_uuid() -> None:
-    uuid = "GPU-b0c5b618-67d0-f464-9905-e1fd41226305"
-    done = gpu_topology("topology", "plan", "--gpus", "1", *H20, "--busy", uuid, "-o", "json")
-    assert json.loads(done.out)["gpus"] == [1]
-
-
-@pytest.mark.parametrize("policy", [(), ("--node-policy", "pack"), ("--node-policy", "best-fit")])
-def test_a_plan_takes_no_slow_node_beside_an_idle_fast_one(policy: tuple[str, ...]) -> None:
-    """Of the four nodes of the example one has NVSwitches; that with four cards on PCIe has least to spare."""
-    done = gpu_topology("topology", "plan", "--gpus", "4", "--state", STATE, *policy)
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith(
-        "A job of 4 GPUs gets GPU0, GPU1, GPU2 and GPU3 of node h20-node-1 (NVIDIA H20).\nNVSwitch: "
-    )
-
-
-def test_a_plan_without_the_names_of_the_gpus_says_which_generation_counts(tmp_path: Path) -> None:
-    pasted = tmp_path / "pasted.txt"
-    pasted.write_text("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV12\t0-7\nGPU1\tNV12\t X \t8-15\n")
-    done = gpu_topology("topology", "plan", "--gpus", "2", "--file", pasted)
-    assert done.code == 0
-    assert "NVLinks count as those of compute capability 7.0 or 8.0, 20.0 GB/s each" in done.err
-
-
 def test_a_job_may_need_several_nodes(tmp_path: Path) -> None:
     nodes = tmp_path / "nodes"
     nodes.mkdir()
@@ -395,64 +250,6 @@ def test_a_job_may_need_several_nodes(tmp_path: Path) -> None:
     done = gpu_topology(*several, "--max-nodes", "1")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("gpu-topology: asked for 12 GPUs")
-
-
-@pytest.mark.parametrize(
-    ("busy", "fragment"),
-    [
-        ("0,99", 'found "99"'),
-        ("l40s:0", "a known node"),
-        ("nope:1", 'found "nope:1"'),
-        ("\x1b[2J", r'found "\x1b[2J"'),
-    ],
-)
-def test_gpus_in_use_that_are_not_there_are_wrong_usage(busy: str, fragment: str) -> None:
-    done = gpu_topology("topology", "plan", "--gpus", "1", *DGX1, "--busy", busy)
-    assert (done.code, done.out) == (2, "")
-    assert "--busy" in done.err
-    assert fragment in done.err
-
-
-@pytest.mark.parametrize("gpus", ["0,3", "0", "1" * 5000])
-def test_gpus_of_a_plan_are_a_count(gpus: str) -> None:
-    done = gpu_topology("topology", "plan", "--gpus", gpus, *DGX1)
-    assert (done.code, done.out) == (2, "")
-    assert "expected how many GPUs the job needs, such as 2, found " in done.err
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "expected"),
-    [
-        ("--min-bandwidth", "nan", "GB/s, 0 or more, found nan"),
-        ("--network-bandwidth", "0", "GB/s, more than 0, found 0.0"),
-    ],
-)
-def test_a_bandwidth_that_cannot_be_is_wrong_usage(option: str, value: str, expected: str) -> None:
-    done = gpu_topology("topology", "plan", "--gpus", "1", "--state", STATE, option, value)
-    assert (done.code, done.out) == (2, "")
-    assert option in done.err
-    assert expected in done.err
-
-
-def test_a_level_is_a_constraint() -> None:
-    near = gpu_topology("topology", "plan", "--gpus", "2", *DGX1, "--min-level", "nvlink")
-    assert (near.code, near.err) == (0, "")
-    assert "They meet min-level." in near.out.splitlines()
-    far = gpu_topology("topology", "plan", "--gpus", "8", *DGX1, "--min-level", "PHB")
-    assert far.code == 1
-    assert far.err == (
-        "gpu-topology: node dgx1-v100: min-level is not met: no 8 free GPUs with PHB or nearer between every pair: "
-        "of those chosen, GPU0 and GPU5 have SYS\n"
-    )
-
-
-def test_a_plan_tells_what_is_wrong_with_the_node() -> None:
-    ailing = format_topology(replace(with_switch_links(h20(), 2, 16), problem="The driver is old."))
-    done = gpu_topology("topology", "plan", "--gpus", "2", "-f", "-", stdin=ailing)
-    assert done.code == 0
-    assert done.err == (
-        "node h20-node-1: The driver is old.\nnode h20-node-1: GPU2 has links down: 2 of 18 to nvswitch\n"
-    )
 
 
 def test_a_plan_over_several_nodes_tells_what_is_wrong_with_each(tmp_path: Path) -> None:
@@ -509,12 +306,6 @@ def test_a_file_that_cannot_be_read_is_named(command: list[str], tmp_path: Path)
         assert done.err.count("\n") == 1
 
 
-def test_a_state_directory_without_nodes_is_named(tmp_path: Path) -> None:
-    done = gpu_topology("topology", "show", "--state", tmp_path)
-    assert (done.code, done.out) == (1, "")
-    assert done.err == f"gpu-topology: {tmp_path}: expected a state directory with nodes/*.json, found none\n"
-
-
 def test_of_several_nodes_one_must_be_named() -> None:
     done = gpu_topology("topology", "show", "--state", STATE)
     assert (done.code, done.out) == (1, "")
@@ -526,38 +317,6 @@ def test_a_node_that_is_not_there_is_named() -> None:
     done = gpu_topology("topology", "show", "--state", STATE, "--node", "../cluster")
     assert (done.code, done.out) == (1, "")
     assert 'there is no node "../cluster"; the nodes there are a100-pcie, ' in done.err
-
-
-def test_a_gpu_that_is_not_there_is_named(node: Path) -> None:
-    done = gpu_topology("topology", "show", "-f", node, "--gpus", "0,9")
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("gpu-topology: node dgx1-v100: expected indices of its GPUs (0, 1, 2, 3, 4, 5, 6, 7)")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["show", "--gpus", "zero"],
-        ["show", "-f", "a", "--state", "b"],
-        ["show", "-o", "png"],
-        ["show", "-f", "-", "-o", "json", "--gpus", "0"],
-        ["show", "-f", "-", "-o", "svg", "--bandwidth"],
-        ["import"],
-        ["plan"],
-        ["import", "-", "--node", ""],
-        ["show", "-f", "-", "--node", "\x1b[2J"],
-        ["plan", "--gpus", "2", "-f", "-", "--max-nodes", "1"],
-        ["plan", "--gpus", "2", "--state", "a", "--policy", "spread"],
-        ["plan", "--gpus", "2", "--state", "a", "--kubeconfig", "b"],
-        ["plan", "--gpus", "2", "-f", "-", "--kubeconfig", "b"],
-        ["plan", "--gpus", "2", "-f", "-", "--min-level", "NODE"],
-        ["no-such-command"],
-    ],
-)
-def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
-    done = gpu_topology("topology", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert done.err
 
 
 def test_without_a_command_the_commands_are_listed() -> None:

@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from tests.cli.command import gpu_topology
 from webhook import __version__
@@ -34,17 +32,6 @@ def test_every_value_of_an_option_has_a_name_that_says_what_it_is() -> None:
     for path in COMMANDS:
         said = gpu_topology(*path, "--help").out
         assert BARE_TYPE.findall(said) == [], path
-
-
-def test_a_value_without_a_name_would_be_found() -> None:
-    unnamed = typer.Typer()
-    unnamed.command()(_unnamed)
-    said = CliRunner().invoke(unnamed, ["--help"], env={"COLUMNS": "200"}).output
-    assert len(BARE_TYPE.findall(said)) == 2
-
-
-def _unnamed(count: int = 1, file: Path = Path()) -> None:
-    print(count, file)
 
 
 def test_the_remap_program_names_the_values_of_its_options_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,41 +63,6 @@ def test_what_runs_in_pods_is_in_a_group_of_its_own() -> None:
     assert " Run in pods" in titles[-1]
     assert re.findall(r"^│ ([a-z]+)", in_pods, re.MULTILINE) == ["serve", "agent", "remap", "place"]
     assert not any(" Commands " in title for title in titles)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ("inject", "-f", "-", "-o", "xml"),
-            "Invalid value for '--output' / '-o': 'xml' is not one of 'yaml', 'patch', ",
-        ),
-        (
-            ("topology", "show", "-o", "xml"),
-            "Invalid value for '--output' / '-o': 'xml' is not one of 'text', 'json', ",
-        ),
-        (
-            ("inject", "-f", "-", "--kubernetes-version", "1.2"),
-            '--kubernetes-version: expected 1.28 or later, found "1.2"',
-        ),
-        (("explain", "-f", "-", "--hami-version", "0.1"), '--hami-version: expected 2.5 or later, found "0.1"'),
-    ],
-)
-def test_a_value_that_cannot_be_is_answered_with_those_that_can(arguments: tuple[str, ...], said: str) -> None:
-    done = gpu_topology(*arguments)
-    assert (done.code, done.out) == (2, "")
-    assert said in done.err
-    assert "Value error" not in done.err
-
-
-@pytest.mark.parametrize("option", [("--kubernetes-version", "1.28"), ("--hami-version", "2.5")], ids=" ".join)
-def test_the_first_versions_can_be_given(option: tuple[str, str]) -> None:
-    assert gpu_topology("inject", "-f", "examples/workloads/01-nvlink-test-pod.yaml", *option).code == 0
-
-
-def test_the_version_is_told_once() -> None:
-    said = gpu_topology("--help").out
-    assert len(re.findall(r"^│ (?:--)?[a-z-]*version\b", said, re.MULTILINE)) == 1
 
 
 @pytest.mark.parametrize(

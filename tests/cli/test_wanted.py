@@ -41,11 +41,6 @@ def test_what_names_no_pod_is_refused(text: str) -> None:
         parse_wanted(text, "")
 
 
-def test_a_namespace_can_be_one() -> None:
-    with pytest.raises(NoNameError, match=r'^expected the name of a namespace, found "Team"$'):
-        parse_wanted("team-a/train", "Team")
-
-
 @pytest.mark.parametrize("front", ["rayjob", "team-a", "cronjobs"])
 def test_beside_a_namespace_a_kind_that_is_not_known_is_told_with_those_that_are(front: str) -> None:
     kinds = "pod, deployment, replicaset, statefulset, daemonset, job"

@@ -3,10 +3,8 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.compatibility.cells import Cell, Run, Seen, cell_of, merged, table
+from tests.compatibility.cells import Cell, Run, Seen, cell_of, merged
 from tests.compatibility.page import CONFORMANCE, PAGE, PART, Known, after, page, read_known
 
 WHERE = {"hami": "2.10.0", "kubernetes": "1.36.3", "strategy": "envvar"}
@@ -56,31 +54,6 @@ def test_a_run_without_a_judge_leaves_its_cells_as_they_were() -> None:
     text = page(PART.begin + PART.end + CONFORMANCE.begin + CONFORMANCE.end, found)
     assert "90 tests without `hami-scheduler-2.9.0`" in text
     assert "| 3 passed | 2026-01-01 |" in text
-
-
-def test_what_failed_is_plain_to_see() -> None:
-    assert "3 passed, **1 failed**" in table([seen(failed=1)])[-1]
-
-
-def test_versions_are_in_the_order_of_their_numbers() -> None:
-    found = merged([], Run(date="", cells=(seen(hami="2.10.0"), seen(hami="2.9.0")), left_out={}))
-    assert [each.cell.hami for each in found] == ["2.9.0", "2.10.0"]
-
-
-cells = st.builds(
-    seen,
-    st.sampled_from(["exclusive", "pod-peers"]),
-    st.sampled_from(["2026-01-01", "2026-11-23"]),
-    hami=st.sampled_from(["-", "2.9.0", "2.10.0"]),
-)
-runs = st.builds(Run, date=st.just("2026-11-23"), cells=st.lists(cells).map(tuple), left_out=st.just({}))
-
-
-@given(st.lists(cells), runs)
-def test_no_cell_is_lost_and_the_same_run_twice_changes_nothing(known: list[Seen], run: Run) -> None:
-    found = merged(known, run)
-    assert {each.cell for each in found} == {each.cell for each in (*known, *run.cells)}
-    assert merged(found, run) == found
 
 
 def test_the_page_says_what_is_known() -> None:

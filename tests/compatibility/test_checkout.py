@@ -49,19 +49,6 @@ def test_another_project_is_refused_with_what_was_found(
     assert str(tmp_path) in error
 
 
-def test_an_empty_directory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path)]) == 2
-    assert "expected a checkout of HAMi, with go.mod and VERSION" in capsys.readouterr().err
-
-
 def test_without_go_it_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(NotUsableError, match=r"no Go compiler is on the PATH\. Install Go"):
         build(checkout(tmp_path), "2.10.0", tmp_path, {"PATH": str(tmp_path)})
-
-
-def test_the_end_of_what_a_failed_build_said_is_told(tmp_path: Path) -> None:
-    go = tmp_path / "go"
-    go.write_text("#!/bin/sh\necho 'cmd/scheduler: no such directory' >&2\nexit 1\n")
-    go.chmod(0o755)
-    with pytest.raises(NotUsableError, match=r"go build failed with exit code 1:\ncmd/scheduler: no such directory"):
-        build(checkout(tmp_path), "2.10.0", tmp_path, {"PATH": f"{tmp_path}:/usr/bin:/bin"})

@@ -1,33 +1,20 @@
-"""The targets by name, and how their inputs are bent."""
+"""The targets by name, how their inputs are bent, and what was found: inputs that break a law."""
 
+import hashlib
 import importlib
-import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
-from typing import Protocol
 
-from tests.fuzz.mutation import Chance, JsonMutator, TextMutator
-from tests.fuzz.vocabulary import Vocabulary
+from tests.fuzz.mutation import Chance, bent_json, bent_lines, inner_document, seen_in
 
-NETWORK = ("review", "pod", "binding", "allocation", "node", "hami")
-"""What comes over the network."""
-NAMES = (*NETWORK, "smi", "configuration")
+NAMES = ("review", "pod", "binding", "allocation", "node", "hami", "smi", "configuration")
 REGRESSIONS = Path(__file__).parent / "regressions"
 """Inputs that once broke a law, a folder for each target."""
 LONGEST = 64 * 1024
 """Bytes of an input."""
-
-
-class Mutator(Protocol):
-    """Bends inputs."""
-
-    def mutate(self, data: bytes, chance: Chance) -> bytes | None:
-        """``data``, bent; ``None`` if it is not of the kind that is bent here."""
-
-    def cross(self, data: bytes, other: bytes, chance: Chance) -> bytes | None:
-        """``data`` with something of ``other``; ``None`` if nothing fits."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +25,8 @@ class Target:
     check: Callable[[bytes], None]
     """Fails where a law is broken."""
     seeds: tuple[bytes, ...]
-    mutator: Mutator
+    bend: Callable[[bytes, Chance], bytes | None]
+    """Changes an input; ``None`` if it is not of the kind that is bent here."""
 
 
 @cache
@@ -46,7 +34,12 @@ def find_target(name: str) -> Target:
     """The target of one of ``NAMES``. Its seeds take a second to collect."""
     module = importlib.import_module(f"tests.fuzz.targets.{name}")
     seeds = tuple(module.seeds())
-    return Target(name, module.target, seeds, _mutator(seeds))
+    texts = [seed.decode(errors="replace") for seed in seeds]
+    documents = [found for text in texts if (found := inner_document(text)) is not None]
+    if documents:
+        return Target(name, module.target, seeds, partial(bent_json, seen=seen_in(documents)))
+    lines = sorted({line for text in texts for line in text.splitlines()})
+    return Target(name, module.target, seeds, partial(bent_lines, known=lines))
 
 
 def regressions(name: str) -> list[Path]:
@@ -58,11 +51,7 @@ def bent(target: Target, chance: Chance) -> Iterator[bytes]:
     """Inputs without end, each bent from a seed or from one that was bent before."""
     pool = list(target.seeds)
     while True:
-        data = chance.choice(pool)
-        if chance.random() < 0.9:
-            made = target.mutator.mutate(data, chance)
-        else:
-            made = target.mutator.cross(data, chance.choice(pool), chance)
+        made = target.bend(chance.choice(pool), chance)
         if made is None or len(made) > LONGEST:
             continue
         if chance.random() < 0.1:
@@ -70,13 +59,22 @@ def bent(target: Target, chance: Chance) -> Iterator[bytes]:
         yield made
 
 
-def _mutator(seeds: Sequence[bytes]) -> Mutator:
-    documents = [document for document in map(_document, seeds) if document is not None]
-    return JsonMutator(Vocabulary.of(documents)) if documents else TextMutator(seeds)
+@dataclass
+class Finds:
+    """Writes the shortest input of each way to fail, with its traceback, into a folder that is there."""
 
+    folder: Path
+    _shortest: dict[str, int] = field(default_factory=dict)
 
-def _document(seed: bytes) -> object:
-    try:
-        return json.loads(seed)
-    except ValueError:
-        return None
+    def add(self, data: bytes, error: BaseException) -> Path | None:
+        """Where the input was written; ``None`` if a shorter one that fails in the same place is there."""
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
+        if len(data) >= self._shortest.get(place, len(data) + 1):
+            return None
+        self._shortest[place] = len(data)
+        path = self.folder / f"find-{hashlib.sha256(place.encode()).hexdigest()[:12]}"
+        path.write_bytes(data)
+        report = "".join(traceback.format_exception(error))
+        path.with_suffix(".txt").write_text(f"{place}\n\n{report}", encoding="utf-8", errors="backslashreplace")
+        return path

@@ -15,50 +15,18 @@ class TooMuchWork(AssertionError):
     """Work grows faster than the input."""
 
 
+def count_calls(work: Callable[[], object]) -> int:
+    """How many calls of functions ``work`` takes."""
+    return _counted(work, sys.maxsize)[0]
+
+
 def within(calls: int, work: Callable[[], T]) -> T:
     """The result of ``work``.
 
     Raises:
         TooMuchWork: it takes more than so many calls of functions, Python's own among them.
     """
-    made = 0
-
-    def count(frame: FrameType, event: str, called: Any) -> None:
-        nonlocal made
-        if _is_call(event, called):
-            made += 1
-            if made > calls:
-                sys.setprofile(None)
-                raise TooMuchWork(f"more than {calls} calls, at {frame.f_code.co_filename}:{frame.f_lineno}")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        return work()
-    finally:
-        sys.setprofile(before)
-
-
-def count_calls(work: Callable[[], object]) -> int:
-    """How many calls of functions ``work`` takes."""
-    made = 0
-
-    def count(_frame: FrameType, event: str, called: Any) -> None:
-        nonlocal made
-        made += _is_call(event, called)
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return made
-
-
-def _is_call(event: str, called: Any) -> bool:
-    """Whether a function is called that the code itself calls: atheris puts calls of its own into each branch."""
-    return event == "call" or (event == "c_call" and called.__module__ != "atheris.native")
+    return _counted(work, calls)[1]
 
 
 def sampled(data: bytes, *, fixed: int, each: float, work: Callable[[], T]) -> T:
@@ -76,3 +44,23 @@ def sampled(data: bytes, *, fixed: int, each: float, work: Callable[[], T]) -> T
     if len(data) < ALWAYS_FROM and crc32(data) % 8:
         return work()
     return within(fixed + int(each * len(data)), work)
+
+
+def _counted(work: Callable[[], T], most: int) -> tuple[int, T]:
+    made = 0
+
+    def count(frame: FrameType, event: str, called: Any) -> None:
+        nonlocal made
+        # atheris puts calls of its own into each branch
+        made += event == "call" or (event == "c_call" and called.__module__ != "atheris.native")
+        if made > most:
+            sys.setprofile(None)
+            raise TooMuchWork(f"more than {most} calls, at {frame.f_code.co_filename}:{frame.f_lineno}")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        found = work()
+    finally:
+        sys.setprofile(before)
+    return made, found

@@ -18,7 +18,7 @@ from webhook.words import names
 
 Text: TypeAlias = Callable[[int], str]
 """A text that takes so many bytes of JSON, or a few more."""
-Fill: TypeAlias = Callable[[Manifest, Text, int], None]
+Fill: TypeAlias = Callable[[Manifest, Text, int], object]
 """Puts about so many bytes of the text into a field of the pod."""
 
 ANNOTATION_BYTES = 256 * 1024
@@ -31,6 +31,7 @@ _NOT_OURS = (_PROFILE, names.CONFIG_MIRROR)
 """Keys that a part does not write: the recipe says the profile, and the API server takes mirror pods from kubelets."""
 _QUALIFIED = re.compile(r"[a-z0-9][a-z0-9.-]{0,251}[a-z0-9]/[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _NAME_LENGTH = 63
+_ARGUMENTS = "VLLM_ADDITIONAL_ARGS"
 _FEW = 60
 """Containers that two parts of a pod may have, both within the webhook's limit."""
 
@@ -99,9 +100,44 @@ def _key(name: str) -> str:
     return f"example.com/{name}"
 
 
-def _container(made: Manifest) -> Manifest:
-    found: Manifest = made["spec"]["containers"][0]
-    return found
+def _at(made: Manifest, path: str, empty: Any) -> Any:
+    """What stands at a path such as ``spec.volumes``, made where it is not there; ``main`` is the first container."""
+    first, *rest = path.split(".")
+    found = made["spec"]["containers"][0] if first == "main" else made[first]
+    for part in rest[:-1]:
+        found = found.setdefault(part, {})
+    return found.setdefault(rest[-1], empty)
+
+
+def _list(path: str, each: int, entry: Callable[[str], Any]) -> Fill:
+    """A list whose entries take so many bytes each, made from a name."""
+    return lambda made, _, size: _at(made, path, []).extend(map(entry, _names(size, each)))
+
+
+def _words(path: str, each: int, entry: Callable[[str, int], Any], *, text: int) -> Fill:
+    """A list whose entries take so many bytes each, made from a text of so many bytes and a number."""
+
+    def fill(made: Manifest, write: Text, size: int) -> None:
+        word = write(text)
+        _at(made, path, []).extend(entry(word, number) for number in range(1 + size // each))
+
+    return fill
+
+
+def _map(path: str, each: int, value: Callable[[str], Any] = str) -> Fill:
+    """An object whose members take so many bytes each."""
+    return lambda made, _, size: _at(made, path, {}).update({_key(name): value(name) for name in _names(size, each)})
+
+
+def _few(prefix: str, fields: Callable[[str], dict[str, Any]]) -> Fill:
+    """As many containers as may be injected, however long they are."""
+
+    def fill(made: Manifest, write: Text, size: int) -> None:
+        each = write(size // _FEW)
+        more = (container(f"{prefix}{name[1:]}", 2, **fields(each)) for name in _names(64 * _FEW))
+        made["spec"]["containers"].extend(more)
+
+    return fill
 
 
 def _annotate(made: Manifest, more: Mapping[str, str]) -> None:
@@ -115,267 +151,140 @@ def _annotate(made: Manifest, more: Mapping[str, str]) -> None:
         found[key] = value
 
 
-def _arguments(made: Manifest, text: Text, size: int) -> None:
-    _container(made).setdefault("args", []).append(text(size))
+def _annotations(keys: Callable[[int], list[str]], *, each: int = 0) -> Fill:
+    """Annotations of these keys, which share the bytes, or have so many each."""
+
+    def fill(made: Manifest, text: Text, size: int) -> None:
+        found = keys(min(size, ANNOTATION_BYTES))
+        _annotate(made, dict.fromkeys(found, text(each or min(size, ANNOTATION_BYTES // 2) // len(found))))
+
+    return fill
 
 
-def _words(made: Manifest, text: Text, size: int) -> None:
-    _container(made).setdefault("command", ["sh"]).extend(text(24) for _ in range(size // 24))
+def _own_keys(_: int) -> list[str]:
+    return [key for key in dict.fromkeys(our_keys()) if _QUALIFIED.fullmatch(key) and key not in _NOT_OURS]
 
 
-def _probe(made: Manifest, text: Text, size: int) -> None:
-    _container(made)["livenessProbe"] = {"exec": {"command": ["sh", "-c", text(size)]}}
-
-
-def _hook(made: Manifest, text: Text, size: int) -> None:
-    _container(made)["lifecycle"] = {"postStart": {"exec": {"command": [text(64) for _ in range(1 + size // 64)]}}}
-
-
-def _headers(made: Manifest, text: Text, size: int) -> None:
-    headers = [{"name": "X-Long", "value": text(64)} for _ in range(1 + size // 96)]
-    _container(made)["readinessProbe"] = {"httpGet": {"port": 80, "httpHeaders": headers}}
-
-
-def _variable(made: Manifest, text: Text, size: int) -> None:
-    _container(made).setdefault("env", []).append({"name": "VLLM_ADDITIONAL_ARGS", "value": text(size)})
-
-
-def _variables(made: Manifest, text: Text, size: int) -> None:
-    value = text(16)
-    _container(made).setdefault("env", []).extend({"name": f"V{n}", "value": value} for n in range(1 + size // 48))
-
-
-def _equal_variables(made: Manifest, text: Text, size: int) -> None:
-    entry = {"name": "UCX_TLS", "value": text(16)}
-    _container(made).setdefault("env", []).extend(entry for _ in range(1 + size // 48))
-
-
-def _long_variable(made: Manifest, _: Text, size: int) -> None:
-    name = (ascii_letters * (size // len(ascii_letters) + 1))[:size]
-    _container(made).setdefault("env", []).append({"name": f"V{name}", "value": "1"})
-
-
-def _downward(made: Manifest, _: Text, size: int) -> None:
-    path = "metadata.annotations['gpu.topology/nccl-env.V{}']"
-    _container(made).setdefault("env", []).extend(
-        {"name": f"D{n}", "valueFrom": {"fieldRef": {"fieldPath": path.format(n)}}} for n in range(1 + size // 128)
-    )
-
-
-def _sources(made: Manifest, _: Text, size: int) -> None:
-    _container(made)["envFrom"] = [{"configMapRef": {"name": name}} for name in _names(size, 96)]
-
-
-def _few_containers(made: Manifest, text: Text, size: int) -> None:
-    """As many as may be injected, however long they are."""
-    each = text(size // _FEW)
-    more = (container(name, 2, args=[each]) for name in _names(64 * _FEW))
-    made["spec"]["containers"].extend(more)
-
-
-def _privileged_containers(made: Manifest, text: Text, size: int) -> None:
-    each, context = text(size // _FEW), {"privileged": True}
-    more = (container(f"p{name[1:]}", 2, args=[each], securityContext=context) for name in _names(64 * _FEW))
-    made["spec"]["containers"].extend(more)
-
-
-def _variables_of_containers(made: Manifest, text: Text, size: int) -> None:
-    env = [{"name": "VLLM_ADDITIONAL_ARGS", "value": text(size // _FEW)}]
-    more = (container(f"v{name[1:]}", 2, env=env) for name in _names(64 * _FEW))
-    made["spec"]["containers"].extend(more)
-
-
-def _containers(made: Manifest, text: Text, size: int) -> None:
-    more = (container(name, 2, args=[text(32)]) for name in _names(size, 192))
-    made["spec"]["containers"].extend(more)
-
-
-def _init_containers(made: Manifest, text: Text, size: int) -> None:
-    more = (container(name, None, args=[text(32)], restartPolicy="Always") for name in _names(size, 192))
-    made["spec"].setdefault("initContainers", []).extend(more)
-
-
-def _remap_containers(made: Manifest, _: Text, size: int) -> None:
-    command = ["gpu-topology", "remap"]
-    more = (container(f"gpu-topology-remap-{n}", None, command=command) for n in range(1 + size // 128))
-    made["spec"].setdefault("initContainers", []).extend(more)
-
-
-def _volumes(made: Manifest, _: Text, size: int) -> None:
-    made["spec"].setdefault("volumes", []).extend({"name": name, "emptyDir": {}} for name in _names(size, 96))
+def _allocation(made: Manifest, text: Text, size: int) -> None:
+    keys = ["hami.io/vgpu-devices-allocated", "volcano.sh/vgpu-ids-new", "scheduling.koordinator.sh/device-allocated"]
+    _annotations(lambda _: keys)(made, text, size)
+    _annotate(made, {"hami.io/vgpu-node": "h20-node-1"})
 
 
 def _shared_memory(made: Manifest, _: Text, size: int) -> None:
     labels = [f"s{name[1:]}" for name in _names(size, 288)]
-    volumes = ({"name": name, "emptyDir": {"medium": "Memory"}} for name in labels)
-    made["spec"].setdefault("volumes", []).extend(volumes)
-    mounts = [{"name": name, "mountPath": f"/mnt/{name}", "subPath": name} for name in labels]
-    _container(made).setdefault("volumeMounts", []).extend(mounts)
+    _at(made, "spec.volumes", []).extend({"name": name, "emptyDir": {"medium": "Memory"}} for name in labels)
+    mounts = ({"name": name, "mountPath": f"/mnt/{name}", "subPath": name} for name in labels)
+    _at(made, "main.volumeMounts", []).extend(mounts)
 
 
 def _projected(made: Manifest, text: Text, size: int) -> None:
     path = text(32).replace("/", "").replace("..", "").replace("\0", "") or "x"
     items = [{"path": f"{n}{path}", "fieldRef": {"fieldPath": "metadata.labels"}} for n in range(1 + size // 96)]
-    sources = [{"downwardAPI": {"items": items}}]
-    made["spec"].setdefault("volumes", []).append({"name": "projected", "projected": {"sources": sources}})
-
-
-def _annotation(made: Manifest, text: Text, size: int) -> None:
-    _annotate(made, {_key("long"): text(min(size, ANNOTATION_BYTES // 2))})
-
-
-def _annotations(made: Manifest, text: Text, size: int) -> None:
-    _annotate(made, {_key(name): text(32) for name in _names(min(size, ANNOTATION_BYTES), 108)})
-
-
-def _own_annotations(made: Manifest, text: Text, size: int) -> None:
-    keys = [key for key in dict.fromkeys(our_keys()) if _QUALIFIED.fullmatch(key) and key not in _NOT_OURS]
-    _annotate(made, {key: text(min(size, ANNOTATION_BYTES // 2) // len(keys)) for key in keys})
-
-
-def _env_annotations(made: Manifest, text: Text, size: int) -> None:
-    most = min(size, ANNOTATION_BYTES)
-    _annotate(made, {f"gpu.topology/env.V{number}": text(16) for number in range(1 + most // 48)})
-
-
-def _allocation(made: Manifest, text: Text, size: int) -> None:
-    keys = ("hami.io/vgpu-devices-allocated", "volcano.sh/vgpu-ids-new", "scheduling.koordinator.sh/device-allocated")
-    _annotate(made, dict.fromkeys(keys, text(min(size, ANNOTATION_BYTES // 2) // len(keys))))
-    _annotate(made, {"hami.io/vgpu-node": "h20-node-1"})
-
-
-def _labels(made: Manifest, _: Text, size: int) -> None:
-    made["metadata"].setdefault("labels", {}).update({_key(name): name for name in _names(size, 144)})
-
-
-def _node_affinity(made: Manifest, _: Text, size: int) -> None:
-    expression = {"key": "example.com/zone", "operator": "In", "values": list(_names(size))}
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    affinity = made["spec"].setdefault("affinity", {})
-    affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-
-
-def _pod_affinity(made: Manifest, _: Text, size: int) -> None:
-    terms = [
-        {"labelSelector": {"matchLabels": {"gpu.topology/group": name}}, "topologyKey": "kubernetes.io/hostname"}
-        for name in _names(size, 192)
-    ]
-    affinity = made["spec"].setdefault("affinity", {})
-    affinity["podAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
-
-
-def _tolerations(made: Manifest, _: Text, size: int) -> None:
-    made["spec"]["tolerations"] = [{"key": _key(name), "operator": "Exists"} for name in _names(size, 128)]
-
-
-def _gates(made: Manifest, _: Text, size: int) -> None:
-    made["spec"]["schedulingGates"] = [{"name": _key(name)} for name in _names(size, 96)]
-
-
-def _node_selector(made: Manifest, _: Text, size: int) -> None:
-    made["spec"]["nodeSelector"] = {_key(name): name for name in _names(size, 144)}
-
-
-def _hosts(made: Manifest, _: Text, size: int) -> None:
-    made["spec"]["hostAliases"] = [{"ip": "127.0.0.1", "hostnames": list(_names(size))}]
-
-
-def _resources(made: Manifest, _: Text, size: int) -> None:
-    _container(made)["resources"]["limits"].update({_key(name): 1 for name in _names(size, 96)})
-
-
-def _quantity(made: Manifest, _: Text, size: int) -> None:
-    _container(made)["resources"]["limits"]["memory"] = "0" * size + "1Gi"
-
-
-def _number_of_gpus(made: Manifest, _: Text, size: int) -> None:
-    _container(made)["resources"]["limits"]["nvidia.com/gpu"] = "0" * size + "2"
-
-
-def _ports(made: Manifest, _: Text, size: int) -> None:
-    _container(made)["ports"] = [{"containerPort": 1 + n % 65535} for n in range(1 + size // 24)]
-
-
-def _groups(made: Manifest, _: Text, size: int) -> None:
-    made["spec"]["securityContext"] = {"supplementalGroups": list(range(10**8, 10**8 + 1 + size // 10))}
-
-
-def _owners(made: Manifest, _: Text, size: int) -> None:
-    kind = {"apiVersion": "batch/v1", "kind": "Job"}
-    owners = [kind | {"name": name, "uid": name} for name in _names(size, 208)]
-    made["metadata"]["ownerReferences"] = owners
-
-
-def _finalizers(made: Manifest, _: Text, size: int) -> None:
-    made["metadata"]["finalizers"] = [_key(name) for name in _names(size, 80)]
+    volume = {"name": "projected", "projected": {"sources": [{"downwardAPI": {"items": items}}]}}
+    _at(made, "spec.volumes", []).append(volume)
 
 
 def _claims(made: Manifest, _: Text, size: int) -> None:
     claims = list(_names(size, 256))
     made["spec"]["resourceClaims"] = [{"name": name, "resourceClaimTemplateName": name} for name in claims]
-    _container(made)["resources"]["claims"] = [{"name": name} for name in claims]
+    _at(made, "main.resources.claims", []).extend({"name": name} for name in claims)
 
 
-def _directory(made: Manifest, text: Text, size: int) -> None:
-    _container(made)["workingDir"] = text(size)
+def _long_variable(made: Manifest, _: Text, size: int) -> None:
+    name = (ascii_letters * (size // len(ascii_letters) + 1))[:size]
+    _at(made, "main.env", []).append({"name": f"V{name}", "value": "1"})
 
 
-def _dns(made: Manifest, text: Text, size: int) -> None:
-    options = [{"name": "x", "value": text(32)} for _ in range(1 + size // 56)]
-    made["spec"]["dnsConfig"] = {"options": options}
+def _set(path: str, value: Callable[[Text, int], Any]) -> Fill:
+    """One value, in the place of another."""
 
+    def fill(made: Manifest, text: Text, size: int) -> None:
+        parent, _, last = path.rpartition(".")
+        _at(made, parent, {})[last] = value(text, size)
+
+    return fill
+
+
+def _reference(_: str, number: int) -> Manifest:
+    path = f"metadata.annotations['gpu.topology/nccl-env.V{number}']"
+    return {"name": f"D{number}", "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_TERM = {"topologyKey": "kubernetes.io/hostname"}
+_ZONE = {"key": "example.com/zone", "operator": "In"}
+_REMAP = ["gpu-topology", "remap"]
 
 FIELDS: Mapping[str, Fill] = {
-    "arguments": _arguments,
-    "words": _words,
-    "probe": _probe,
-    "hook": _hook,
-    "headers": _headers,
-    "variable": _variable,
-    "variables": _variables,
-    "equal variables": _equal_variables,
+    "arguments": lambda made, text, size: _at(made, "main.args", []).append(text(size)),
+    "words": lambda made, text, size: _at(made, "main.command", ["sh"]).extend(text(24) for _ in range(size // 24)),
+    "probe": _set("main.livenessProbe.exec", lambda text, size: {"command": ["sh", "-c", text(size)]}),
+    "hook": _words("main.lifecycle.postStart.exec.command", 64, lambda word, _: word, text=64),
+    "headers": _set(
+        "main.readinessProbe.httpGet",
+        lambda text, size: {"port": 80, "httpHeaders": [{"name": "X-Long", "value": text(64)}] * (1 + size // 96)},
+    ),
+    "variable": lambda made, text, size: _at(made, "main.env", []).append({"name": _ARGUMENTS, "value": text(size)}),
+    "variables": _words("main.env", 48, lambda word, n: {"name": f"V{n}", "value": word}, text=16),
+    "equal variables": _words("main.env", 48, lambda word, _: {"name": "UCX_TLS", "value": word}, text=16),
     "long variable": _long_variable,
-    "downward variables": _downward,
-    "sources of variables": _sources,
-    "containers": _containers,
-    "few containers": _few_containers,
-    "privileged containers": _privileged_containers,
-    "variables of containers": _variables_of_containers,
-    "init containers": _init_containers,
-    "remap containers": _remap_containers,
-    "volumes": _volumes,
+    "downward variables": _words("main.env", 128, _reference, text=1),
+    "sources of variables": _list("main.envFrom", 96, lambda name: {"configMapRef": {"name": name}}),
+    "containers": lambda made, text, size: made["spec"]["containers"].extend(
+        container(name, 2, args=[text(32)]) for name in _names(size, 192)
+    ),
+    "few containers": _few("n", lambda text: {"args": [text]}),
+    "privileged containers": _few("p", lambda text: {"args": [text], "securityContext": {"privileged": True}}),
+    "variables of containers": _few("v", lambda text: {"env": [{"name": _ARGUMENTS, "value": text}]}),
+    "init containers": lambda made, text, size: _at(made, "spec.initContainers", []).extend(
+        container(name, None, args=[text(32)], restartPolicy="Always") for name in _names(size, 192)
+    ),
+    "remap containers": _words(
+        "spec.initContainers", 128, lambda _, n: container(f"gpu-topology-remap-{n}", None, command=_REMAP), text=1
+    ),
+    "volumes": _list("spec.volumes", 96, lambda name: {"name": name, "emptyDir": {}}),
     "shared memory": _shared_memory,
     "projected": _projected,
-    "annotation": _annotation,
-    "annotations": _annotations,
-    "own annotations": _own_annotations,
-    "env annotations": _env_annotations,
+    "annotation": _annotations(lambda _: [_key("long")]),
+    "annotations": _annotations(lambda size: [_key(name) for name in _names(size, 108)], each=32),
+    "own annotations": _annotations(_own_keys),
+    "env annotations": _annotations(lambda size: [f"gpu.topology/env.V{n}" for n in range(1 + size // 48)], each=16),
     "allocation": _allocation,
-    "labels": _labels,
-    "node affinity": _node_affinity,
-    "pod affinity": _pod_affinity,
-    "tolerations": _tolerations,
-    "gates": _gates,
-    "node selector": _node_selector,
-    "hosts": _hosts,
-    "resources": _resources,
-    "quantity": _quantity,
-    "number of GPUs": _number_of_gpus,
-    "ports": _ports,
-    "groups": _groups,
-    "owners": _owners,
-    "finalizers": _finalizers,
+    "labels": _map("metadata.labels", 144),
+    "node affinity": _set(
+        f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms",
+        lambda _, size: [{"matchExpressions": [_ZONE | {"values": list(_names(size))}]}],
+    ),
+    "pod affinity": _list(
+        f"spec.affinity.podAffinity.{_REQUIRED}",
+        192,
+        lambda name: _TERM | {"labelSelector": {"matchLabels": {"gpu.topology/group": name}}},
+    ),
+    "tolerations": _list("spec.tolerations", 128, lambda name: {"key": _key(name), "operator": "Exists"}),
+    "gates": _list("spec.schedulingGates", 96, lambda name: {"name": _key(name)}),
+    "node selector": _map("spec.nodeSelector", 144),
+    "hosts": lambda made, _, size: _at(made, "spec.hostAliases", []).append(
+        {"ip": "127.0.0.1", "hostnames": list(_names(size))}
+    ),
+    "resources": _map("main.resources.limits", 96, lambda _: 1),
+    "quantity": _set("main.resources.limits.memory", lambda _, size: "0" * size + "1Gi"),
+    "number of GPUs": lambda made, _, size: _at(made, "main.resources.limits", {}).update(
+        {"nvidia.com/gpu": "0" * size + "2"}
+    ),
+    "ports": _words("main.ports", 24, lambda _, n: {"containerPort": 1 + n % 65535}, text=1),
+    "groups": _words("spec.securityContext.supplementalGroups", 10, lambda _, n: 10**8 + n, text=1),
+    "owners": _list(
+        "metadata.ownerReferences",
+        208,
+        lambda name: {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": name},
+    ),
+    "finalizers": _list("metadata.finalizers", 80, _key),
     "claims": _claims,
-    "directory": _directory,
-    "dns": _dns,
+    "directory": lambda made, text, size: made["spec"]["containers"][0].update(workingDir=text(size)),
+    "dns": _words("spec.dnsConfig.options", 56, lambda word, _: {"name": "x", "value": word}, text=32),
 }
 """The fields of a pod that have no limit of their own, or a large one."""
-TEXTUAL = frozenset(
-    {"arguments", "words", "probe", "hook", "headers", "variable", "variables", "equal variables", "few containers"}
-    | {"privileged containers", "variables of containers", "annotation", "annotations", "own annotations"}
-    | {"env annotations", "allocation", "directory", "dns"}
-)
-"""The fields in which a text may stand that tells something; in others it is a name, or a word among many."""
 
 WORST = [
     ("few containers", "transceivers"),

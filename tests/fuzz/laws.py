@@ -3,12 +3,13 @@
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 from zlib import crc32
 
 import msgspec
 
+from tests.fuzz import effort
 from tests.hardware.topology.nccl_rules import faults
 from webhook.decisions.allocation.model import Allocation, Device
 from webhook.decisions.resolve.demand import GpuContainer, GpuDemand, Requirements
@@ -20,7 +21,7 @@ from webhook.hardware.topology.matrix import format_matrix, matrix
 from webhook.hardware.topology.model import NodeTopology
 from webhook.hardware.topology.nccl_file import format_nccl_topology
 from webhook.words.choices import Profile
-from webhook.words.errors import FormatError
+from webhook.words.errors import FormatError, GpuTopologyError
 from webhook.words.outcome import MAX_WARNINGS
 
 MESSAGE_LIMIT = 8192
@@ -71,6 +72,16 @@ def patch_of(response: dict[str, Any]) -> list[dict[str, Any]]:
     """The operations of an answer."""
     found: list[dict[str, Any]] = json.loads(base64.b64decode(response.get("patch", "")) or b"[]")
     return found
+
+
+def check_read(data: bytes, read: Callable[[], NodeTopology], *, fixed: int, each: float) -> None:
+    """A reader lets out no error but its own, takes work with the length, and what it has read keeps the laws."""
+    try:
+        found = effort.sampled(data, fixed=fixed, each=each, work=read)
+    except GpuTopologyError as error:
+        check_message(str(error))
+    else:
+        check_topology(found)
 
 
 def check_topology(topology: NodeTopology) -> None:

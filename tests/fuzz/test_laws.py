@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.fuzz import effort, laws, permissions
-from tests.fuzz.finds import Finds
+from tests.fuzz.catalogue import Finds
 from tests.fuzz.scenes import pod_review, read_scene, written
 from tests.pods import Manifest, container, pod
 
@@ -200,7 +200,7 @@ def test_work_on_large_inputs_is_always_counted() -> None:
 
 
 def test_the_shortest_input_of_each_way_to_fail_is_kept(tmp_path: Path) -> None:
-    finds = Finds(tmp_path / "finds")
+    finds = Finds(tmp_path)
 
     def fail(data: bytes, *, otherwise: bool = False) -> Path | None:
         try:
@@ -217,7 +217,6 @@ def test_the_shortest_input_of_each_way_to_fail_is_kept(tmp_path: Path) -> None:
     assert first.read_bytes() == b"short"
     assert "ValueError at test_laws.py" in first.with_suffix(".txt").read_text()
     assert fail(b"another", otherwise=True) not in (None, first)
-    assert sorted(finds.counts.values()) == [1, 3]
 
 
 def test_what_is_no_scene_is_the_body_of_a_request() -> None:

@@ -68,4 +68,13 @@ def test_a_short_run_that_follows_the_coverage_finds_nothing(name: str, tmp_path
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     finds = "".join(path.read_text() for path in sorted((tmp_path / "finds").glob("*.txt")))
     assert done.returncode == 0, done.stdout + done.stderr + finds
-    assert f"{RUNS} executions" in done.stdout
+    assert f"Done {RUNS} runs" in done.stderr
+
+
+def test_the_command_says_why_it_cannot_fuzz(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text('import sys\n\nsys.modules["atheris"] = None\n')
+    command = [sys.executable, "-m", "tests.fuzz", "smi", "--runs=1"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("atheris is not installed: there is no wheel of it for this Python and machine")

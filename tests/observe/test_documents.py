@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from tests.observe.exposed import Family, exposed
-from tests.observe.test_rules import RULES, rules
+from tests.observe.test_rules import rules
 from tests.programs.server.conftest import StartServer
 from webhook.programs.remap.verdict import ExitCode
 
@@ -43,7 +43,3 @@ def test_every_exit_code_of_the_remap_program_has_a_remedy() -> None:
     codes = {int(code) for row in cells(section) if row[0][0].isdigit() for code in row[0].split(", ")}
     # 1 is Python's own: faulthandler ends a program whose driver holds the interpreter.
     assert codes == {code.value for code in ExitCode} - {0, 2} | {1}
-
-
-def test_the_rules_are_said_to_be_where_they_are() -> None:
-    assert str(RULES.relative_to(DOCS.parent)) in OBSERVABILITY

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from tests.chart.helm import NAMESPACE, Helm
 from tests.release.layout import pull, push
-from tests.release.rehearsal import Row, main, rehearse, show
+from tests.release.rehearsal import Row, rehearse, show
 from tests.release.steps import NotPossible, chart, digests, python_package
 from webhook import __version__
 
@@ -49,11 +49,6 @@ def test_the_table_says_what_no_rehearsal_tries() -> None:
     assert "same" in text
     assert "signatures" in text
     assert "passed" not in text
-
-
-def test_a_step_that_does_not_exist_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(tmp_path, ["phyton"]) == 2
-    assert "found phyton" in capsys.readouterr().err
 
 
 @pytest.mark.cluster

@@ -1,7 +1,8 @@
-"""Several things in words."""
+"""Several things, and durations, in words."""
 
 import pytest
 
+from webhook.words.duration import duration
 from webhook.words.listing import counted, listed, ranges
 
 
@@ -31,3 +32,11 @@ def test_one_thing_is_singular(number: int, said: str) -> None:
 )
 def test_three_indices_in_a_row_are_a_range(indices: list[int], said: str) -> None:
     assert ranges(indices) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(-5, "0 s"), (119, "119 s"), (120, "2 minutes"), (7199, "119 minutes"), (7200, "2 hours"), (172_800, "2 days")],
+)
+def test_durations_are_as_long_as_people_say_them(seconds: float, said: str) -> None:
+    assert duration(seconds) == said

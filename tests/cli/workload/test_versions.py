@@ -1,7 +1,5 @@
 """What inject says where versions are not known."""
 
-import pytest
-
 from tests.judge import policy
 from webhook.cli.workload import inject_manifest
 from webhook.cli.workload.versions import unknown_versions, version_note
@@ -27,15 +25,6 @@ def test_the_remap_container_and_the_scheduler_policy_depend_on_them() -> None:
 def test_each_version_alone_leaves_what_depends_on_the_other() -> None:
     assert dependent(hamiVersion="2.10.0") == {"remap"}
     assert "scheduler-policy" in dependent(kubernetesVersion="1.33")
-
-
-@pytest.mark.parametrize("hami", ["2.6.1", "2.9.0", "2.10.0", "2.10.1"])
-def test_nothing_depends_on_versions_that_are_known(hami: str) -> None:
-    assert dependent(hamiVersion=hami, kubernetesVersion="1.33") == frozenset()
-
-
-def test_a_pod_that_is_left_alone_depends_on_none() -> None:
-    assert dependent(count=1) == frozenset()
 
 
 def test_a_refusal_may_depend_on_them() -> None:

@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.fuzz import effort
-from tests.fuzz.laws import check_message, check_topology
+from tests.fuzz.laws import check_read
 from webhook.hardware.topology.readers.recognition import read_topology
-from webhook.words.errors import GpuTopologyError
 
 FIXED_CALLS, CALLS_EACH = 10_000, 20.0
 _TEXTS = Path(__file__).parents[2] / "hardware" / "topology" / "texts"
@@ -20,14 +18,4 @@ def seeds() -> Iterator[bytes]:
 
 def target(data: bytes) -> None:
     """Fails where a reader lets out another error than its own, or what it has read breaks a law."""
-    try:
-        found = effort.sampled(
-            data,
-            fixed=FIXED_CALLS,
-            each=CALLS_EACH,
-            work=lambda: read_topology(data, node="node-1", source="the input"),
-        )
-    except GpuTopologyError as error:
-        check_message(str(error))
-    else:
-        check_topology(found)
+    check_read(data, lambda: read_topology(data, node="node-1", source="the input"), fixed=FIXED_CALLS, each=CALLS_EACH)

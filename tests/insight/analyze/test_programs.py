@@ -51,27 +51,6 @@ def test_what_is_no_business_of_ours_is_not_kept(message: str) -> None:
     assert kept(failed_create("Job", "train", message)) is None
 
 
-def test_the_first_words_name_cause_and_remedy() -> None:
-    cluster = Cluster()
-    cluster.add(program("webhook", 2, 0))
-    found = only(cluster)
-    assert found.severity.value == "error"
-    assert found.text == (
-        "no replica of the webhook is ready (0 of 2), so API servers get no answer about pods with GPUs: pods are "
-        "refused, or run as they are"
-    )
-    assert found.fix.startswith("Look why: kubectl -n gpu-topology describe deployment gpu-topology-webhook")
-
-
-def test_a_refusal_repeats_what_the_webhook_said() -> None:
-    cluster = Cluster()
-    cluster.add(failed_create("ReplicaSet", "np-6d4f", f"Error creating: {REFUSED}"))
-    assert only(cluster).text == (
-        "its pods cannot be created: webhook pods.gpu.topology refuses them: GT124: profile node-peers needs the label "
-        "gpu.topology/allow-node-peers on the namespace"
-    )
-
-
 @pytest.mark.parametrize(("minutes", "number"), [(19, 1), (21, 0)])
 def test_a_failure_is_over_once_the_controller_would_have_tried_again(minutes: int, number: int) -> None:
     cluster = Cluster()
@@ -121,26 +100,12 @@ def test_a_workload_with_our_labels_in_another_namespace_says_nothing_about_the_
     assert [each.code for each in cluster.analyzed()] == ["GT853"]
 
 
-@pytest.mark.parametrize("component", ["webhook", "planner", "agent"])
-def test_a_program_that_is_ready_is_no_finding(component: str) -> None:
-    cluster = Cluster()
-    cluster.add(program(component, 2, 2))
-    assert cluster.analyzed() == []
-
-
 def test_a_webhook_that_was_scaled_to_nothing_is_told_by_its_endpoints() -> None:
     cluster = Cluster()
     cluster.add(program("webhook", 0, 0))
     cluster.add(endpoints())
     assert [each.code for each in cluster.analyzed()] == ["GT853"]
     cluster.add(endpoints(True, False))
-    assert cluster.analyzed() == []
-
-
-def test_endpoints_that_were_not_read_are_not_missing() -> None:
-    cluster = Cluster()
-    cluster.read.remove("EndpointSlice")
-    cluster.remove("EndpointSlice", "gpu-topology-webhook-x1", "gpu-topology")
     assert cluster.analyzed() == []
 
 

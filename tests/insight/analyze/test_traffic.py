@@ -51,10 +51,6 @@ def _has_traffic(lease: Object) -> bool:
     return names.TRAFFIC in lease["metadata"].get("annotations", {})
 
 
-def test_what_was_said_long_ago_is_not_about_now() -> None:
-    assert quiet(steady(), age=3600.0).analyzed() == []
-
-
 def test_of_a_lease_only_traffic_is_kept() -> None:
     cluster = quiet(steady())
     lease = next(found for (kind, _, _), found in cluster.objects.items() if kind == "Lease" and _has_traffic(found))

@@ -2,14 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
-
-from tests.hardware.topology.machines import bent, dgx1_v100, h20, l40s
+from tests.hardware.topology.machines import bent, dgx1_v100, h20
 from webhook.hardware.topology.planning.plan import Plan, PlanRequest, plan
 from webhook.hardware.topology.selection.choice import Choice, select
 from webhook.hardware.topology.selection.request import Constraints, NodeFree, Request
 from webhook.insight.drawings.choices import chosen_text, plan_text
-from webhook.words.listing import ranges
 
 MODEL = ("Tesla V100-SXM2-32GB",)
 
@@ -28,15 +25,6 @@ def planned(*nodes: NodeFree, request: PlanRequest) -> str:
     found = plan(nodes, request)
     assert isinstance(found, Plan)
     return plan_text(found, request.constraints).plain
-
-
-def test_the_choice_is_a_sentence() -> None:
-    request = Request(count=2, busy=frozenset({0, 1, 2, 4, 7}))
-    found = lines(chosen(request), request)
-    assert found[:2] == [
-        "A job of 2 GPUs gets GPU5 and GPU6 of node node-1 (Tesla V100-SXM2-32GB).",
-        "NVLink: every pair has NVLinks of its own.",
-    ]
 
 
 def test_what_is_lost_beside_an_idle_node_is_said() -> None:
@@ -67,17 +55,6 @@ def test_only_constraints_that_hold_are_called_met() -> None:
     assert "They meet min-bandwidth." in lines(chosen(request), request)
     request = Request(count=2, constraints=Constraints(require_nvlink=True, min_bandwidth=5))
     assert "They meet require-nvlink and min-bandwidth." in lines(chosen(request), request)
-
-
-def test_no_score_is_reckoned_before_the_reader() -> None:
-    request = Request(count=2, constraints=Constraints(require_nvlink=True))
-    assert "score" not in "\n".join(lines(chosen(request), request))
-
-
-def test_a_job_on_one_node_needs_no_network() -> None:
-    text = planned(NodeFree(h20()), NodeFree(l40s()), request=PlanRequest(count=3))
-    assert text.startswith("A job of 3 GPUs gets GPU0, GPU1 and GPU2 of node h20-node-1 (NVIDIA H20).\nNVSwitch: ")
-    assert "network" not in text
 
 
 def test_a_job_over_several_nodes_is_a_table_with_the_way_through_each() -> None:
@@ -148,11 +125,3 @@ def test_a_single_gpu_has_no_ring_to_promise() -> None:
         "single: one GPU, nothing to link.",
     ]
     assert "ring" not in text
-
-
-@pytest.mark.parametrize(
-    ("indices", "words"),
-    [((), ""), ((3,), "3"), ((0, 1), "0, 1"), ((0, 1, 2), "0-2"), ((0, 2, 3, 4, 7), "0, 2-4, 7")],
-)
-def test_indices_that_follow_each_other_are_a_range(indices: tuple[int, ...], words: str) -> None:
-    assert ranges(indices) == words

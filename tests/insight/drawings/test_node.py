@@ -18,7 +18,7 @@ from tests.hardware.topology.machines import (
     with_switch_links,
     without,
 )
-from webhook.hardware.topology.model import Gpu, LostGpu, MigMode, Nic, NodeTopology, NvLink
+from webhook.hardware.topology.model import Gpu, LostGpu, MigMode, Nic, NodeTopology
 from webhook.hardware.topology.sets import assess
 from webhook.insight.drawings.layout import Link, lay_out, nvlinks
 from webhook.insight.drawings.node import draw
@@ -90,13 +90,6 @@ def test_links_to_switches_are_dashes_and_those_that_are_down_have_a_tooltip() -
     assert "red lines: NVLinks that are down" in texts(sick)
 
 
-def test_links_between_two_gpus_are_the_wider_the_more_there_are() -> None:
-    found = classes(drawn(dgx1_v100()), "path")
-    assert (found.count("few"), found.count("more"), found.count("most")) == (8, 8, 0)
-    assert classes(drawn(a100_pcie_bridged()), "path").count("most") == 2
-    assert "the widths of lines: 1, 2 or 3, and more NVLinks" in texts(drawn(dgx1_v100()))
-
-
 @pytest.mark.parametrize(("active", "crosses"), [(1, 0), (0, 1)])
 def test_a_link_that_lost_something_is_red_and_crossed_out_if_nothing_is_left(active: int, crosses: int) -> None:
     layout = lay_out([0, 1], [Link(one=0, other=1, count=2, active=active)])
@@ -104,35 +97,11 @@ def test_a_link_that_lost_something_is_red_and_crossed_out_if_nothing_is_left(ac
     assert layout.strokes[0].title == f"GPU0 - GPU1: {active} of 2 NVLinks up"
 
 
-def test_a_link_to_a_gpu_that_is_not_there_is_not_drawn() -> None:
-    links = [Link(one=0, other=77, count=2, active=2), Link(one=99, other=None, count=1, active=0)]
-    assert lay_out([0, 1], links).strokes == ()
-
-
-def test_a_link_is_up_if_both_ends_say_so() -> None:
-    gpus = (
-        Gpu(index=0, name="GPU", nvlinks=(NvLink(target="GPU1", count=2, active=2),)),
-        Gpu(index=1, name="GPU", nvlinks=(NvLink(target="GPU0", count=2, active=1),)),
-    )
-    (found,) = nvlinks(NodeTopology(node="n", source="nvml", gpus=gpus))
-    assert (found, found.lost) == (Link(one=0, other=1, count=2, active=1), 1)
-
-
 def test_a_gpu_in_mig_mode_has_no_links() -> None:
     whole = list(nvlinks(a100_pcie_bridged()))
     sliced = list(nvlinks(bent(a100_pcie_bridged(), 0, mig_mode=MigMode.ENABLED)))
     assert any(0 in (link.one, link.other) for link in whole)
     assert sliced == [link for link in whole if 0 not in (link.one, link.other)]
-
-
-def test_a_lost_gpu_and_one_with_fewer_links_are_marked() -> None:
-    found = gpus_of(drawn(ill()))
-    assert {index: (found[index].get("class") or "").split()[1] for index in "520"} == {
-        "5": "broken",
-        "2": "links-down",
-        "0": "ok",
-    }
-    assert texts(found["5"], "title") == "GPU5: GPU is lost"
 
 
 def test_a_chosen_set_is_marked_with_its_places_in_the_ring_and_the_rest_steps_back() -> None:

@@ -34,12 +34,6 @@ def test_no_line_is_longer_than_the_terminal_is_wide(name: str, width: int, *, b
     assert max(map(len, lines(name, width, bandwidth=bandwidth))) <= width
 
 
-def test_sixteen_gpus_go_on_below_where_the_line_is_full() -> None:
-    headings = [line.split() for line in lines("sixteen", 80) if line.startswith("  ")]
-    assert headings[0] == [f"GPU{index}" for index in range(12)]
-    assert headings[1][:8] == [*(f"GPU{index}" for index in range(12, 16)), *(f"NIC{index}" for index in range(4))]
-
-
 def test_the_parts_together_have_the_words_of_the_whole() -> None:
     whole = {line.split()[0]: line.split()[1:] for line in lines("sixteen", None)[1:]}
     parts: dict[str, list[str]] = {}
@@ -48,8 +42,3 @@ def test_the_parts_together_have_the_words_of_the_whole() -> None:
             label, *words = line.split()
             parts.setdefault(label, []).extend(words)
     assert parts == whole
-
-
-def test_a_matrix_that_fits_stays_whole() -> None:
-    assert "" not in lines("h20-node-1", 140)
-    assert lines("h20-node-1", 140) == lines("h20-node-1", None)

@@ -12,7 +12,6 @@ from rich.text import Text
 from tests.hardware.topology.generated import topologies
 from tests.hardware.topology.machines import (
     MACHINES,
-    a100_pcie_bridged,
     bent,
     dgx1_v100,
     h20,
@@ -20,7 +19,7 @@ from tests.hardware.topology.machines import (
     with_switch_links,
     without,
 )
-from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology
+from webhook.hardware.topology.model import MigMode, NodeTopology
 from webhook.hardware.topology.pcie import PciePath
 from webhook.hardware.topology.sets import NicAffinity, assess
 from webhook.insight.drawings.terminal import picture, plain, worth
@@ -58,26 +57,6 @@ def test_without_its_colours_the_picture_has_the_words_of_every_row(name: str) -
     words = {tuple(line.split()) for line in picture(topology).plain.splitlines()}
     for line in plain(topology).partition("Legend")[0].splitlines():
         assert tuple(line.split()) in words or not line.split()
-
-
-def test_columns_stand_below_their_labels() -> None:
-    lines = picture(dgx1_v100()).plain.splitlines()
-    header, first = lines[2], lines[3]
-    for label in ("GPU1", "GPU7", "NIC3"):
-        end = header.index(label) + len(label)
-        assert first[end - 1] != " "
-        assert first[end : end + 1] == " "
-
-
-def test_the_heading_says_which_node_it_is_and_what_it_has() -> None:
-    heading = picture(h20()).plain.splitlines()[0]
-    assert heading == "h20-node-1  8 x NVIDIA H20, driver 570.133.20, CUDA 12.8  from nvml"
-
-
-def test_only_words_that_occur_are_explained() -> None:
-    text = picture(a100_pcie_bridged()).plain
-    assert "SYS   the link between NUMA nodes" in text
-    assert "PIX" not in text
 
 
 def test_the_state_of_the_nvlinks_is_said() -> None:
@@ -138,24 +117,12 @@ def test_a_nic_at_several_distances_is_named_once() -> None:
     )
 
 
-def test_gpus_in_mig_mode_are_told_of() -> None:
-    one = bent(h20(), 1, mig_mode=MigMode.ENABLED)
-    assert "! GPU1 is in MIG mode: no NVLink, and no part of NCCL's file" in picture(one).plain
-    two = bent(one, 4, mig_mode=MigMode.ENABLED)
-    assert "! GPU1, GPU4 are in MIG mode: no NVLink, and no part of NCCL's file" in picture(two).plain
-
-
 @pytest.mark.parametrize("draw", [plain, lambda *args, **more: picture(*args, **more).plain], ids=["plain", "colours"])
 def test_a_set_with_a_gpu_in_mig_mode_says_so(draw: Callable[..., str]) -> None:
     topology = bent(bent(h20(), 1, mig_mode=MigMode.ENABLED), 4, mig_mode=MigMode.ENABLED)
     said = "  MIG mode     GPU1: no NVLink, and no part of NCCL's file"
     assert said in draw(topology, chosen=assess(topology, [0, 1])).splitlines()
     assert "MIG mode    " not in draw(topology, chosen=assess(topology, [0, 2]))
-
-
-def test_a_single_gpu_has_no_pairs_to_speak_of() -> None:
-    lines = worth(assess(h20(), [0])).plain.splitlines()
-    assert lines == ["GPU0  single: one GPU, nothing to link", "  NUMA         0", "  NICs         ibp14s0 (PIX)"]
 
 
 def test_the_chosen_gpus_and_what_is_between_them_stand_out() -> None:
@@ -180,39 +147,6 @@ def test_between_chosen_gpus_the_bandwidth_is_that_within_the_set() -> None:
     assert lines[2].split() == ["GPU0", "X", "20.0", "20.0", "40.0", "40.0", "20.0", "6.0", "6.0"]
     assert lines[7].split() == ["GPU5", "20.0", "40.0", "6.0", "6.0", "20.0", "X", "40.0", "20.0"]
     assert lines[3].split() == ["GPU1", "20.0", "X", "40.0", "20.0", "6.0", "40.0", "6.0", "6.0"]
-
-
-def test_a_way_through_a_third_gpu_has_the_colour_of_nvlink() -> None:
-    text = coloured(picture(dgx1_v100(), chosen=assess(dgx1_v100(), [0, 1, 5]), bandwidth=True))
-    assert text.count(f"{ESCAPE}[7;32m20.0{ESCAPE}") == 4
-
-
-def test_with_bandwidths_only_paths_between_gpus_are_explained() -> None:
-    text = picture(h20(), bandwidth=True).plain
-    assert "NV#" in text
-    assert "NODE" not in text
-    assert "NIC0" not in text
-
-
-def test_no_bandwidth_is_made_up_where_the_path_is_not_known() -> None:
-    topology = NodeTopology(node="n", source="hami", gpus=(Gpu(index=0), Gpu(index=1)))
-    assert plain(topology, bandwidth=True).splitlines()[2].split() == ["GPU0", "X", "N/A"]
-
-
-def test_a_link_that_is_up_in_one_direction_only_counts_less() -> None:
-    lines = plain(with_switch_links(h20(), 2, 16), bandwidth=True).splitlines()
-    assert lines[2].split() == ["GPU0", "X", "370.8", "329.6", "370.8", "370.8", "370.8", "370.8", "370.8"]
-
-
-@pytest.mark.parametrize("bandwidth", [False, True])
-def test_the_plain_form_has_no_control_sequences(bandwidth: bool) -> None:
-    assert ESCAPE not in plain(h20(), chosen=assess(h20(), [0, 1]), bandwidth=bandwidth)
-
-
-def test_the_plain_form_says_what_a_chosen_set_is_worth_after_the_matrix() -> None:
-    text = plain(h20(), chosen=assess(h20(), [0, 1]))
-    assert text.startswith("\tGPU0\tGPU1")
-    assert "\n\nGPU0, GPU1  NVSwitch: every pair is linked through NVSwitches\n" in text
 
 
 def test_names_are_no_markup() -> None:

@@ -271,11 +271,6 @@ def test_uuids_are_not_known_to_be_those_of_the_pod_before_it_has_some() -> None
     )
 
 
-def test_an_injected_pod_holds_all_three() -> None:
-    report = told(injected(pod()))
-    assert [finding(report, name).verdict for name in ("whole-cards", "control", "own-gpus")] == ["holds"] * 3
-
-
 SETS: dict[str, Any] = {"command": ["bash", "-c", "CUDA_VISIBLE_DEVICES=2,3 train"]}
 PRIVILEGED: dict[str, Any] = {"securityContext": {"privileged": True}}
 

@@ -2,10 +2,8 @@
 
 import pytest
 
-from tests.insight.explain.test_nvlink import bound, plain, word
-from tests.pods import Manifest
 from webhook.insight.explain.causes import Sureness, sureness
-from webhook.insight.explain.findings import Finding, Nvlink, Verdict
+from webhook.insight.explain.findings import Finding, Verdict
 
 
 @pytest.mark.parametrize(
@@ -27,19 +25,3 @@ from webhook.insight.explain.findings import Finding, Nvlink, Verdict
 )
 def test_a_cause_is_certain_seen_or_reported(finding: Finding, expected: Sureness | None) -> None:
     assert sureness(finding) == expected
-
-
-@pytest.mark.parametrize(
-    ("manifest", "nvlink", "expected"),
-    [
-        pytest.param(plain(env={"NCCL_P2P_DISABLE": "1"}), Nvlink.NO, "certain", id="forbidden"),
-        pytest.param(plain(env={"NCCL_P2P_DISABLE": "0"}), Nvlink.UNKNOWN, "reported", id="the library alone"),
-    ],
-)
-def test_certain_means_no_and_reported_means_unknown(manifest: Manifest, nvlink: Nvlink, expected: str) -> None:
-    found = word(manifest, sources=None)
-    assert (found.nvlink, found.sureness) == (nvlink, expected)
-
-
-def test_what_is_not_known_has_no_cause_to_be_sure_of() -> None:
-    assert word(bound(0, 1)).sureness == ""

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.hardware.topology import machines
-from tests.insight.explain.situations import failing, finding, injected, on, said, told
+from tests.insight.explain.situations import failing, finding, said, told
 from tests.judge import HAMI_2_9
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
 from webhook.decisions.cluster_facts import ClusterFacts
@@ -31,11 +30,6 @@ def test_a_pod_with_claims_is_not_said_to_have_nothing_to_join() -> None:
     assert 'resource claim "gpus"' in found.evidence
     assert report.conclusion.endswith("not known: resource-claims.")
     assert failing(report) == []
-
-
-def test_many_claims_are_counted() -> None:
-    evidence = finding(told(with_claims(*"abcdef")), "resource-claims").evidence
-    assert 'resource claims "a", "b", "c", "d" and 2 more' in evidence
 
 
 def test_a_pod_without_claims_has_nothing_to_join() -> None:
@@ -76,10 +70,6 @@ def test_where_claims_serve_the_count_the_gpus_will_not_be_known_and_hamis_plugi
     assert said(told(pod()), "control")[0] == "fails"
 
 
-def test_a_pod_that_was_injected_there_lacks_nothing() -> None:
-    assert said(told(injected(pod(), cluster=CLAIMED), cluster=CLAIMED), "prepared")[0] == "holds"
-
-
 def test_the_status_of_a_pod_says_that_a_claim_served_it() -> None:
     manifest = pod() | {"status": {"extendedResourceClaimStatus": {"resourceClaimName": "train-extended-resources-x"}}}
     assert finding(told(manifest), "resource-claims").code == "GT165"
@@ -89,8 +79,3 @@ def test_hamis_dra_driver_refuses_exclusive_there_too() -> None:
     report = told(pod(), cluster=HAMI_DRA)
     assert said(report, "prepared")[0] == "fails"
     assert "GT255" in [one.code for one in report.findings]
-
-
-def test_a_pod_that_hami_served_is_not_doubted() -> None:
-    report = told(on(injected(pod()), "h20-node-1", [machines.H20_UUIDS[2], machines.H20_UUIDS[3]]))
-    assert [one for one in report.findings if one.condition == "resource-claims"] == []

@@ -3,7 +3,7 @@
 from tests.hardware.topology import machines
 from tests.insight.explain.situations import H20, annotated, decoded, finding, injected, known, on, said, told
 from tests.judge import policy
-from tests.pods import Manifest, container, pod, team_a
+from tests.pods import container, pod, team_a
 from webhook.insight.explain.evidence import group_of
 from webhook.insight.explain.findings import Reach
 
@@ -75,13 +75,6 @@ def test_peers_without_a_node_are_not_looked_for() -> None:
     assert said(told(manifest, others=(other,)), "same-node") == ("unknown", "the pod is not scheduled yet")
 
 
-def test_an_unreadable_option_of_the_namespace_leaves_the_profile_exclusive() -> None:
-    observed = injected(pod(annotations={"gpu.topology/profile": "observe"}))
-    report = told(observed, team_a({"gpu.topology/profile": "best"}))
-    assert finding(report, "prepared").verdict == "fails"
-    assert finding(report, "peers").verdict == "not-needed"
-
-
 def test_a_change_that_the_profile_cannot_live_with_is_told_in_the_words_of_admission() -> None:
     changed = injected(pod(container("prefill"), container("train")))
     changed["spec"]["containers"][1]["env"].append({"name": "CUDA_DISABLE_CONTROL", "value": "true"})
@@ -96,27 +89,11 @@ def test_a_change_that_the_profile_cannot_live_with_is_told_in_the_words_of_admi
     )
 
 
-def test_a_graph_file_of_ones_own_decides() -> None:
-    manifest = pod(container(env=[{"name": "NCCL_GRAPH_FILE", "value": "/g.xml"}]))
-    assert finding(told(manifest), "NCCL_GRAPH_FILE").verdict == "unknown"
-
-
-def test_shared_memory_that_is_left_on_is_no_fault() -> None:
-    manifest = pod(container(env=[{"name": "NCCL_SHM_DISABLE", "value": "0"}]))
-    assert finding(told(manifest), "NCCL_SHM_DISABLE").verdict == "holds"
-
-
 def test_a_group_is_found_in_spite_of_a_bad_option() -> None:
     manifest = pod(annotations={"gpu.topology/profile": "node-peers", "gpu.topology/shm-size": "big"})
     assert finding(told(manifest), "prepared").verdict == "fails"
     labelled = pod(labels={"gpu.topology/group": "g"}, annotations={"gpu.topology/shm-size": "big"})
     assert finding(told(labelled), "same-node").evidence == "the other pods of group g are not known here"
-
-
-def test_the_configured_version_of_hami_overrules_the_detected_one() -> None:
-    manifest: Manifest = pod(container("logger", gpus=None), container("train", env=OFF))
-    rules = policy(cluster={"hamiVersion": "2.8.1"})
-    assert "HAMi 2.8.1 looks at container logger" in finding(told(manifest, rules=rules), "control").evidence
 
 
 def test_a_pod_with_a_bad_option_and_no_label_has_no_group() -> None:

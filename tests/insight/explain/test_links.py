@@ -110,12 +110,6 @@ def test_a_pair_that_was_measured_as_fast_as_expected_has_the_figure() -> None:
     assert evidence.startswith("GPU0-GPU1 have 370.8 GB/s per direction (measured: 371.2), no pair has less")
 
 
-def test_peers_that_nobody_prepared_have_an_allocation_too() -> None:
-    wish = pod(annotations={"gpu.topology/profile": "node-peers"})
-    verdict, evidence = said(told(on(wish, "h20-node-1", list(H20[:2]))), "allocation")
-    assert (verdict, evidence) == ("holds", "node h20-node-1 gives GPU0 and GPU1 to container train")
-
-
 def test_pairs_without_nvlink_are_named() -> None:
     found = finding(told(on(four(), "dgx1-v100", v100(0, 1, 4, 5)), sources=DGX1), "links")
     assert found.verdict == "fails"
@@ -143,11 +137,6 @@ def test_a_node_without_nvlink_is_left_for_another() -> None:
     found = finding(told(on(pod(), "l40s", v100(0, 1)), sources=L40S), "links")
     assert found.remedy == "No two GPUs of node l40s have NVLink: run the pod on another node"
     assert found.stops
-
-
-def test_a_long_list_of_pairs_is_cut() -> None:
-    report = told(on(pod(container(gpus=8)), "l40s", v100(*range(8))), sources=L40S)
-    assert finding(report, "links").evidence.endswith(" and 22 more")
 
 
 def test_links_that_are_down_make_it_slower() -> None:
@@ -191,15 +180,6 @@ def test_a_pod_that_hami_did_not_schedule_tells_no_gpus() -> None:
     assert (found.verdict, found.evidence) == ("unknown", "the scheduler has given the pod no GPU")
     assert found.code == "GT302"
     assert "spec.schedulerName" in found.remedy
-
-
-def test_a_node_of_which_nothing_is_known_is_said_to_be_one() -> None:
-    report = told(on(pod(), "h20-node-9", list(H20[:2])), sources=Sources())
-    assert said(report, "allocation") == ("unknown", "GPUs of node h20-node-9, of which nothing is known")
-    assert said(report, "node-topology") == (
-        "unknown",
-        "the topology of node h20-node-9 is not known. Is the agent running there?",
-    )
 
 
 def test_an_allocation_for_another_node_fails() -> None:
@@ -259,15 +239,6 @@ def test_links_that_hami_does_not_tell_are_not_said_to_be_missing() -> None:
     assert said(report, "requirements") == ("unknown", doubt)
     assert report.reach == "unknown"
     assert "NCCL uses no NVLink" not in report.conclusion
-
-
-def test_a_topology_of_long_ago_is_used_and_doubted() -> None:
-    report = told(on(pod(), "h20-node-1", list(H20[:2])), sources=known(machines.h20(), age=7200.0))
-    assert said(report, "node-topology") == (
-        "unknown",
-        "the agent of node h20-node-1 has not been heard of for 120 minutes",
-    )
-    assert finding(report, "links").verdict == "holds"
 
 
 def test_requirements_are_judged() -> None:
@@ -430,22 +401,6 @@ def bound_peers() -> Manifest:
     return manifest
 
 
-@pytest.mark.parametrize(
-    ("key", "should"),
-    [("link", "NVSwitch"), ("bandwidth", "370.8"), ("ring-order", "0,1,2,3"), ("numa", "0"), ("satisfied", "true")],
-)
-def test_what_people_were_told_wrongly_is_named(key: str, should: str) -> None:
-    report = told(annotated(bound_peers(), **{key: "x"}))
-    assert said(report, "told-at-binding") == (
-        "not-needed",
-        (
-            f'gpu.topology/{key} is "x", and should be "{should}"; '
-            "no container reads that, but people do: the node may have changed since"
-        ),
-    )
-    assert not report.fails
-
-
 def test_what_the_first_pod_of_a_group_was_told_may_be_older_than_the_others() -> None:
     report = told(annotated(bound_peers(), **{"ring-order": "0,1", "group": "pd"}))
     _, evidence = said(report, "told-at-binding")
@@ -500,12 +455,6 @@ def test_a_topology_without_uuids_knows_no_allocation() -> None:
     found = finding(report, "allocation")
     assert (found.verdict, found.remedy) == ("unknown", "Add the output of nvidia-smi -L to the topology")
     assert finding(report, "node-topology").verdict == "unknown"
-
-
-def test_mig_devices_have_no_links_to_look_at() -> None:
-    report = told(pod(container(resources={"limits": {"nvidia.com/mig-1g.5gb": 2}}), nodeName="h20-node-1"))
-    assert said(report, "links") == ("not-needed", "between MIG instances there is no NVLink: see whole-cards")
-    assert failing(report) == ["whole-cards"]
 
 
 def test_resources_of_two_schedulers_are_a_sentence() -> None:

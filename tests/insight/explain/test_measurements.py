@@ -64,11 +64,6 @@ def test_what_cannot_be_or_is_of_other_gpus_is_a_hint(text: str, code: str) -> N
     assert (found.verdict, found.code) == ("hint", code)
 
 
-def test_a_pod_without_the_annotation_has_no_such_finding() -> None:
-    assert "measured" not in conditions(measured(None))
-    assert "measured" in conditions(measured(tells(list(H20[:2]))))
-
-
 @pytest.mark.parametrize(
     ("nccl", "is_told"), [("2.32.4", True), ("2.33.1", True), ("3.0.0", True), ("2.32.3", False), ("2.9.9", False)]
 )
@@ -85,7 +80,3 @@ def test_a_release_of_nccl_that_is_newer_than_all_facts_is_a_hint(nccl: str, is_
 @pytest.mark.parametrize("changes", [{}, {"nccl": None}, {"nccl": ""}, {"nccl": "master"}, {"nccl": "\u0665.1.1"}])
 def test_a_release_that_is_not_known_is_no_hint(changes: dict[str, Any]) -> None:
     assert "nccl-release" not in conditions(measured(tells(list(H20[:2]), **changes)))
-
-
-def test_a_release_of_other_cards_than_the_pod_has_is_no_hint() -> None:
-    assert "nccl-release" not in conditions(measured(tells([H20[0], H20[5]], nccl="9.9.9")))

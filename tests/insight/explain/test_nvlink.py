@@ -55,31 +55,12 @@ def test_a_library_that_is_preloaded_is_reported_to_cost_nvlink_and_not_certain_
     assert found.remedy.startswith("Let the webhook do it, or write CUDA_DISABLE_CONTROL")
 
 
-def test_a_pod_prepared_by_hand_was_never_verified() -> None:
-    found = word(plain(env={"CUDA_DISABLE_CONTROL": "true"}), sources=None)
-    assert (found.nvlink, found.code) == ("unknown", "GT363")
-
-
-def test_a_slice_may_lose_nvlink() -> None:
-    found = word(plain(resources={"limits": {"nvidia.com/gpu": 2, "nvidia.com/gpumem": 4000}}), sources=None)
-    assert (found.nvlink, found.code) == ("unknown", "GT208")
-
-
 def test_cards_without_a_link_have_none() -> None:
     cards = running("unlucky", "paired", 0, 2)
     found = word(verified(cards), sources=known(pairs("paired")))
     assert (found.nvlink, found.code) == ("no", "GT330")
     linked = word(verified(running("pair", "paired", 0, 1)), sources=known(pairs("paired")))
     assert linked.nvlink == "yes"
-
-
-@pytest.mark.parametrize(
-    ("variable", "value"), [("NCCL_P2P_DISABLE", "1"), ("NCCL_P2P_LEVEL", "LOC")], ids=["disabled", "level"]
-)
-def test_a_variable_that_forbids_it_is_certain(variable: str, value: str) -> None:
-    env = {variable: value, "CUDA_DISABLE_CONTROL": "true"}
-    assert word(plain(env=env), sources=None).nvlink == "no"
-    assert word(plain(env={"CUDA_DISABLE_CONTROL": "true"}), sources=None).nvlink != "no"
 
 
 def test_a_start_that_failed_is_the_first_that_is_told() -> None:
@@ -96,17 +77,6 @@ def test_one_card_has_nothing_to_join_and_a_failed_start_all_the_same() -> None:
     waiting = [{"name": "gpu-topology-remap", "state": {"waiting": {"reason": "ErrImagePull"}}}]
     found = word(single | {"status": {"initContainerStatuses": waiting}})
     assert (found.nvlink, found.code) == ("no", "GT365")
-
-
-def test_links_that_are_not_known_are_not_promised() -> None:
-    found = word(verified(bound(0, 1)), sources=known(machines.h20()))
-    assert found.nvlink == "unknown"
-    assert found.code
-
-
-def test_a_pod_without_cards_is_unknown() -> None:
-    found = word(injected(pod(container(gpus=2))), sources=None)
-    assert (found.nvlink, found.reason) == ("unknown", "the pod is not scheduled yet: which GPUs it gets is open")
 
 
 @pytest.mark.parametrize(("moved", "expected"), [(100_000 * MB, "yes"), (0, "unknown")], ids=["used", "unused"])

@@ -31,13 +31,6 @@ def verdicts(manifest: Manifest, others: tuple[Manifest, ...] | None = None) -> 
     return {name: str(finding(report, name).verdict) for name in CONDITIONS}
 
 
-def test_in_exclusive_there_are_none() -> None:
-    assert said(told(pod()), "peers") == (
-        "not-needed",
-        "profile exclusive: no other container or pod works with these GPUs",
-    )
-
-
 def test_several_containers_without_a_profile_are_told_what_they_lack() -> None:
     assert said(told(two()), "peers") == (
         "not-needed",
@@ -102,18 +95,6 @@ def test_without_the_strategy_envvar_peers_stay_hidden() -> None:
     assert evidence.startswith(
         "GT505: profile pod-peers needs the device list strategy envvar, this cluster has cdi-cri"
     )
-
-
-def test_injected_pods_of_one_node_have_everything() -> None:
-    here = member("prefill-0", gpus=H20[:2])
-    report = told(here, others=(member("decode-0"),))
-    assert said(report, "same-node") == ("holds", "decode-0 of group serving on node h20-node-1 too")
-    assert verdicts(here, (member("decode-0"),)) == dict.fromkeys(CONDITIONS, "holds")
-    assert said(report, "links") == (
-        "holds",
-        "every pair of GPU0, GPU1, GPU2 and GPU3 has NVLink: link class NVSwitch",
-    )
-    assert failing(report) == ["told-at-binding"]  # no binding webhook ran in this test
 
 
 def isolated(name: str, gpus: tuple[str, ...]) -> Manifest:
@@ -263,14 +244,6 @@ def test_the_host_network_gives_the_name_of_the_node() -> None:
     assert said(told(manifest), "host-hash") == ("holds", "the host network gives it the name of the node")
 
 
-def test_options_that_cannot_be_read_leave_visibility_open() -> None:
-    manifest = injected(two(POD_PEERS))
-    manifest["metadata"]["annotations"]["gpu.topology/shm-size"] = "big"
-    report = told(manifest)
-    assert finding(report, "visibility").verdict == "unknown"
-    assert finding(report, "prepared").verdict == "fails"
-
-
 TRAY = machines.gb200_tray()
 JOB = {"name": "MASTER_ADDR", "value": "train-0"}
 CHANNEL = {"name": "NVIDIA_IMEX_CHANNELS", "value": "0"}
@@ -349,16 +322,6 @@ def test_a_rank_whose_others_are_not_known_is_unknown_and_one_without_others_her
     assert alone.judgement.reason == (
         "each container has one GPU, and no other rank of training job train is on its node"
     )
-
-
-def test_a_rank_that_fills_its_node_says_nothing_of_its_others() -> None:
-    assert said(told(rank(gpus=8)), "peers")[0] == "not-needed"
-
-
-def test_a_pod_that_says_that_it_has_no_peers_is_believed() -> None:
-    silent = rank()
-    silent["metadata"]["annotations"]["gpu.topology/peers"] = "none"
-    assert told(silent).judgement.nvlink == "-"
 
 
 def test_a_rank_of_a_job_without_a_label_is_unknown_even_if_all_pods_are_known() -> None:

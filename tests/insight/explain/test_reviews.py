@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.hardware.topology import machines
@@ -89,9 +88,3 @@ def test_it_does_not_count_for_what_nvlink_reaches() -> None:
 def test_it_does_not_matter_to_other_pods(manifest: Manifest) -> None:
     said = finding(told(manifest, reviews(passed_by=(ELSEWHERE,))), "binding-reviewed")
     assert said.verdict == "not-needed"
-
-
-def test_without_a_cluster_nothing_is_said_of_it() -> None:
-    report = told(prepared(), None)
-    assert "binding-reviewed" not in {one.condition for one in report.findings}
-    assert msgspec.json.encode(report)

@@ -10,7 +10,6 @@ from tests.insight.explain.situations import H20, finding, injected, on, told
 from tests.judge import HAMI_2_9
 from tests.pods import Manifest, container, pod
 from webhook.insight.explain.findings import Report
-from webhook.insight.explain.start import STARTS
 from webhook.programs.remap.verdict import ExitCode
 from webhook.words.catalogue.start import remedy
 
@@ -66,14 +65,6 @@ def test_an_exit_code_is_told_with_what_the_program_said_and_what_helps(code: in
     assert found.evidence == said
     assert found.remedy == f"For exit code {code}: {remedy(code, REMAP)}"
     assert explained(state=ended).judgement.nvlink == "no"
-
-
-def test_a_container_that_waits_to_try_again_is_told_by_how_it_ended() -> None:
-    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}}
-    ended = {"terminated": {"exitCode": 11, "message": "GPU-7 is not here"}}
-    found = finding(explained(state=waiting, lastState=ended), "start")
-    assert found.code == "GT367"
-    assert "exit code 11: GPU-7 is not here" in found.evidence
 
 
 def test_a_container_that_failed_once_and_then_verified_is_in_order() -> None:
@@ -155,27 +146,10 @@ def test_a_container_that_runs_again_or_ends_for_another_reason_lacks_no_gpu(sta
     assert "start" not in conditions(report)
 
 
-def test_a_pod_that_was_not_prepared_has_no_start_to_verify() -> None:
-    plain = on(pod(container(gpus=2)), "h20-node-1", list(H20[:2]))
-    ended = [{"name": REMAP, "state": {"terminated": {"exitCode": 11}}}]
-    assert "start" not in conditions(told(plain | {"status": {"initContainerStatuses": ended}}))
-
-
-def test_what_a_container_says_is_printed_on_one_line_and_bounded() -> None:
-    ended = {"terminated": {"exitCode": 12, "message": "\x1b[2J" + "A" * 5000}}
-    evidence = finding(explained(state=ended), "start").evidence
-    assert "\x1b" not in evidence
-    assert len(evidence) < 600
-
-
 def test_every_exit_code_of_the_program_has_a_remedy_of_its_own() -> None:
     assert remedy(99, REMAP).startswith("read its log (kubectl logs POD -c gpu-topology-remap --previous)")
     said = [remedy(code, REMAP) for code in ExitCode if code]
     assert not [text for text in said if text.startswith("read its log")]
-
-
-def test_the_codes_of_the_start_are_those_of_its_findings() -> None:
-    assert {"GT365", "GT366", "GT367", "GT368", "GT369", "GT370", "GT816"} == STARTS
 
 
 @pytest.mark.parametrize("is_prepared", [True, False])
@@ -192,3 +166,10 @@ def test_a_runtime_class_that_is_known_not_to_exist_keeps_any_pod_from_its_start
         assert found.evidence.startswith("RuntimeClass nvidia, which the pod names, does not exist: the kubelet starts")
     else:
         assert "start" not in conditions(report)
+
+
+def test_what_a_container_says_is_printed_on_one_line_and_bounded() -> None:
+    ended = {"terminated": {"exitCode": 12, "message": "\x1b[2J" + "A" * 5000}}
+    evidence = finding(explained(state=ended), "start").evidence
+    assert "\x1b" not in evidence
+    assert len(evidence) < 600

@@ -55,10 +55,6 @@ def test_nvlink_that_seems_unused_is_a_hint_and_changes_nothing_else() -> None:
     assert failing(quiet) == failing(used)
 
 
-def test_next_to_nothing_is_a_weaker_hint() -> None:
-    assert finding(explained(four(), steady(nvlink=1000)), "nvlink-use").code == "GT901"
-
-
 @pytest.mark.parametrize(
     "windows",
     [steady(nvlink=MB), steady(busy=0.0, pcie=0), steady(nvlink=None), steady(pcie=None)],
@@ -77,11 +73,6 @@ def test_what_is_not_told_is_not_said() -> None:
     assert "NVLink" not in found.evidence
     assert "utilised" not in found.evidence
     assert of_traffic(explained(four(), steady(nvlink=None, pcie=None, busy=None))) == []
-
-
-def test_a_single_card_has_traffic_and_no_hint() -> None:
-    one = running(on(pod(container(gpus=1)), "h20-node-1", [H20[0]]))
-    assert [found.condition for found in of_traffic(explained(one))] == ["traffic"]
 
 
 def test_cards_of_two_containers_are_judged_apart_unless_they_exchange_memory() -> None:

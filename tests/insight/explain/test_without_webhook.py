@@ -5,17 +5,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.insight.explain.situations import H20, annotated, finding, injected, on, told
-from tests.insight.explain.test_nccl_log import golden
 from tests.pods import Manifest, container, pod
 from webhook.cluster.redaction.objects import SNAPSHOT
 from webhook.cluster.snapshot.model import KnownPod, Setting, Snapshot, known_pod, read_snapshot
 from webhook.decisions.configuration import Config, admit_policy
 from webhook.insight.explain.findings import Report
-from webhook.insight.explain.nccl_log import read_nccl_logs
 from webhook.insight.explain.pods import PodReports
 from webhook.words.names import SHARED_MEMORY_PATH
 
@@ -56,12 +53,6 @@ def test_the_lines_take_the_pod_from_a_cause_to_the_question_what_nccl_does() ->
         "kubectl logs train | gpu-topology explain -f pod.yaml --nccl-log -"
     )
     assert finding(after, "control").verdict == finding(after, "whole-cards").verdict == "holds"
-
-
-@pytest.mark.parametrize(("log", "word"), [("2.30.7", "yes"), ("shm", "no")])
-def test_the_log_closes_the_loop(log: str, word: str) -> None:
-    report = told(allocated(with_lines(pod())), nccl_log=read_nccl_logs([golden(log)]))
-    assert report.judgement.nvlink == word
 
 
 def test_the_webhook_writes_the_same() -> None:

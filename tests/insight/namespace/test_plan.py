@@ -48,13 +48,6 @@ def test_to_opt_in_is_one_label_and_the_way_back_removes_it() -> None:
     assert made(OPTED_IN) == []
 
 
-def test_a_profile_without_host_namespaces_needs_no_permission() -> None:
-    assert made(NEW, profile="pod-peers") == [
-        ("profile", None, "pod-peers"),
-        ("injection", None, "enabled"),
-    ]
-
-
 def test_node_peers_brings_its_permissions_before_the_opt_in() -> None:
     assert made(NEW, profile="node-peers") == [
         ("profile", None, "node-peers"),
@@ -102,24 +95,6 @@ def test_another_pod_security_level_becomes_privileged_where_host_namespaces_are
     assert made(now, profile="pod-peers") == [("profile", None, "pod-peers")]
 
 
-def test_without_a_pod_security_level_none_is_set() -> None:
-    assert "pod-security.kubernetes.io/enforce" not in planned(NEW, profile="node-peers").labels
-
-
-def test_who_observes_needs_no_permission() -> None:
-    asked = Namespace("team-a", {}, {"gpu.topology/host-ipc": "true"})
-    assert made(asked, profile="observe") == [
-        ("profile", None, "observe"),
-        ("injection", None, "enabled"),
-    ]
-
-
-def test_a_permission_can_be_given_and_taken_alone() -> None:
-    given = planned(OPTED_IN, allow_node_gpus="true")
-    assert keys(changes(OPTED_IN, given)) == [("allow-node-gpus", None, "true")]
-    assert made(given, unset=("allow-node-gpus",)) == [("allow-node-gpus", "true", None)]
-
-
 def test_to_opt_out_comes_first() -> None:
     now = Namespace("team-a", OPTED_IN.labels, {"gpu.topology/policy": "nvlink"})
     assert made(now, unset=("policy", "injection")) == [("injection", "enabled", None), ("policy", "nvlink", None)]
@@ -129,13 +104,6 @@ def test_another_value_is_an_overwritten_one_and_the_same_value_no_change() -> N
     now = Namespace("team-a", OPTED_IN.labels, {"gpu.topology/shm-size": "8Gi"})
     assert made(now, shm_size="16Gi") == [("shm-size", "8Gi", "16Gi")]
     assert made(now, shm_size="8Gi") == []
-
-
-def test_foreign_keys_stay() -> None:
-    now = Namespace("team-a", {"team": "a"}, {"owner": "me"})
-    found = planned(now, require_nvlink="true")
-    assert found.labels == {"team": "a", "gpu.topology/injection": "enabled"}
-    assert found.annotations == {"owner": "me", "gpu.topology/require-nvlink": "true"}
 
 
 def test_the_way_out_removes_all_of_ours_the_opt_in_first() -> None:
@@ -164,11 +132,6 @@ def test_the_way_out_removes_all_of_ours_the_opt_in_first() -> None:
 def test_a_value_that_does_not_parse_is_refused_with_the_option(name: str, text: str, said: str) -> None:
     with pytest.raises(FormatError, match=said):
         check_value(name, text, source=name)
-
-
-@pytest.mark.parametrize(("name", "text"), [("profile", "pod-peers"), ("env.A", "x"), ("allow-host-ipc", "true")])
-def test_a_value_of_an_option_or_a_permission_is_taken(name: str, text: str) -> None:
-    check_value(name, text, source=name)
 
 
 def test_an_unreadable_value_that_stays_is_refused_and_one_that_is_replaced_or_removed_is_not() -> None:
@@ -205,14 +168,6 @@ def lines(*made: Change, cluster: tuple[str, ...] = ()) -> list[str]:
     return list(commands("team-a", made, cluster))
 
 
-def test_annotations_and_labels_are_a_line_each_in_their_order() -> None:
-    assert lines(PROFILE, INJECTION) == [
-        "kubectl annotate namespace team-a gpu.topology/profile=pod-peers",
-        "kubectl label namespace team-a gpu.topology/injection=enabled",
-    ]
-    assert lines(INJECTION, PROFILE)[0].startswith("kubectl label")
-
-
 def test_a_removed_key_ends_with_a_dash_and_an_overwritten_one_needs_its_option() -> None:
     removed = Change(Field.LABEL, "gpu.topology/injection", "enabled", None)
     other = Change(Field.LABEL, "gpu.topology/allow-host-ipc", "false", "true")
@@ -227,10 +182,6 @@ def test_the_cluster_of_the_command_is_that_of_kubectl() -> None:
     assert named == [
         "kubectl --kubeconfig 'my config' --context a label namespace team-a gpu.topology/injection=enabled"
     ]
-
-
-def test_nothing_to_change_is_no_line() -> None:
-    assert lines() == []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What the webhook would do with the workloads of a namespace, before and after a change to it."""
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +10,7 @@ from tests.judge import TEAM_A, judge
 from tests.pods import ALL_ALLOWED, Manifest, container, pod
 from webhook.cluster.snapshot.model import KnownPod
 from webhook.cluster.snapshot.template_pods import FoundTemplate, pod_of, template_pods
-from webhook.insight.namespace.workloads import Group, Workload, as_new, groups, of_pods, of_templates
+from webhook.insight.namespace.workloads import Group, Workload, groups, of_pods, of_templates
 from webhook.objects.manifest.templates import find_templates
 from webhook.objects.pod import Namespace
 
@@ -98,15 +97,3 @@ def test_an_injected_pod_is_judged_as_the_one_that_was_created(profile: str, oth
     wanted = Namespace("team-a", ALL_ALLOWED.labels, {"gpu.topology/profile": other})
     (seen,), (expected,) = (grouped(of_pods([known(each)], "team-a", ()), NEW, wanted) for each in (running, original))
     assert seen == expected
-
-
-def test_what_a_user_wrote_stays_in_a_pod_that_was_not_injected() -> None:
-    own = pod(
-        container(env=[{"name": "NCCL_HOSTID", "value": "me"}]),
-        annotations={"gpu.topology/profile": "exclusive"},
-        hostIPC=True,
-    )
-    found = as_new(json.dumps(own).encode())
-    assert found.spec is not None
-    assert found.spec.host_ipc
-    assert found.annotations == {"gpu.topology/profile": "exclusive"}

@@ -40,10 +40,3 @@ def test_status_decodes_each_pod_once() -> None:
         found = overview(snapshot, analyze(snapshot))
     assert found.pods
     assert decoded == ["Pod"] * len(snapshot.pods)
-
-
-def test_a_second_picture_of_the_same_snapshot_decodes_none() -> None:
-    snapshot = Cluster().snapshot()
-    with counting() as decoded:
-        overview(snapshot, analyze(snapshot))
-    assert decoded == []

@@ -21,12 +21,9 @@ from tests.insight.overview.scenes import (
     states,
     without_nodes,
 )
-from webhook.insight.analyze.analyzers import Analysis
-from webhook.insight.analyze.diagnosis import Diagnosis, Holder, Severity
 from webhook.insight.explain.start import Verified
-from webhook.insight.overview.findings import sort_findings
 from webhook.insight.overview.groups import Joined, groups
-from webhook.insight.overview.model import CardState, Health, Level, Overview
+from webhook.insight.overview.model import CardState, Health, Overview
 from webhook.insight.overview.picture import overview
 
 
@@ -49,12 +46,6 @@ def test_pairs_and_switches_are_groups() -> None:
         (Joined.ALL, (2, 3)),
     ]
     assert [each.indices for each in groups(node_of(found, "switched"))] == [tuple(range(8))]
-
-
-def test_a_cube_is_joined_in_part() -> None:
-    cluster = Cluster()
-    fault("worse cards")(cluster)
-    assert [each.joined for each in groups(node_of(seen(cluster), "cubes"))] == [Joined.PARTLY]
 
 
 def test_a_card_with_a_slice_is_shared() -> None:
@@ -121,12 +112,6 @@ def test_of_a_silent_agent_cards_are_known_and_links_are_not() -> None:
     assert (node.nvlink, node.best, node.links) == ("unknown", 0.0, ())
     assert node.problem
     assert {card.health for card in node.cards} == {Health.UNKNOWN}
-
-
-def test_a_node_whose_topology_cannot_be_read_says_so() -> None:
-    cluster = Cluster()
-    fault("unreadable topology")(cluster)
-    assert "expected a NodeTopology" in node_of(seen(cluster), "garbled").problem
 
 
 ROLE = (
@@ -206,12 +191,6 @@ def test_whether_a_pod_was_verified_is_seen_by_how_its_program_did(
     ran(cluster, "pair", **status)
     found = pod_of(seen(cluster), "pair")
     assert (found.verified, found.why) == (expected, why)
-
-
-def test_another_init_container_verifies_nothing() -> None:
-    cluster = Cluster()
-    ran(cluster, "pair", name="fetch", state={"terminated": {"exitCode": 0}})
-    assert pod_of(seen(cluster), "pair").verified is Verified.UNKNOWN
 
 
 GATED = {
@@ -328,15 +307,3 @@ def test_two_pods_on_one_card_share_it_and_a_card_that_is_gone_belongs_to_no_pod
     assert node_of(found, "paired").cards[1].state is CardState.SHARED
     assert pod_of(found, "strange").cards == ()
     check_laws(found)
-
-
-def test_the_worst_levels_are_those_of_analyze() -> None:
-    cluster = Cluster()
-    fault("P2P off")(cluster)
-    assert pod_of(seen(cluster), "copied").findings[0].level is Level.ERROR
-
-
-@pytest.mark.parametrize("severity", list(Severity))
-def test_every_severity_of_analyze_is_a_level(severity: Severity) -> None:
-    found = sort_findings(Analysis([Diagnosis(severity, "GT900", Holder("Node", "", "n"), "text", "fix")], {}))
-    assert [each.level for each in found.of_nodes["n"]] == [severity.value]
