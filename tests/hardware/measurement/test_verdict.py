@@ -5,14 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
-from webhook.hardware.measurement.expectations import Expected
-from webhook.hardware.measurement.judgements import judged_set
-from webhook.hardware.measurement.messages import SetMeasured
-from webhook.hardware.measurement.moved_bytes import are_at_rest, moved
-from webhook.hardware.measurement.report import Verdict, Warn
-from webhook.hardware.measurement.samples import is_unsteady, middle, spread
-from webhook.hardware.measurement.surroundings import may_use_nvls
-from webhook.hardware.measurement.verdict import Evidence, judge
+from webhook.hardware.measurement.plan import may_use_nvls
+from webhook.hardware.measurement.report import CardSet, Verdict, Warn
+from webhook.hardware.measurement.verdict import Evidence, Expected, is_unsteady, judge, judged_set, middle, spread
+from webhook.programs.verify.measure import are_at_rest, moved
 
 NV18 = Expected("NV18", 370.8, True, 48.0)
 NV18_NO_SLOT = Expected("NV18", 370.8, True, None)
@@ -190,6 +186,8 @@ def test_nccl_may_use_nvls_unless_a_variable_or_its_age_forbids(
 )
 def test_the_share_that_an_all_reduce_must_reach_follows_from_its_size(size: int, verdict: str) -> None:
     """240 GB/s of 370.8 with two cards."""
-    found = SetMeasured(milliseconds=[size / 240e6], reduced_bytes=size, reductions=1, sent_bytes=[size, size])
+    found = CardSet(
+        cards=["GPU-0", "GPU-1"], samples_gbps=[240.0], reduced_bytes=size, reductions=1, sent_bytes=[size, size]
+    )
     expected = Expected("NVSwitch", 370.8, True, 48.0)
-    assert judged_set(["GPU-0", "GPU-1"], found, expected).verdict == verdict
+    assert judged_set(found, expected).verdict == verdict

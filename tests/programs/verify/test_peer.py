@@ -19,12 +19,20 @@ from hypothesis import strategies as st
 from tests.cli.command import ROOT, Done, gpu_topology, gpu_topology_process
 from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench
+from tests.hardware.topology.machines import hgx_h100
 from tests.nvml import machines
 from tests.programs.verify.test_run import BenchOf, h100, two
-from webhook.hardware.measurement.messages import HandleKind
-from webhook.programs.verify.peer.channel import MAX_LINE, Channel, PeerLost, connected, listening
-from webhook.programs.verify.peer.report import PROTOCOL, Hello, MemoryOffer, Offers, PeerVerdict, Result, Results
-from webhook.programs.verify.peer.trial import Side, offer_all, take_all
+from webhook.hardware.measurement.peers import (
+    PROTOCOL,
+    HandleKind,
+    Hello,
+    MemoryOffer,
+    Offers,
+    Outcome,
+    PeerVerdict,
+    Results,
+)
+from webhook.programs.verify.peers import MAX_LINE, Channel, PeerLost, Side, connected, listening, offer_all, take_all
 from webhook.words.errors import FormatError
 
 HELLO = Hello(protocol=PROTOCOL, sees=["GPU-1"])
@@ -289,7 +297,7 @@ def test_a_handle_of_another_length_is_no_word(handle: str, ends: tuple[Channel,
         channel.hear(Offers)
 
 
-SIDE = Side(node="n", cards=["GPU-1"], visible=["GPU-1"], topology=None, seconds=60)
+SIDE = Side(node="n", cards=["GPU-1"], visible=["GPU-1"], topology=hgx_h100(), seconds=60)
 
 
 def test_a_taker_of_another_protocol_is_offered_nothing(ends: tuple[Channel, socket.socket]) -> None:
@@ -303,7 +311,7 @@ def test_results_of_something_else_are_refused(bench_of: BenchOf, play_bench: Pl
     ours, theirs = socket.socketpair()
     with ours, theirs:
         Channel(theirs, 60).tell(HELLO)
-        Channel(theirs, 60).tell(Results(results=[Result(kind=HandleKind.FABRIC, verdict=PeerVerdict.WORKS)]))
+        Channel(theirs, 60).tell(Results(results=[Outcome(kind=HandleKind.FABRIC, verdict=PeerVerdict.WORKS)]))
         with pytest.raises(FormatError, match="expected a result for each offer"):
             offer_all(SIDE, Channel(ours, 60))
 
@@ -319,7 +327,7 @@ def test_without_a_handle_nothing_is_used_and_the_reason_is_told_on(ends: tuple[
     assert theirs.hear(Hello) == HELLO
     said = [(each.verdict, each.reason, each.code) for each in theirs.hear(Results).results]
     assert said == [("not-tried", "step-timed-out", None), ("refused", "cuMemCreate returned 801", 801)]
-    assert (report.verdict, report.same_cards) == ("no-way", False)
+    assert (report.verdict, report.offered_card_visible) == ("no-way", False)
 
 
 def test_a_message_of_another_kind_is_refused(ends: tuple[Channel, socket.socket]) -> None:

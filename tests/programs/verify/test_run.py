@@ -15,12 +15,10 @@ from tests.nvml import machines
 from tests.nvml.machines import Machine
 from tests.nvml.stub import Play
 from webhook.hardware.discovery.machine import discover
-from webhook.hardware.measurement.expectations import Expectations
-from webhook.hardware.measurement.messages import ASK, TOLD, LookAtCuda, MeasurePair, MeasureSet, Method
 from webhook.hardware.measurement.report import BandwidthReport, Pair, Skipped, Verdict, Warn
-from webhook.programs.verify.here import NothingToMeasure
-from webhook.programs.verify.run import Run, Wanted
-from webhook.programs.verify.supervisor import Supervisor
+from webhook.hardware.measurement.verdict import Expectations
+from webhook.programs.verify.process import ASK, TOLD, LookAtCuda, MeasurePair, MeasureSet, Method, Supervisor
+from webhook.programs.verify.run import NothingToMeasure, Run, Wanted
 from webhook.programs.verify.worker import no_library
 
 NOW = datetime(2026, 11, 23, 4, 0, tzinfo=UTC)
