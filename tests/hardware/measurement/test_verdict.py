@@ -76,6 +76,21 @@ def test_without_peer_access_nothing_goes_over_nvlink_whatever_the_rate() -> Non
     assert verdict(20.0, NONE, PHB, access=False) == ("as-expected", ["no-peer-access"])
 
 
+@pytest.mark.parametrize(
+    ("staged_gbps", "judged"),
+    [
+        (22.0, (Verdict.AS_EXPECTED, [Warn.PEER_ACCESS_SLOWER])),
+        (9.0, (Verdict.SLOWER, [])),
+        (None, (Verdict.SLOWER, [])),
+    ],
+)
+def test_a_chipset_that_forwards_copies_slowly_is_no_broken_path(
+    staged_gbps: float | None, judged: tuple[Verdict, list[Warn]]
+) -> None:
+    seen = Evidence(gbps=9.9, due_bytes=DUE, moved=NONE, peer_access=True, staged_gbps=staged_gbps)
+    assert judge(seen, PHB) == judged
+
+
 def test_wrong_data_have_no_verdict() -> None:
     seen = Evidence(gbps=375.0, due_bytes=DUE, moved=ALL, peer_access=True, intact=False)
     assert judge(seen, NV18) == (Verdict.UNKNOWN, [Warn.WRONG_DATA])
@@ -182,12 +197,20 @@ def test_nccl_may_use_nvls_unless_a_variable_or_its_age_forbids(
 
 
 @pytest.mark.parametrize(
-    ("size", "verdict"), [(1024**3, "slower"), (256 * 1024**2, "as-expected"), (1024**2, "unknown")]
+    ("link", "size", "verdict"),
+    [
+        ("NVSwitch", 1024**3, "slower"),
+        ("NVSwitch", 256 * 1024**2, "as-expected"),
+        ("NVSwitch", 1024**2, "unknown"),
+        ("NVLink-partial", 1024**3, "as-expected"),
+        ("NVLink-partial", 1024**2, "as-expected"),
+    ],
 )
-def test_the_share_that_an_all_reduce_must_reach_follows_from_its_size(size: int, verdict: str) -> None:
+def test_the_share_that_an_all_reduce_must_reach_follows_from_its_links_and_its_size(
+    link: str, size: int, verdict: str
+) -> None:
     """240 GB/s of 370.8 with two cards."""
     found = CardSet(
         cards=["GPU-0", "GPU-1"], samples_gbps=[240.0], reduced_bytes=size, reductions=1, sent_bytes=[size, size]
     )
-    expected = Expected("NVSwitch", 370.8, True, 48.0)
-    assert judged_set(found, expected).verdict == verdict
+    assert judged_set(found, Expected(link, 370.8, True, 48.0)).verdict == verdict

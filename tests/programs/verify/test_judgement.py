@@ -168,6 +168,11 @@ def test_without_an_expected_rate_the_other_side_may_know_one() -> None:
     ]
 
 
+def test_on_one_gpu_no_link_is_measured() -> None:
+    said = "Both used the same GPU, so no link was measured. Name another one with --gpus on one side."
+    assert told([UNKNOWN])[-1].endswith(said)
+
+
 @pytest.mark.parametrize(
     ("outcomes", "sentence"),
     [

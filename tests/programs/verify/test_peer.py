@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.command import ROOT, Done, gpu_topology, gpu_topology_process
+from tests.cli.command import ROOT, Done, gpu_topology
 from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench
 from tests.hardware.topology.machines import hgx_h100
@@ -120,20 +120,13 @@ def test_in_pid_namespaces_of_their_own_both_processes_have_different_pids(
     ("meeting", "address", "sentence"),
     [
         (listening, "no-port", "no-port: the other pod does not come: "),
+        (listening, "127.0.0.1:99999", "127.0.0.1:99999: the other pod does not come: "),
         (connected, "/no/such/socket", "/no/such/socket: the other pod is not there: .* No such file or directory"),
     ],
 )
 def test_an_address_that_cannot_be_had_is_an_error(meeting: Meeting, address: str, sentence: str) -> None:
     with pytest.raises(PeerLost, match=f"^{sentence}"), meeting(address, 0.1):
         pass
-
-
-@pytest.mark.long
-def test_a_port_that_cannot_be_is_an_error(bench_of: BenchOf, play_bench: PlayBench) -> None:
-    play_bench(h100(bench_of))
-    done = gpu_topology_process("verify", "--listen", "127.0.0.1:99999", env=os.environ)
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("gpu-topology: 127.0.0.1:99999: the other pod does not come: ")
 
 
 def test_a_peer_waits_for_the_pod_that_listens_as_long_as_a_step_may_take(address: str) -> None:
@@ -234,15 +227,6 @@ def test_a_gpu_that_is_not_there_is_told(bench_of: BenchOf, play_bench: PlayBenc
     done = verify("--peer", "/no/such/socket", "--gpus", "1,7")
     expected = "expected GPUs that CUDA sees here, which are GPU0 and GPU1; found GPU7"
     assert (done.code, done.out, done.err) == (1, "", f"gpu-topology: --gpus: {expected}\n")
-
-
-@pytest.mark.long
-def test_on_one_gpu_no_link_is_measured(bench_of: BenchOf, play_bench: PlayBench, address: str) -> None:
-    play_bench(h100(bench_of))
-    one = ["--gpus", "0"]
-    met = meet(address, listener=one, peer=one)
-    said = "Both used the same GPU, so no link was measured. Name another one with --gpus on one side."
-    assert met.taken.splitlines()[-1].endswith(said)
 
 
 def test_a_file_that_is_there_already_stays(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:

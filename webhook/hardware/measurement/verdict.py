@@ -230,30 +230,16 @@ def _besides(warnings: Sequence[Warn], expected: Expected) -> list[Warn]:
 def _way(seen: Evidence, expected: Expected | None) -> tuple[Way, list[Warn]]:
     if not seen.peer_access:
         return Way.OTHER, [Warn.NO_PEER_ACCESS]
-    pcie_gbps = expected.pcie_gbps if expected else None
-    told = [bytes_ for bytes_ in seen.moved if bytes_ is not None]
-    if told and len(told) == len(seen.moved) and seen.due_bytes:
-        is_beyond = _is_above(seen.gbps, BEYOND_PCIE, pcie_gbps)
-        return _way_by_counters([bytes_ / seen.due_bytes for bytes_ in told], seen.carried, is_beyond_pcie=is_beyond)
-    return _way_by_rate(seen.gbps, pcie_gbps)
-
-
-def _is_above(gbps: float | None, multiple: float, pcie_gbps: float | None) -> bool:
-    return bool(gbps is not None and pcie_gbps and gbps >= multiple * pcie_gbps)
-
-
-def _way_by_counters(shares: Sequence[float], carried: float, *, is_beyond_pcie: bool) -> tuple[Way, list[Warn]]:
-    if min(shares) >= carried:
+    slots = (seen.gbps or 0.0) / expected.pcie_gbps if expected and expected.pcie_gbps else 0.0
+    shares = [bytes_ / seen.due_bytes for bytes_ in seen.moved if bytes_ is not None and seen.due_bytes]
+    if not shares or len(shares) < len(seen.moved):
+        proven = slots >= ABOVE_PCIE
+        return (Way.NVLINK, [Warn.NO_COUNTERS]) if proven else (Way.UNPROVEN, [Warn.NO_COUNTERS, Warn.WAY_UNPROVEN])
+    if min(shares) >= seen.carried:
         return Way.NVLINK, []
     if max(shares) <= NOT_CARRIED:
-        return (Way.NVLINK, [Warn.COUNTERS_AT_REST]) if is_beyond_pcie else (Way.OTHER, [])
+        return (Way.NVLINK, [Warn.COUNTERS_AT_REST]) if slots >= BEYOND_PCIE else (Way.OTHER, [])
     return Way.UNPROVEN, [Warn.COUNTERS_DISAGREE]
-
-
-def _way_by_rate(gbps: float | None, pcie_gbps: float | None) -> tuple[Way, list[Warn]]:
-    if _is_above(gbps, ABOVE_PCIE, pcie_gbps):
-        return Way.NVLINK, [Warn.NO_COUNTERS]
-    return Way.UNPROVEN, [Warn.NO_COUNTERS, Warn.WAY_UNPROVEN]
 
 
 def judged_pair(found: Pair, expected: Expected | None) -> Pair:
@@ -278,7 +264,8 @@ def judged_pair(found: Pair, expected: Expected | None) -> Pair:
 
 def judged_set(found: CardSet, expected: Expected | None) -> CardSet:
     """Returns a measured all-reduce with its expectation and its verdict."""
-    factor, share = ring_factor(len(found.cards)), MESH_SHARE
+    factor = ring_factor(len(found.cards))
+    share: float | None = MESH_SHARE
     if expected and expected.link == LinkClass.NVSWITCH:
         share = next((share for least, share in SWITCHED_SHARES if found.reduced_bytes >= least), None)
     seen = Evidence(

@@ -132,7 +132,7 @@ def listening(address: str, seconds: float) -> Iterator[Channel]:
         with _listener(address) as listener:
             listener.settimeout(seconds)
             connection, _ = listener.accept()
-    except (OSError, OverflowError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise PeerLost(f"{address}: {_PEER} does not come: {error}") from None
     with closing(connection):
         yield Channel(connection, seconds)
@@ -146,7 +146,7 @@ def connected(address: str, seconds: float) -> Iterator[Channel]:
         try:
             connection = _connection(address, seconds)
             break
-        except (OSError, OverflowError, ValueError) as error:
+        except (OSError, ValueError) as error:
             # DNS has a pod's name once it runs
             may_come = isinstance(error, ConnectionRefusedError | FileNotFoundError | socket.gaierror)
             if not may_come or monotonic() + _PAUSE_SECONDS > until:
@@ -184,6 +184,8 @@ def _listener(address: str) -> Iterator[socket.socket]:
 
 def _host_and_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
+    if int(port) not in range(65536):
+        raise ValueError(f"expected a port up to 65535, found {port}")
     return host, int(port)
 
 
