@@ -17,7 +17,7 @@ from tests.nvml import machines
 from tests.nvml.stub import nvml_library, play
 from tests.programs.verify.test_run import BenchOf, measured
 from webhook.cluster.api.permissions import EXPLAIN, PUBLISH, Permission, Scope
-from webhook.hardware.measurement.document import format_report
+from webhook.hardware.measurement.report import format_report
 
 __all__ = ["bench_of", "cuda_libraries", "make_site", "nvml_library", "play", "play_bench"]
 

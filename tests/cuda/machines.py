@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.nvml.machines import Machine, write_machine
 from webhook.hardware.discovery.machine import discover
-from webhook.hardware.measurement.expectations import Expectations
+from webhook.hardware.measurement.verdict import Expectations
 from webhook.hardware.topology.connections import Connections, PathType
 
 STAGED = 9.0

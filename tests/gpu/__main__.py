@@ -16,8 +16,7 @@ from pathlib import Path
 from tests.gpu.outcome import ROOT, Machine, NotTriedError, Outcome, Verdict
 from tests.gpu.run import Run
 from tests.gpu.steps import STEPS
-from webhook.programs.verify.errors import explained
-from webhook.programs.verify.library import CallFailed
+from webhook.programs.verify.library import CallFailed, explained
 from webhook.words.printable import fitted
 
 _CORE = ROOT / "gpu-kit" / "libvgpu.so"

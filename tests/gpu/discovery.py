@@ -13,14 +13,14 @@ from webhook.hardware.discovery.counters import CounterReader
 from webhook.hardware.discovery.facts import Direction
 from webhook.hardware.discovery.field_values import read_fields
 from webhook.hardware.discovery.machine import discover
-from webhook.hardware.measurement.messages import Method
-from webhook.hardware.measurement.moved_bytes import moved
 from webhook.hardware.measurement.verdict import NOT_CARRIED
 from webhook.hardware.topology.document import format_topology
 from webhook.hardware.topology.health import node_health
 from webhook.hardware.topology.matrix import UNKNOWN, matrix
 from webhook.hardware.topology.model import Gpu, NodeTopology
 from webhook.hardware.topology.readers.recognition import read_topology
+from webhook.programs.verify.measure import moved
+from webhook.programs.verify.process import Method
 from webhook.words.errors import FormatError, GpuTopologyError
 
 _QUERY = ("index", "uuid", "pci.bus_id", "name", "driver_version", "memory.total", "compute_cap")

@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.gpu.outcome import Machine, NotTriedError, Outcome, Verdict, holds_if
-from webhook.hardware.measurement.messages import HandleKind, Method
+from webhook.hardware.measurement.peers import HandleKind
 from webhook.hardware.measurement.report import Warn
-from webhook.hardware.measurement.samples import middle, rates
-from webhook.hardware.measurement.verdict import CARRIED
+from webhook.hardware.measurement.verdict import CARRIED, middle
 from webhook.programs.verify import abi
 from webhook.programs.verify.cuda import LIBRARY, Cuda
-from webhook.programs.verify.errors import explained
-from webhook.programs.verify.library import CallFailed, Library
-from webhook.programs.verify.measure import Cards, buffer, repeated, timed
-from webhook.programs.verify.peer.memory import Sharing
+from webhook.programs.verify.library import CallFailed, Library, explained
+from webhook.programs.verify.measure import Cards, Sharing, buffer, rates, repeated, timed
+from webhook.programs.verify.process import Method
 
 LEAST_GBPS, MOST_GBPS = 300.0, 9000.0
 """GB/s read and written within a GPU with NVLink: HBM2 of a V100 has 900, HBM3e of a B200 8,000. An H200 copies with

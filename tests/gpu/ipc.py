@@ -14,10 +14,10 @@ from typing import Any
 
 from tests.gpu.gpus import ended, opened
 from tests.gpu.outcome import Machine, NotTriedError, Outcome, holds_if
-from webhook.hardware.measurement.messages import HandleKind, Method, Take
-from webhook.programs.verify.errors import explained
-from webhook.programs.verify.library import CallFailed
-from webhook.programs.verify.peer.memory import Sharing
+from webhook.hardware.measurement.peers import HandleKind
+from webhook.programs.verify.library import CallFailed, explained
+from webhook.programs.verify.measure import Sharing
+from webhook.programs.verify.process import Method, Take
 
 EQUAL_PIDS = 201
 """``CUDA_ERROR_INVALID_CONTEXT``."""

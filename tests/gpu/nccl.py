@@ -11,17 +11,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from xml.etree import ElementTree
 
 from tests.gpu.gpus import opened
 from tests.gpu.outcome import Machine, NotTriedError, Outcome, Verdict, holds_if
-from webhook.hardware.measurement.messages import Method, SetMeasured
+from webhook.hardware.measurement.report import CardSet
+from webhook.hardware.measurement.verdict import middle, ring_factor
 from webhook.hardware.topology.nccl_file import format_nccl_topology
-from webhook.programs.verify.errors import explained
-from webhook.programs.verify.library import CallFailed
+from webhook.programs.verify.library import CallFailed, explained
 from webhook.programs.verify.measure import measure_set
 from webhook.programs.verify.nccl import Nccl
+from webhook.programs.verify.process import Method
 from webhook.words.errors import FormatError
 
 SYSTEM_FILE = Path("/etc/nccl.conf")
@@ -125,9 +125,7 @@ def _said(done: "subprocess.CompletedProcess[str]") -> str:
     return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
 
 
-def _start(
-    machine: Machine, *uuids: str, file: Path | None = None, dump: Path | None = None
-) -> tuple[str, SetMeasured]:
+def _start(machine: Machine, *uuids: str, file: Path | None = None, dump: Path | None = None) -> tuple[str, CardSet]:
     """Start NCCL of these GPUs in this process and reduce; return its version and the times.
 
     Raises:
@@ -216,7 +214,8 @@ def main(folder: str, file: str, *uuids: str) -> None:
         sys.exit(str(reason))
     except CallFailed as error:
         sys.exit(f"{explained(error.function, error.code)} {error.said}".strip())
-    print(median(measured.milliseconds))
+    busbw = middle(measured.samples_gbps)
+    print(measured.reduced_bytes * ring_factor(len(uuids)) / busbw / 1e6 if busbw else 0.0)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ from webhook.cli.kubeconfig import ContextOption, KubeconfigOption
 from webhook.cli.output import Output
 
 if TYPE_CHECKING:
-    from webhook.hardware.measurement.messages import LookAtMachine
     from webhook.hardware.measurement.report import BandwidthReport
     from webhook.programs.verify.run import Wanted
 
@@ -79,18 +78,21 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
 
     Ends with exit code 1 if something is not as expected or became slower, 2 if nothing can be measured.
     """
+    import platform
+
     from webhook.cli.topology.show import parse_indices
-    from webhook.hardware.measurement.messages import LookAtMachine, Method
+    from webhook.hardware.measurement.report import format_report
+    from webhook.programs.verify.process import Method
     from webhook.programs.verify.run import Wanted
 
+    node = node or platform.node() or "node"
     if listen or peer:
         if listen and peer:
             raise typer.BadParameter("one pod listens and the other is its peer", param_hint="--peer")
         useless = ("file", "against", *_OF_METHODS, *_OF_PUBLISHING)
         _refuse_given(called, useless, "--listen and --peer measure one pair of GPUs in one way")
-        look = LookAtMachine(node=node or _name_of_machine(), root=str(root))
-        indices = parse_indices(gpus)
-        _try_with_peer(listen, peer, look, step_seconds, gpus=indices, force=force, save=save, output=output)
+        side = Wanted(node=node, root=root, gpus=tuple(parse_indices(gpus)), force=force, step_seconds=step_seconds)
+        _try_with_peer(listen, peer, side, save, output)
         return
     if not publish:
         _refuse_given(called, _OF_PUBLISHING, "it says where --publish finds the pod")
@@ -100,7 +102,7 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
         report = _read(file)
     else:
         wanted = Wanted(
-            node=node or _name_of_machine(),
+            node=node,
             root=root,
             gpus=tuple(parse_indices(gpus)),
             force=force,
@@ -109,13 +111,22 @@ def verify(  # noqa: PLR0913, PLR0917 - one argument for each option of the comm
             all_reduce=all_reduce,
         )
         report = _measure(wanted, save)
+    as_json = format_report(report)
     if save:
-        from webhook.hardware.measurement.document import format_report
+        _write(as_json, save)
+    if output is Output.JSON:
+        from webhook.words.printable import printable_json
 
-        _write(format_report(report), save)
-    _print(report, output)
+        typer.echo(printable_json(as_json), nl=False)
+    else:
+        _print_table(report)
     if publish:
-        _publish(report, publish, namespace, kubeconfig, context)
+        from webhook.cli.kubeconfig import namespace_of_context, wanted_cluster
+        from webhook.cli.publishing import publish as publish_onto
+
+        cluster = wanted_cluster(kubeconfig, context)
+        pod = publish.removeprefix("pod/")
+        complain(publish_onto(report, cluster, namespace or namespace_of_context(cluster), pod))
     slower = _compare(earlier, report) if earlier else False
     if slower or not report.is_as_expected:
         raise typer.Exit(WORSE)
@@ -129,32 +140,21 @@ def _refuse_given(called: typer.Context, options: tuple[str, ...], why: str) -> 
             raise typer.BadParameter(f"it has no effect here: {why}", param_hint=max(parameter.opts, key=len))
 
 
-def _try_with_peer(  # noqa: PLR0913 - one argument for each option that counts between two pods
-    listen: str | None,
-    peer: str | None,
-    look: "LookAtMachine",
-    seconds: float,
-    *,
-    gpus: list[int],
-    force: bool,
-    save: Path | None,
-    output: Output,
-) -> None:
+def _try_with_peer(listen: str | None, peer: str | None, wanted: "Wanted", save: Path | None, output: Output) -> None:
     """Print a PeerReport, and end with exit code 1 if the verdict is not as expected."""
     import msgspec
 
+    from webhook.hardware.measurement.peers import Conclusion
     from webhook.insight.drawings.peers import peer_text
-    from webhook.programs.verify.peer.channel import connected, listening
-    from webhook.programs.verify.peer.report import Conclusion
-    from webhook.programs.verify.peer.trial import offer_all, side_here, take_all
+    from webhook.programs.verify.peers import connected, listening, offer_all, side_here, take_all
     from webhook.words.printable import printable, printable_json
 
-    side = side_here(look, seconds, asked=gpus, force=force)
+    side, seconds = side_here(wanted), _STEPS * wanted.step_seconds
     if listen:
-        with listening(listen, _STEPS * seconds) as channel:
+        with listening(listen, seconds) as channel:
             report = offer_all(side, channel)
     else:
-        with connected(peer or "", _STEPS * seconds) as channel:
+        with connected(peer or "", seconds) as channel:
             report = take_all(side, channel)
     as_json = msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
     if save:
@@ -162,7 +162,7 @@ def _try_with_peer(  # noqa: PLR0913 - one argument for each option that counts 
     if output is Output.JSON:
         typer.echo(printable_json(as_json), nl=False)
     else:
-        labels = {gpu.uuid: gpu.label for gpu in side.topology.gpus if gpu.uuid} if side.topology else {}
+        labels = {gpu.uuid: gpu.label for gpu in side.topology.gpus if gpu.uuid}
         for line in peer_text(report, labels).splitlines():
             typer.echo(printable(line))
     if report.verdict is not Conclusion.AS_EXPECTED:
@@ -172,42 +172,32 @@ def _try_with_peer(  # noqa: PLR0913 - one argument for each option that counts 
 def _measure(wanted: "Wanted", save: Path | None) -> "BandwidthReport":
     """Returns the report; a partial one after Ctrl-C or SIGTERM. Until then ``save`` has each result at once."""
     import signal
+    import sys
 
-    from webhook.hardware.measurement.document import format_report
-    from webhook.programs.verify.here import NothingToMeasure
-    from webhook.programs.verify.run import measured
+    from webhook.hardware.measurement.report import format_report
+    from webhook.insight.drawings.bandwidth import last_result
+    from webhook.programs.verify.run import NothingToMeasure, measured
+
+    def tell(line: str) -> None:
+        if line and sys.stderr.isatty():
+            complain(line)
 
     def show(report: "BandwidthReport") -> None:
-        from webhook.insight.drawings.bandwidth import last_result
-
-        _tell(last_result(report))
+        tell(last_result(report))
         if save:
             _write(format_report(report), save)
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return measured(wanted, lambda step: _tell(f"measuring {step}"), show)
+        return measured(wanted, lambda step: tell(f"measuring {step}"), show)
     except NothingToMeasure as nothing:
         complain(f"gpu-topology: {nothing}")
         raise typer.Exit(NOTHING) from None
 
 
-def _tell(line: str) -> None:
-    import sys
-
-    if line and sys.stderr.isatty():
-        complain(line)
-
-
-def _name_of_machine() -> str:
-    import platform
-
-    return platform.node() or "node"
-
-
 def _read(path: Path) -> "BandwidthReport":
     from webhook.cli.topology.source import read_bytes
-    from webhook.hardware.measurement.document import MAX_BYTES, parse_report
+    from webhook.hardware.measurement.report import MAX_BYTES, parse_report
 
     data, source = read_bytes(str(path), limit=MAX_BYTES)
     return parse_report(data, source=source)
@@ -220,16 +210,6 @@ def _write(report: str, path: Path) -> None:
         path.write_text(report, encoding="utf-8")
     except OSError as error:
         raise GpuTopologyError(f"{path}: the report cannot be written: {error.strerror}") from None
-
-
-def _print(report: "BandwidthReport", output: Output) -> None:
-    if output is Output.JSON:
-        from webhook.hardware.measurement.document import format_report
-        from webhook.words.printable import printable_json
-
-        typer.echo(printable_json(format_report(report)), nl=False)
-    else:
-        _print_table(report)
 
 
 def _print_table(report: "BandwidthReport") -> None:
@@ -248,17 +228,9 @@ def _print_table(report: "BandwidthReport") -> None:
             typer.echo(printable(line))
 
 
-def _publish(report: "BandwidthReport", pod: str, namespace: str, kubeconfig: Path | None, context: str) -> None:
-    from webhook.cli.kubeconfig import namespace_of_context, wanted_cluster
-    from webhook.cli.publishing import publish
-
-    cluster = wanted_cluster(kubeconfig, context)
-    complain(publish(report, cluster, namespace or namespace_of_context(cluster), pod.removeprefix("pod/")))
-
-
 def _compare(earlier: "BandwidthReport", report: "BandwidthReport") -> bool:
     """Print the pairs that became slower to standard error, apart from the output; returns whether there are any."""
-    from webhook.hardware.measurement.comparison import compare
+    from webhook.hardware.measurement.report import compare
     from webhook.insight.drawings.bandwidth import comparison_lines
 
     found = compare(earlier, report)

@@ -8,12 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.hardware.measurement.comparison import compare
-from webhook.hardware.measurement.document import format_report, parse_report
-from webhook.hardware.measurement.expectations import Expected
-from webhook.hardware.measurement.judgements import judged_pair, judged_set
-from webhook.hardware.measurement.messages import PairMeasured, SetMeasured
-from webhook.hardware.measurement.report import BandwidthReport, Card, How, Omission, Skipped, Versions
+from webhook.hardware.measurement.report import (
+    BandwidthReport,
+    Card,
+    CardSet,
+    How,
+    Omission,
+    Pair,
+    Skipped,
+    Versions,
+    compare,
+    format_report,
+    parse_report,
+)
+from webhook.hardware.measurement.verdict import Expected, judged_pair, judged_set
 from webhook.words.errors import FormatError, GpuTopologyError, ManifestError
 
 ONE, OTHER = "GPU-00000000-0000-0000-0000-000000000000", "GPU-00000000-0000-0000-0000-000000000001"
@@ -22,18 +30,21 @@ NV18 = Expected("NV18", 370.8, True, 48.0)
 
 def report(rates: list[float], *, together: float = 370.0) -> BandwidthReport:
     copied = 10**9
-    found = PairMeasured(
+    found = Pair(
+        source=ONE,
+        target=OTHER,
         peer_access=True,
         rank=1,
-        staged_gbps=[9.0],
-        gbps=rates,
-        latency_us=[2.5],
+        staged_samples_gbps=[9.0],
+        samples_gbps=rates,
+        latency_us=2.5,
         copied_bytes=copied,
         sent_bytes=copied,
         received_bytes=copied,
-        intact=True,
     )
-    reduced = SetMeasured(milliseconds=[1e3 / together], reduced_bytes=10**9, reductions=1, sent_bytes=[10**9, 10**9])
+    reduced = CardSet(
+        cards=[ONE, OTHER], samples_gbps=[together], reduced_bytes=10**9, reductions=1, sent_bytes=[10**9, 10**9]
+    )
     return BandwidthReport(
         node="node-1",
         time="2026-11-23T04:00:00+00:00",
@@ -42,8 +53,8 @@ def report(rates: list[float], *, together: float = 370.0) -> BandwidthReport:
         environment=["NCCL_DEBUG"],
         preloaded=[],
         cards=[Card(uuid=ONE, index=0), Card(uuid=OTHER, index=1)],
-        pairs=[judged_pair(ONE, OTHER, found, NV18)],
-        sets=[judged_set([ONE, OTHER], reduced, NV18)],
+        pairs=[judged_pair(found, NV18)],
+        sets=[judged_set(reduced, NV18)],
         skipped=[Omission(cards=[OTHER, ONE], reason=Skipped.FAILED, function="cuInit", code=999)],
         warnings=[],
     )

@@ -5,14 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.hardware.discovery.facts import ByteCounter, CardCounters, Direction
-from webhook.hardware.measurement.expectations import Expected
-from webhook.hardware.measurement.judgements import judged_set
-from webhook.hardware.measurement.messages import SetMeasured
-from webhook.hardware.measurement.moved_bytes import are_at_rest, moved
-from webhook.hardware.measurement.report import Verdict, Warn
-from webhook.hardware.measurement.samples import is_unsteady, middle, spread
-from webhook.hardware.measurement.surroundings import may_use_nvls
-from webhook.hardware.measurement.verdict import Evidence, judge
+from webhook.hardware.measurement.plan import may_use_nvls
+from webhook.hardware.measurement.report import CardSet, Verdict, Warn
+from webhook.hardware.measurement.verdict import Evidence, Expected, is_unsteady, judge, judged_set, middle, spread
+from webhook.programs.verify.measure import are_at_rest, moved
 
 NV18 = Expected("NV18", 370.8, True, 48.0)
 NV18_NO_SLOT = Expected("NV18", 370.8, True, None)
@@ -78,6 +74,21 @@ def test_a_rate_and_counters_have_one_verdict(
 def test_without_peer_access_nothing_goes_over_nvlink_whatever_the_rate() -> None:
     assert verdict(375.0, SILENT, access=False) == ("not-nvlink", ["no-peer-access"])
     assert verdict(20.0, NONE, PHB, access=False) == ("as-expected", ["no-peer-access"])
+
+
+@pytest.mark.parametrize(
+    ("staged_gbps", "judged"),
+    [
+        (22.0, (Verdict.AS_EXPECTED, [Warn.PEER_ACCESS_SLOWER])),
+        (9.0, (Verdict.SLOWER, [])),
+        (None, (Verdict.SLOWER, [])),
+    ],
+)
+def test_a_chipset_that_forwards_copies_slowly_is_no_broken_path(
+    staged_gbps: float | None, judged: tuple[Verdict, list[Warn]]
+) -> None:
+    seen = Evidence(gbps=9.9, due_bytes=DUE, moved=NONE, peer_access=True, staged_gbps=staged_gbps)
+    assert judge(seen, PHB) == judged
 
 
 def test_wrong_data_have_no_verdict() -> None:
@@ -186,10 +197,20 @@ def test_nccl_may_use_nvls_unless_a_variable_or_its_age_forbids(
 
 
 @pytest.mark.parametrize(
-    ("size", "verdict"), [(1024**3, "slower"), (256 * 1024**2, "as-expected"), (1024**2, "unknown")]
+    ("link", "size", "verdict"),
+    [
+        ("NVSwitch", 1024**3, "slower"),
+        ("NVSwitch", 256 * 1024**2, "as-expected"),
+        ("NVSwitch", 1024**2, "unknown"),
+        ("NVLink-partial", 1024**3, "as-expected"),
+        ("NVLink-partial", 1024**2, "as-expected"),
+    ],
 )
-def test_the_share_that_an_all_reduce_must_reach_follows_from_its_size(size: int, verdict: str) -> None:
+def test_the_share_that_an_all_reduce_must_reach_follows_from_its_links_and_its_size(
+    link: str, size: int, verdict: str
+) -> None:
     """240 GB/s of 370.8 with two cards."""
-    found = SetMeasured(milliseconds=[size / 240e6], reduced_bytes=size, reductions=1, sent_bytes=[size, size])
-    expected = Expected("NVSwitch", 370.8, True, 48.0)
-    assert judged_set(["GPU-0", "GPU-1"], found, expected).verdict == verdict
+    found = CardSet(
+        cards=["GPU-0", "GPU-1"], samples_gbps=[240.0], reduced_bytes=size, reductions=1, sent_bytes=[size, size]
+    )
+    assert judged_set(found, Expected(link, 370.8, True, 48.0)).verdict == verdict

@@ -20,8 +20,7 @@ from webhook.hardware.measurement.report import BandwidthReport
 from webhook.hardware.topology.model import NodeTopology
 from webhook.programs.agent.log import AgentLog
 from webhook.programs.agent.measuring import AGAIN_AFTER, Measuring
-from webhook.programs.verify.here import NothingToMeasure
-from webhook.programs.verify.run import Wanted, measured
+from webhook.programs.verify.run import NothingToMeasure, Wanted, measured
 from webhook.words.timestamp import format_timestamp
 
 __all__ = ["bench_of", "cuda_libraries", "play_bench"]

@@ -16,8 +16,7 @@ from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench
 from tests.nvml import machines
 from tests.programs.verify.test_run import BenchOf, h100, two
-from webhook.hardware.measurement.document import parse_report
-from webhook.hardware.measurement.report import Skipped
+from webhook.hardware.measurement.report import Skipped, parse_report
 
 
 def verify(*arguments: str | Path) -> Done:

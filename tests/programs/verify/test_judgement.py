@@ -2,37 +2,37 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from tests.hardware.topology.machines import dgx1_v100, hgx_h100, l40s
-from webhook.hardware.measurement.messages import HandleKind
-from webhook.hardware.measurement.report import Verdict, Warn
-from webhook.hardware.topology.model import NodeTopology
-from webhook.insight.drawings.peers import peer_text
-from webhook.programs.verify.peer.report import (
+from webhook.hardware.measurement.peers import (
     Conclusion,
+    HandleKind,
     Outcome,
     PeerReport,
     PeerVerdict,
-    Result,
     conclusion,
     judged,
 )
+from webhook.hardware.measurement.report import Verdict, Warn
+from webhook.hardware.topology.model import NodeTopology
+from webhook.insight.drawings.peers import peer_text
 
 
 def uuid(topology: NodeTopology, index: int) -> str:
     return topology.gpus[index].uuid
 
 
-def result(taker: str | None, *gbps: float) -> Result:
-    return Result(kind=HandleKind.IPC, verdict=PeerVerdict.WORKS, gbps=list(gbps), taker_card=taker)
+def result(taker: str | None, *gbps: float) -> Outcome:
+    return Outcome(kind=HandleKind.IPC, verdict=PeerVerdict.WORKS, samples_gbps=list(gbps), taker_card=taker)
 
 
 REFUSED = Outcome(
     kind=HandleKind.IPC, verdict=PeerVerdict.REFUSED, reason="cuIpcOpenMemHandle_v2 returned 201", code=201
 )
 NOT_TRIED = Outcome(kind=HandleKind.FABRIC, verdict=PeerVerdict.NOT_TRIED, reason="step-timed-out")
-WRONG = Outcome(kind=HandleKind.IPC, verdict=PeerVerdict.WRONG_DATA, gbps=[370.0])
+WRONG = Outcome(kind=HandleKind.IPC, verdict=PeerVerdict.WRONG_DATA, samples_gbps=[370.0])
 
 
 def between(topology: NodeTopology, one: int, other: int, *gbps: float) -> Outcome:
@@ -86,10 +86,18 @@ def test_without_two_known_cards_nothing_is_expected(taker: str | None) -> None:
     assert (found.measured_gbps, found.expected_gbps, found.speed) == (365.0, None, Verdict.UNKNOWN)
 
 
-def test_without_a_topology_nothing_is_expected() -> None:
-    (found,) = judged([result("GPU-1", 365.0)], "GPU-0", None)
+def test_without_gpus_nothing_is_expected() -> None:
+    (found,) = judged([result("GPU-1", 365.0)], "GPU-0", replace(hgx_h100(), gpus=()))
     assert (found.expected_gbps, found.speed) == (None, Verdict.UNKNOWN)
     assert found.warnings == [Warn.WAY_UNPROVEN, Warn.NO_EXPECTATION]
+
+
+def test_what_the_other_side_says_follows_from_its_samples_is_not_believed() -> None:
+    boasted = msgspec.structs.replace(result(uuid(hgx_h100(), 1), 9.0), measured_gbps=370.0, speed=Verdict.AS_EXPECTED)
+    (found,) = judged([boasted], uuid(hgx_h100(), 0), hgx_h100())
+    assert (found.measured_gbps, found.speed) == (9.0, Verdict.SLOWER)
+    refused = msgspec.structs.replace(REFUSED, measured_gbps=370.0, speed=Verdict.AS_EXPECTED)
+    assert judged([refused], uuid(hgx_h100(), 0), hgx_h100()) == [REFUSED]
 
 
 def test_what_does_not_work_is_not_judged() -> None:
@@ -123,7 +131,7 @@ def told(outcomes: list[Outcome], card: str | None = None) -> list[str]:
         node="gpu-1",
         time="2026-11-25T14:00:00+00:00",
         card=card or uuid(topology, 0),
-        same_cards=True,
+        offered_card_visible=True,
         outcomes=outcomes,
         verdict=conclusion(outcomes),
     )
@@ -158,6 +166,11 @@ def test_without_an_expected_rate_the_other_side_may_know_one() -> None:
             "does not see both GPUs or their link. The other side may."
         ),
     ]
+
+
+def test_on_one_gpu_no_link_is_measured() -> None:
+    said = "Both used the same GPU, so no link was measured. Name another one with --gpus on one side."
+    assert told([UNKNOWN])[-1].endswith(said)
 
 
 @pytest.mark.parametrize(

@@ -16,15 +16,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cli.command import ROOT, Done, gpu_topology, gpu_topology_process
+from tests.cli.command import ROOT, Done, gpu_topology
 from tests.cuda.machines import Way
 from tests.cuda.stub import PlayBench
+from tests.hardware.topology.machines import hgx_h100
 from tests.nvml import machines
 from tests.programs.verify.test_run import BenchOf, h100, two
-from webhook.hardware.measurement.messages import HandleKind
-from webhook.programs.verify.peer.channel import MAX_LINE, Channel, PeerLost, connected, listening
-from webhook.programs.verify.peer.report import PROTOCOL, Hello, MemoryOffer, Offers, PeerVerdict, Result, Results
-from webhook.programs.verify.peer.trial import Side, offer_all, take_all
+from webhook.hardware.measurement.peers import (
+    PROTOCOL,
+    HandleKind,
+    Hello,
+    MemoryOffer,
+    Offers,
+    Outcome,
+    PeerVerdict,
+    Results,
+)
+from webhook.programs.verify.peers import MAX_LINE, Channel, PeerLost, Side, connected, listening, offer_all, take_all
 from webhook.words.errors import FormatError
 
 HELLO = Hello(protocol=PROTOCOL, sees=["GPU-1"])
@@ -112,20 +120,13 @@ def test_in_pid_namespaces_of_their_own_both_processes_have_different_pids(
     ("meeting", "address", "sentence"),
     [
         (listening, "no-port", "no-port: the other pod does not come: "),
+        (listening, "127.0.0.1:99999", "127.0.0.1:99999: the other pod does not come: "),
         (connected, "/no/such/socket", "/no/such/socket: the other pod is not there: .* No such file or directory"),
     ],
 )
 def test_an_address_that_cannot_be_had_is_an_error(meeting: Meeting, address: str, sentence: str) -> None:
     with pytest.raises(PeerLost, match=f"^{sentence}"), meeting(address, 0.1):
         pass
-
-
-@pytest.mark.long
-def test_a_port_that_cannot_be_is_an_error(bench_of: BenchOf, play_bench: PlayBench) -> None:
-    play_bench(h100(bench_of))
-    done = gpu_topology_process("verify", "--listen", "127.0.0.1:99999", env=os.environ)
-    assert (done.code, done.out) == (1, "")
-    assert done.err.startswith("gpu-topology: 127.0.0.1:99999: the other pod does not come: ")
 
 
 def test_a_peer_waits_for_the_pod_that_listens_as_long_as_a_step_may_take(address: str) -> None:
@@ -228,15 +229,6 @@ def test_a_gpu_that_is_not_there_is_told(bench_of: BenchOf, play_bench: PlayBenc
     assert (done.code, done.out, done.err) == (1, "", f"gpu-topology: --gpus: {expected}\n")
 
 
-@pytest.mark.long
-def test_on_one_gpu_no_link_is_measured(bench_of: BenchOf, play_bench: PlayBench, address: str) -> None:
-    play_bench(h100(bench_of))
-    one = ["--gpus", "0"]
-    met = meet(address, listener=one, peer=one)
-    said = "Both used the same GPU, so no link was measured. Name another one with --gpus on one side."
-    assert met.taken.splitlines()[-1].endswith(said)
-
-
 def test_a_file_that_is_there_already_stays(bench_of: BenchOf, play_bench: PlayBench, tmp_path: Path) -> None:
     play_bench(h100(bench_of))
     (tmp_path / "precious").write_text("data")
@@ -289,7 +281,7 @@ def test_a_handle_of_another_length_is_no_word(handle: str, ends: tuple[Channel,
         channel.hear(Offers)
 
 
-SIDE = Side(node="n", cards=["GPU-1"], visible=["GPU-1"], topology=None, seconds=60)
+SIDE = Side(node="n", cards=["GPU-1"], visible=["GPU-1"], topology=hgx_h100(), seconds=60)
 
 
 def test_a_taker_of_another_protocol_is_offered_nothing(ends: tuple[Channel, socket.socket]) -> None:
@@ -303,7 +295,7 @@ def test_results_of_something_else_are_refused(bench_of: BenchOf, play_bench: Pl
     ours, theirs = socket.socketpair()
     with ours, theirs:
         Channel(theirs, 60).tell(HELLO)
-        Channel(theirs, 60).tell(Results(results=[Result(kind=HandleKind.FABRIC, verdict=PeerVerdict.WORKS)]))
+        Channel(theirs, 60).tell(Results(results=[Outcome(kind=HandleKind.FABRIC, verdict=PeerVerdict.WORKS)]))
         with pytest.raises(FormatError, match="expected a result for each offer"):
             offer_all(SIDE, Channel(ours, 60))
 
@@ -319,7 +311,7 @@ def test_without_a_handle_nothing_is_used_and_the_reason_is_told_on(ends: tuple[
     assert theirs.hear(Hello) == HELLO
     said = [(each.verdict, each.reason, each.code) for each in theirs.hear(Results).results]
     assert said == [("not-tried", "step-timed-out", None), ("refused", "cuMemCreate returned 801", 801)]
-    assert (report.verdict, report.same_cards) == ("no-way", False)
+    assert (report.verdict, report.offered_card_visible) == ("no-way", False)
 
 
 def test_a_message_of_another_kind_is_refused(ends: tuple[Channel, socket.socket]) -> None:

@@ -13,7 +13,7 @@ from tests.cli.command import ROOT
 from tests.go_programs.left_out import LeaveOut
 from tests.programs.verify.wheels import NCCL, NO_NCCL
 from webhook.programs.verify import abi
-from webhook.programs.verify.errors import explained
+from webhook.programs.verify.library import explained
 
 _ASK_NCCL = """
 import ctypes, json

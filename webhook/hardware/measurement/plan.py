@@ -1,11 +1,11 @@
-"""The plan of a measurement: its cards, their pairs, and the cards that are skipped."""
+"""What is known before a measurement: its cards and their pairs, the skipped cards, and what influences the results."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 
 from webhook.hardware.discovery.facts import CardUsage
-from webhook.hardware.measurement.report import Omission, Skipped
+from webhook.hardware.measurement.report import Omission, Skipped, Warn
 from webhook.hardware.topology.model import Gpu, MigMode, NodeTopology
 
 IDLE_BYTES = 512 * 1024 * 1024
@@ -13,6 +13,12 @@ IDLE_BYTES = 512 * 1024 * 1024
 IDLE_BYTES_WITH_RESERVED = 1024 * 1024 * 1024
 """The same where the driver counts as used what it reserves for itself: 518 MiB were seen on A100, and 947 MiB on
 GB300. Within it a process is known by the list of processes only."""
+_PREFIXES = ("CUDA_", "GPU_TOPOLOGY_", "HAMI_", "LIBCUDA_", "NCCL_", "NVIDIA_", "UCX_")
+_NAMES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+_MOST, _NAME_LENGTH = 512, 256
+_HAMI = "libvgpu.so"
+_MOST_PRELOADED = 64
+_NVLS_SINCE = [2, 18]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,3 +102,31 @@ _ADVICE: Mapping[Skipped, str] = {
     Skipped.NOT_VISIBLE: "CUDA does not see all of them, see CUDA_VISIBLE_DEVICES",
     Skipped.NOT_ASKED: "--gpus names fewer",
 }
+
+
+def telling_names(variables: Iterable[str]) -> list[str]:
+    """Returns the names of the variables that influence CUDA and NCCL, sorted."""
+    told = [name[:_NAME_LENGTH] for name in variables if name.startswith(_PREFIXES) or name in _NAMES]
+    return sorted(told)[:_MOST]
+
+
+def preloaded_libraries(text: str) -> list[str]:
+    """Returns the file names in the text of ``/etc/ld.so.preload``, whose entries are separated by blanks or colons."""
+    entries = text.replace(":", " ").split()
+    return [entry.rsplit("/", 1)[-1][:_NAME_LENGTH] for entry in entries][:_MOST_PRELOADED]
+
+
+def warnings_of(preloaded: Iterable[str]) -> list[Warn]:
+    """Returns the warnings about preloaded libraries with which NCCL may hang: HAMi issue 2641."""
+    return [Warn.PRELOADED_HAMI] if _HAMI in preloaded else []
+
+
+def may_use_nvls(environment: Mapping[str, str], version: str) -> bool:
+    """Returns whether NCCL may let NVSwitches reduce (NVLS): no variable forbids it, and the version does it by itself.
+
+    Args:
+        environment: The environment of the process that measures.
+        version: NCCL's, such as ``2.27.3``. Of earlier ones than 2.18 the default does not ask the driver.
+    """
+    parts = [int(part) for part in version.split(".")[:2] if part.isdecimal()]
+    return parts >= _NVLS_SINCE and environment.get("NCCL_NVLS_ENABLE") != "0" and not environment.get("NCCL_ALGO")

@@ -1,7 +1,7 @@
-"""The summary of a run for the GPUs of one pod, an annotation of the pod: compact JSON of limited length.
+"""What is published of a report: a summary for the GPUs of one pod, and the measured pairs of a topology.
 
-Everyone who may change a pod can write any text there. So a text is accepted only if it does not contradict itself, and
-only for the pod itself.
+The summary is an annotation of the pod: compact JSON of limited length. Everyone who may change a pod can write any
+text there. So a text is accepted only if it does not contradict itself, and only for the pod itself.
 """
 
 from collections.abc import Collection, Iterable
@@ -20,7 +20,9 @@ from webhook.hardware.measurement.report import (
     Text,
     Uuid,
     Verdict,
+    member_name,
 )
+from webhook.hardware.topology.measured_pairs import MeasuredPair, Measurements
 from webhook.words.errors import FormatError
 from webhook.words.nesting import decode
 from webhook.words.shape import shape_problem
@@ -30,15 +32,11 @@ MOST_CHARACTERS = 8 * 1024
 """The most characters of a summary. A summary of 64 cards has 3 KiB."""
 _WORST_FIRST = (Verdict.NOT_NVLINK, Verdict.SLOWER, Verdict.UNKNOWN, Verdict.AS_EXPECTED)
 _MOST_PAIRS = MAX_CARDS * (MAX_CARDS - 1)
+_MOST_RATIO = 1.5
+"""The greatest ratio to the expected bandwidth. No link is faster, so a higher figure is no valid measurement."""
 
 
-class SlowestPair(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,
-    rename={"measured_gbps": "measuredGBps", "expected_gbps": "expectedGBps"},
-):
+class SlowestPair(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=member_name):
     """The pair with the lowest share of its expected bandwidth, in GB/s per direction."""
 
     source: Uuid
@@ -47,13 +45,7 @@ class SlowestPair(
     expected_gbps: Amount | None = None
 
 
-class AllReduce(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    omit_defaults=True,
-    rename={"busbw_gbps": "busbwGBps", "expected_gbps": "expectedGBps"},
-):
+class AllReduce(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=member_name):
     """The all-reduce of all cards together, in GB/s."""
 
     busbw_gbps: Amount
@@ -178,3 +170,20 @@ def _slowest(pairs: Iterable[Pair]) -> SlowestPair | None:
 
 def _rounded(gbps: float | None) -> float | None:
     return None if gbps is None else round(gbps, 1)
+
+
+def measurements(report: BandwidthReport) -> Measurements:
+    """Returns the pairs of a report whose verdict is proven. Pairs with the verdict ``unknown`` are left out."""
+    pairs = {
+        (pair.source, pair.target): MeasuredPair(
+            word=pair.link,
+            mbps=max(1, round(pair.measured_gbps * 1000)),
+            is_slower=pair.verdict is not Verdict.AS_EXPECTED,
+        )
+        for pair in report.pairs
+        if pair.link
+        and pair.measured_gbps
+        and pair.verdict is not Verdict.UNKNOWN
+        and 0 < (pair.ratio or 0) <= _MOST_RATIO
+    }
+    return Measurements(at=report.time, driver=report.versions.driver or "", pairs=pairs)

@@ -4,10 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.text import Text
 
-from webhook.hardware.measurement.comparison import Change, Comparison
-from webhook.hardware.measurement.report import BandwidthReport, CardSet, Omission, Pair, Verdict, Warn
+from webhook.hardware.measurement.report import (
+    BandwidthReport,
+    CardSet,
+    Change,
+    Comparison,
+    Omission,
+    Pair,
+    Verdict,
+    Warn,
+)
 from webhook.insight.drawings.tables import Column, matrix_table
-from webhook.programs.verify.errors import explained
+from webhook.programs.verify.library import explained
 
 _STYLES: Mapping[Verdict, str] = {
     Verdict.AS_EXPECTED: "green",
@@ -95,7 +103,7 @@ def comparison_lines(found: Comparison, report: BandwidthReport) -> Iterator[str
 def _change_line(change: Change, labels: Mapping[str, str]) -> str:
     return (
         f"{_names(change.cards, labels)}: {change.before_gbps:.1f} GB/s before, {change.now_gbps:.1f} now"
-        f" ({change.ratio:.2f})"
+        f" ({change.now_gbps / change.before_gbps:.2f})"
     )
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from webhook.hardware.measurement.peers import Conclusion, Outcome, PeerReport, PeerVerdict, best_of
 from webhook.insight.drawings.tables import columns
-from webhook.programs.verify.peer.report import Conclusion, Outcome, PeerReport, PeerVerdict, best_of
 
 _HEADINGS = ("handle", "result", "GB/s", "of expected", "verdict")
 

@@ -10,8 +10,8 @@ import traceback
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from webhook.hardware.measurement.measurements import measurements
 from webhook.hardware.measurement.report import BandwidthReport
+from webhook.hardware.measurement.summary import measurements
 from webhook.hardware.topology.measured_pairs import (
     Measurements,
     has_unmeasured_pair,

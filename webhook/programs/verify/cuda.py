@@ -5,8 +5,8 @@ identified by their UUIDs, because CUDA numbers them by speed by default, and NV
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from ctypes import byref, c_float, c_int, c_size_t, c_uint
+from contextlib import AbstractContextManager, contextmanager, suppress
+from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_void_p
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -117,36 +117,34 @@ class Cuda:
     def holds(self, card: Card, address: int, size: int, word: int) -> bool:
         """Returns whether the first and the last 32-bit word are those that ``fill`` writes."""
         self.use(card)
-        return all(self._word_at(address + offset) == word for offset in (0, size - WORD_BYTES))
+        found = c_uint(), c_uint()
+        for each, offset in zip(found, (0, size - WORD_BYTES), strict=True):
+            self.library.call("cuMemcpyDtoH_v2", byref(each), address + offset, WORD_BYTES)
+        return all(each.value == word for each in found)
 
     def finish(self, card: Card, stream: int | None) -> None:
         """Waits until all work of a stream is done. None is the default stream."""
         self.use(card)
         self.library.call("cuStreamSynchronize", stream)
 
-    @contextmanager
-    def stream(self, card: Card) -> Iterator[int]:
+    def stream(self, card: Card) -> AbstractContextManager[int]:
         """Creates a stream of the card, and destroys it at the end."""
-        self.use(card)
-        stream = abi.Stream()
-        self.library.call("cuStreamCreate", byref(stream), _NON_BLOCKING)
-        try:
-            yield stream.value or 0
-        finally:
-            with suppress(CallFailed):
-                self.library.call("cuStreamDestroy_v2", stream)
+        return self._created("Stream", card, _NON_BLOCKING)
+
+    def event(self, card: Card) -> AbstractContextManager[int]:
+        """Creates an event of the card, and destroys it at the end."""
+        return self._created("Event", card, 0)
 
     @contextmanager
-    def event(self, card: Card) -> Iterator[int]:
-        """Creates an event of the card, and destroys it at the end."""
+    def _created(self, kind: str, card: Card, flags: int) -> Iterator[int]:
         self.use(card)
-        event = abi.Event()
-        self.library.call("cuEventCreate", byref(event), 0)
+        found = c_void_p()
+        self.library.call(f"cu{kind}Create", byref(found), flags)
         try:
-            yield event.value or 0
+            yield found.value or 0
         finally:
             with suppress(CallFailed):
-                self.library.call("cuEventDestroy_v2", event)
+                self.library.call(f"cu{kind}Destroy_v2", found)
 
     def copy(self, target: tuple[Card, int], source: tuple[Card, int], size: int, stream: int) -> None:
         """Queues a copy from ``source`` to ``target`` in a stream.
@@ -175,11 +173,6 @@ class Cuda:
         found = c_int()
         self.library.call(name, byref(found), *arguments)
         return found.value
-
-    def _word_at(self, address: int) -> int:
-        word = c_uint()
-        self.library.call("cuMemcpyDtoH_v2", byref(word), address, WORD_BYTES)
-        return word.value
 
     def device(self, ordinal: int) -> int:
         """Returns CUDA's handle of a device, without opening it."""

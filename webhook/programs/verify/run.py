@@ -1,20 +1,48 @@
 """One run of the measurements: it reads the machine, measures step by step, and makes a report."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from webhook import __version__
 from webhook.hardware.discovery.facts import CardUsage
-from webhook.hardware.measurement.expectations import Expectations
-from webhook.hardware.measurement.judgements import judged_pair, judged_set
-from webhook.hardware.measurement.messages import (
+from webhook.hardware.measurement.plan import (
+    Plan,
+    may_use_nvls,
+    nothing_to_measure,
+    plan,
+    preloaded_libraries,
+    telling_names,
+    warnings_of,
+)
+from webhook.hardware.measurement.report import (
+    MAX_CARDS,
+    MAX_TEXT,
+    BandwidthReport,
+    Card,
+    How,
+    Omission,
+    Skipped,
+    Versions,
+    Warn,
+)
+from webhook.hardware.measurement.verdict import Expectations, judged_pair, judged_set
+from webhook.hardware.topology.document import parse_topology
+from webhook.hardware.topology.model import NodeTopology
+from webhook.programs.verify.library import explained
+from webhook.programs.verify.process import (
     ASK,
     TOLD,
+    CudaDevices,
     Failed,
+    LookAtCuda,
+    LookAtMachine,
     LookAtNccl,
+    Machine,
     MeasurePair,
     MeasureSet,
     Method,
@@ -22,28 +50,19 @@ from webhook.hardware.measurement.messages import (
     NoLibrary,
     PairMeasured,
     SetMeasured,
+    StepLost,
+    Supervisor,
 )
-from webhook.hardware.measurement.plan import Plan, nothing_to_measure, plan
-from webhook.hardware.measurement.report import (
-    MAX_TEXT,
-    BandwidthReport,
-    Card,
-    CardSet,
-    How,
-    Omission,
-    Pair,
-    Skipped,
-    Versions,
-    Warn,
-)
-from webhook.hardware.measurement.surroundings import may_use_nvls, preloaded_libraries, telling_names, warnings_of
-from webhook.hardware.topology.model import Gpu
-from webhook.programs.verify.here import Here, NothingToMeasure, look
-from webhook.programs.verify.supervisor import StepLost, Supervisor
+from webhook.words.errors import GpuTopologyError
 
 PRELOAD = Path("/etc/ld.so.preload")
 _OUT_OF_MEMORY = 2
 """``CUDA_ERROR_OUT_OF_MEMORY``."""
+_IN_CONTAINERS = "in a container, use NVIDIA's runtime with the driver capability compute (NVIDIA_DRIVER_CAPABILITIES)"
+
+
+class NothingToMeasure(GpuTopologyError):
+    """The error of a machine on which nothing can be measured now; the text says why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,11 +119,6 @@ class Run:
         show: Callable[[BandwidthReport], None] = lambda _: None,
     ) -> None:
         self._supervisor, self._wanted, self._tell, self._show = supervisor, wanted, tell, show
-        self._pairs: list[Pair] = []
-        self._sets: list[CardSet] = []
-        self._nccl_version: str | None = None
-        self._skipped: list[Omission] = []
-        self._warnings: list[Warn] = []
 
     def report(self, now: datetime) -> BandwidthReport:
         """Measures, and returns the report.
@@ -112,145 +126,151 @@ class Run:
         Raises:
             NothingToMeasure: there is no pair that can be measured.
         """
-        here = look(self._supervisor, self._wanted.node, self._wanted.root, self._wanted.step_seconds)
-        chosen = self._plan(here)
-        self._skipped += chosen.skipped
-        preloaded = preloaded_libraries(_text(PRELOAD))
-        self._warnings += warnings_of(preloaded)
-
-        def so_far(left: list[Omission]) -> BandwidthReport:
-            return self._report(here, preloaded, now, left)
-
-        rest = [Omission(cards=list(chosen.cards), reason=Skipped.INTERRUPTED)]
-        try:
-            for _ in self._results(chosen, Expectations(here.topology)):
-                self._show(so_far(rest))
-        except KeyboardInterrupt:
-            return so_far(rest)
-        return so_far([])
-
-    def _results(self, chosen: Plan, expectations: Expectations) -> Iterator[None]:
-        """Measures step by step, and yields after each result."""
-        for ends in chosen.pairs:
-            found = self._pair(*ends, expectations)
-            self._pairs += [found] if found else []
-            yield
-        self._nccl_version = self._nccl() if self._wanted.all_reduce else None
-        if self._nccl_version:
-            together = self._set(chosen.cards, expectations, self._nccl_version)
-            self._sets += [together] if together else []
-            yield
-
-    def _report(self, here: Here, preloaded: list[str], now: datetime, left: list[Omission]) -> BandwidthReport:
-        return BandwidthReport(
-            node=self._wanted.node,
-            time=now.isoformat(timespec="seconds"),
-            versions=Versions(
-                tool=__version__,
-                driver=here.topology.driver_version[:MAX_TEXT] or None,
-                cuda=here.cuda.version,
-                nccl=self._nccl_version,
-            ),
-            how=_how(self._wanted),
-            environment=telling_names(os.environ),
-            preloaded=preloaded,
-            cards=_cards(here),
-            pairs=[*self._pairs],
-            sets=[*self._sets],
-            skipped=[*self._skipped, *left],
-            warnings=[*self._warnings],
-        )
-
-    def _plan(self, here: Here) -> Plan:
         wanted = self._wanted
-        chosen = plan(here.topology, usage=here.usage, visible=here.cuda.uuids, asked=wanted.gpus, force=wanted.force)
-        reason = nothing_to_measure(here.topology, chosen)
+        topology, usage = machine_here(self._supervisor, wanted.node, wanted.root, wanted.step_seconds)
+        if not topology.gpus:
+            raise NothingToMeasure(nothing_to_measure(topology, Plan(cards=())))
+        if len(topology.gpus) > MAX_CARDS:
+            raise NothingToMeasure(f"expected at most {MAX_CARDS} GPUs on a machine, found {len(topology.gpus)}")
+        cuda = cuda_here(self._supervisor, wanted.step_seconds)
+        chosen = plan(topology, usage=usage, visible=cuda.uuids, asked=wanted.gpus, force=wanted.force)
+        reason = nothing_to_measure(topology, chosen)
         if reason:
             raise NothingToMeasure(reason)
-        return chosen
+        self._report = _empty(wanted, now, topology, usage, cuda.version, chosen)
+        left = Omission(cards=list(chosen.cards), reason=Skipped.INTERRUPTED)
+        try:
+            for _ in self._results(chosen, Expectations(topology)):
+                self._show(replace(self._report, skipped=[*self._report.skipped, left]))
+        except KeyboardInterrupt:
+            self._report.skipped.append(left)
+        return self._report
 
-    def _pair(self, source: str, target: str, expectations: Expectations) -> Pair | None:
-        found = self._measured(MeasurePair(source=source, target=target, method=self._wanted.method), [source, target])
-        if not isinstance(found, PairMeasured):
-            return None
-        return judged_pair(source, target, found, expectations.pair(source, target))
-
-    def _nccl(self) -> str | None:
-        found = self._measured(LookAtNccl(), [])
-        if isinstance(found, NcclVersion):
-            return found.version
+    def _results(self, chosen: Plan, expectations: Expectations) -> Iterator[None]:
+        """Measures step by step, adds each result to the report, and yields after it."""
+        method, cards = self._wanted.method, list(chosen.cards)
+        for source, target in chosen.pairs:
+            request = MeasurePair(source=source, target=target, method=method)
+            found = self._measured(request, f"{source} to {target}", [source, target])
+            if isinstance(found, PairMeasured):
+                self._report.pairs.append(judged_pair(found.pair, expectations.pair(source, target)))
+            yield
+        found = self._measured(LookAtNccl(), "NCCL", []) if self._wanted.all_reduce else None
         if isinstance(found, NoLibrary):
-            self._warnings.append(Warn.NO_NCCL)
-        return None
+            self._report.warnings.append(Warn.NO_NCCL)
+        if not isinstance(found, NcclVersion):
+            return
+        self._report = replace(self._report, versions=replace(self._report.versions, nccl=found.version))
+        expected = expectations.set(cards, nvls=may_use_nvls(os.environ, found.version))
+        found = self._measured(MeasureSet(cards=cards, method=method), f"all-reduce of {len(cards)} GPUs", cards)
+        if isinstance(found, SetMeasured):
+            self._report.sets.append(judged_set(found.together, expected))
+        yield
 
-    def _set(self, cards: tuple[str, ...], expectations: Expectations, version: str) -> CardSet | None:
-        found = self._measured(MeasureSet(cards=list(cards), method=self._wanted.method), list(cards))
-        if not isinstance(found, SetMeasured):
-            return None
-        return judged_set(cards, found, expectations.set(cards, nvls=may_use_nvls(os.environ, version)))
-
-    def _measured(self, request: ASK, cards: list[str]) -> TOLD | None:
+    def _measured(self, request: ASK, what: str, cards: list[str]) -> TOLD | None:
         """Runs a step and returns its answer. A step without a measurement is added to the skipped ones."""
-        self._tell(_said(request))
+        self._tell(what)
         try:
             found = self._supervisor.ask(request, self._wanted.step_seconds)
         except StepLost as lost:
-            self._skipped.append(Omission(cards=cards, reason=Skipped(str(lost))))
+            self._report.skipped.append(Omission(cards=cards, reason=lost.reason))
             return None
         if isinstance(found, Failed):
             full = found.function.startswith("cu") and found.code == _OUT_OF_MEMORY
-            reason = Skipped.NO_MEMORY if full else Skipped.FAILED
-            self._skipped.append(
-                Omission(
-                    cards=cards, reason=reason, function=found.function, code=found.code, problem=found.said or None
-                )
-            )
+            reason, problem = Skipped.NO_MEMORY if full else Skipped.FAILED, found.said or None
+            omission = Omission(cards=cards, reason=reason, function=found.function, code=found.code, problem=problem)
+            self._report.skipped.append(omission)
         elif isinstance(found, NoLibrary):
-            self._skipped.append(Omission(cards=cards, reason=Skipped.NO_NCCL, problem=found.problem or None))
+            omission = Omission(cards=cards, reason=Skipped.NO_NCCL, problem=found.problem or None)
+            self._report.skipped.append(omission)
         return found
 
 
-def _said(request: ASK) -> str:
-    match request:
-        case MeasurePair():
-            return f"{request.source} to {request.target}"
-        case MeasureSet():
-            return f"all-reduce of {len(request.cards)} GPUs"
+def machine_here(
+    supervisor: Supervisor, node: str, root: Path, seconds: float
+) -> tuple[NodeTopology, dict[str, CardUsage]]:
+    """Returns the topology of this machine and the use of its cards by UUID, as NVML and sysfs report them.
+
+    Args:
+        supervisor: The supervisor of the process that asks NVML.
+        node: Name of the node.
+        root: The directory that has ``/sys`` and ``/proc``: in a container perhaps a mount of the host's root.
+        seconds: The time limit.
+
+    Raises:
+        NothingToMeasure: there is no answer.
+    """
+    machine = _answer(supervisor, LookAtMachine(node=node, root=str(root)), seconds, "NVML")
+    if not isinstance(machine, Machine):
+        raise NothingToMeasure(f"this machine cannot be looked at: {machine}")
+    return parse_topology(machine.topology, source="this machine"), {one.uuid: one for one in machine.usage}
+
+
+def cuda_here(supervisor: Supervisor, seconds: float) -> CudaDevices:
+    """Returns the version of CUDA here and its devices. Raises NothingToMeasure if there is no answer."""
+    cuda = _answer(supervisor, LookAtCuda(), seconds, "CUDA")
+    match cuda:
+        case CudaDevices():
+            return cuda
+        case NoLibrary():
+            raise NothingToMeasure(cuda.sentence if cuda.problem else f"{cuda.sentence}: {_IN_CONTAINERS}")
+        case Failed():
+            raise NothingToMeasure(f"CUDA does not start: {explained(cuda.function, cuda.code)}")
         case _:
-            return "NCCL"
+            raise NothingToMeasure(f"CUDA gives no answer that is known: {cuda}")
 
 
-def _how(wanted: Wanted) -> How:
-    method = wanted.method
-    return How(
-        copy_bytes=method.copy_bytes,
-        copies=method.copies,
-        staged_copies=method.staged_copies,
-        samples=method.samples,
-        warm_ups=method.warm_ups,
-        step_seconds=wanted.step_seconds,
-    )
-
-
-def _cards(here: Here) -> list[Card]:
-    unknown = CardUsage(uuid="")
-    return [_card(gpu, here.usage.get(gpu.uuid, unknown)) for gpu in here.topology.gpus if gpu.uuid]
-
-
-def _card(gpu: Gpu, usage: CardUsage) -> Card:
-    return Card(
-        uuid=gpu.uuid,
-        index=gpu.index,
-        name=gpu.name[:MAX_TEXT] or None,
-        pci_bus_id=gpu.pci_bus_id or None,
-        processes=usage.processes,
-        used_bytes=usage.used_bytes,
-    )
-
-
-def _text(path: Path) -> str:
+def _answer(supervisor: Supervisor, request: ASK, seconds: float, what: str) -> TOLD:
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(65536)
+        return supervisor.ask(request, seconds)
+    except StepLost as lost:
+        after = f" within {seconds:g} s" if lost.reason is Skipped.TIMED_OUT else ""
+        raise NothingToMeasure(f"{what} gives no answer{after} ({lost}): see dmesg and nvidia-smi") from None
+
+
+def _empty(
+    wanted: Wanted,
+    now: datetime,
+    topology: NodeTopology,
+    usage: Mapping[str, CardUsage],
+    cuda_version: str,
+    chosen: Plan,
+) -> BandwidthReport:
+    """Returns the report before the first measurement."""
+    method, unknown = wanted.method, CardUsage(uuid="")
+    try:
+        with PRELOAD.open(encoding="utf-8", errors="replace") as file:
+            preloaded = preloaded_libraries(file.read(65536))
     except OSError:
-        return ""
+        preloaded = []
+    return BandwidthReport(
+        node=wanted.node,
+        time=now.isoformat(timespec="seconds"),
+        versions=Versions(tool=__version__, driver=topology.driver_version[:MAX_TEXT] or None, cuda=cuda_version),
+        how=How(
+            copy_bytes=method.copy_bytes,
+            copies=method.copies,
+            staged_copies=method.staged_copies,
+            samples=method.samples,
+            warm_ups=method.warm_ups,
+            step_seconds=wanted.step_seconds,
+        ),
+        environment=telling_names(os.environ),
+        preloaded=preloaded,
+        cards=[
+            Card(
+                uuid=gpu.uuid,
+                index=gpu.index,
+                name=gpu.name[:MAX_TEXT] or None,
+                pci_bus_id=gpu.pci_bus_id or None,
+                processes=usage.get(gpu.uuid, unknown).processes,
+                used_bytes=usage.get(gpu.uuid, unknown).used_bytes,
+            )
+            for gpu in topology.gpus
+            if gpu.uuid
+        ],
+        pairs=[],
+        sets=[],
+        skipped=list(chosen.skipped),
+        warnings=warnings_of(preloaded),
+    )

@@ -1,7 +1,7 @@
 """The process that calls the driver: ``python -m webhook.programs.verify.worker DESCRIPTOR``.
 
 A driver may hang, and a process that hangs in it may not react even to SIGKILL. So the supervisor
-(``webhook.programs.verify.supervisor``) waits only for a limited time. NCCL logs to standard output, so answers have a
+(``webhook.programs.verify.process``) waits only for a limited time. NCCL logs to standard output, so answers have a
 socket of their own.
 """
 
@@ -16,7 +16,14 @@ import msgspec
 
 from webhook.hardware.discovery.machine import discover
 from webhook.hardware.discovery.usage import read_usage
-from webhook.hardware.measurement.messages import (
+from webhook.hardware.measurement.report import MAX_TEXT
+from webhook.hardware.topology.document import format_topology
+from webhook.programs.verify.cuda import LIBRARY, Cuda
+from webhook.programs.verify.library import CallFailed
+from webhook.programs.verify.measure import Cards, Sharing, measure_pair, measure_set
+from webhook.programs.verify.nccl import LIBRARY as NCCL_LIBRARY
+from webhook.programs.verify.nccl import Nccl
+from webhook.programs.verify.process import (
     ASK,
     MAX_BYTES,
     TOLD,
@@ -32,16 +39,10 @@ from webhook.hardware.measurement.messages import (
     NoLibrary,
     Offer,
     Offered,
+    PairMeasured,
+    SetMeasured,
     Take,
 )
-from webhook.hardware.measurement.report import MAX_TEXT
-from webhook.hardware.topology.document import format_topology
-from webhook.programs.verify.cuda import LIBRARY, Cuda
-from webhook.programs.verify.library import CallFailed
-from webhook.programs.verify.measure import Cards, measure_pair, measure_set
-from webhook.programs.verify.nccl import LIBRARY as NCCL_LIBRARY
-from webhook.programs.verify.nccl import Nccl
-from webhook.programs.verify.peer.memory import Sharing
 from webhook.words.printable import fitted
 
 _SET_DEATH_SIGNAL = 1
@@ -72,15 +73,16 @@ class Worker:
     def _do(self, request: ASK) -> TOLD:
         match request:
             case LookAtMachine():
-                return look_at_machine(request.node, Path(request.root))
+                topology = discover(node=request.node, root=Path(request.root))
+                return Machine(topology=format_topology(topology), usage=read_usage())
             case LookAtCuda():
                 return self._look_at_cuda()
             case LookAtNccl():
                 return self._look_at_nccl()
             case MeasurePair():
-                return measure_pair(self._cards, request.source, request.target, request.method)
+                return PairMeasured(pair=measure_pair(self._cards, request.source, request.target, request.method))
             case MeasureSet():
-                return measure_set(self._cards, self._nccl, request.cards, request.method)
+                return SetMeasured(together=measure_set(self._cards, self._nccl, request.cards, request.method))
             case Offer():
                 return Offered(handle=self._sharing.offer(request.card, request.kind, request.size).hex())
             case Take():
@@ -112,27 +114,17 @@ class Worker:
         return Nccl()
 
 
-def look_at_machine(node: str, root: Path) -> Machine:
-    """Reads the machine's topology and the usage of its cards, from NVML and sysfs."""
-    return Machine(topology=format_topology(discover(node=node, root=root)), usage=read_usage())
-
-
-def serve(channel: socket.socket) -> None:
-    """Answers requests until the other end closes the socket."""
-    worker, decoder = Worker(), msgspec.json.Decoder(ASK)
-    while True:
-        request = channel.recv(MAX_BYTES)
-        if not request:
-            return
-        channel.sendall(msgspec.json.encode(worker.answer(decoder.decode(request))))
-
-
 def main() -> None:
-    """Serves the socket whose descriptor is the first argument. The kernel ends this process with its parent."""
+    """Answers requests on the socket whose descriptor is the first argument, until the other end closes it.
+
+    The kernel ends this process with its parent.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal: the supervisor decides
     ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)  # so that it never keeps cards in use
+    worker, decoder = Worker(), msgspec.json.Decoder(ASK)
     with socket.socket(fileno=int(sys.argv[1])) as channel:
-        serve(channel)
+        while request := channel.recv(MAX_BYTES):
+            channel.sendall(msgspec.json.encode(worker.answer(decoder.decode(request))))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What two pods say to each other, and the report of their trial, ``gpu.topology/v1 PeerReport``.
+"""What two pods report to each other about shared memory, and the report ``gpu.topology/v1 PeerReport``.
 
 The other side is a program in another pod, which is not trusted. Only the messages declared here are accepted: each is
 one line of JSON, every number and text has a bound, and no content is run or opened.
@@ -11,13 +11,19 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from webhook.hardware.measurement.expectations import Expectations
-from webhook.hardware.measurement.messages import HandleKind
-from webhook.hardware.measurement.report import MAX_CARDS, MAX_TEXT, Amount, Samples, Text, Verdict, Warn
-from webhook.hardware.measurement.samples import is_unsteady, middle
-from webhook.hardware.measurement.verdict import Evidence, judge
+from webhook.hardware.measurement.report import (
+    API_VERSION,
+    MAX_CARDS,
+    MAX_TEXT,
+    Amount,
+    Samples,
+    Text,
+    Verdict,
+    Warn,
+    member_name,
+)
+from webhook.hardware.measurement.verdict import Evidence, Expectations, is_unsteady, judge, middle
 from webhook.hardware.topology.model import NodeTopology
-from webhook.words import names
 
 PROTOCOL = 2
 _Handle = Annotated[str, Meta(max_length=128, pattern=r"\A([0-9a-f]{128})?\Z")]
@@ -27,6 +33,15 @@ _Code = Annotated[int, Meta(ge=-1, le=2**31)]
 _Reason = Annotated[str, Meta(max_length=MAX_TEXT, pattern=r"\A[ -~]*\Z")]
 _Card = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"\A[A-Za-z0-9-]*\Z")]
 """The UUID of a card. Like ``_Reason``, it is copied into the report, and reports are shown in terminals."""
+
+
+class HandleKind(StrEnum):
+    """The kind of handle by which one process shares memory of a card with another."""
+
+    IPC = "cuda-ipc"
+    """``cuIpcGetMemHandle``: 64 bytes."""
+    FABRIC = "fabric"
+    """``cuMemExportToShareableHandle``: 64 bytes."""
 
 
 class PeerVerdict(StrEnum):
@@ -51,8 +66,11 @@ class Conclusion(StrEnum):
     """No kind of handle works."""
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True, rename={"taker_card": "takerCard", "gbps": "samplesGBps"}):
-    """The result for one kind of handle."""
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename=member_name):
+    """The result for one kind of handle, and what follows from it.
+
+    The other side fills the members up to the samples. ``judged`` replaces the rest.
+    """
 
     kind: HandleKind
     verdict: PeerVerdict
@@ -61,7 +79,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, rename={"taker_card": "t
     """The error of the driver."""
     taker_card: _Card | None = None
     """The UUID of the card that used the memory."""
-    gbps: Samples = []
+    samples_gbps: Samples = []
+    measured_gbps: Amount | None = None
+    """GB/s from the offered card to the other one: the median of the samples."""
+    link: Text | None = None
+    """The link between both cards, in the words of nvidia-smi topo -m."""
+    expected_gbps: Amount | None = None
+    ratio: Amount | None = None
+    speed: Verdict | None = None
+    """The verdict on the rate; None if nothing was measured."""
+    warnings: list[Warn] = []
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="say", tag=lambda name: name):
@@ -99,60 +126,34 @@ class Offers(Message, frozen=True, kw_only=True):
 class Results(Message, frozen=True, kw_only=True):
     """The end of the conversation: a result for each offer."""
 
-    results: Annotated[list[Result], Meta(max_length=len(HandleKind))]
+    results: Annotated[list[Outcome], Meta(max_length=len(HandleKind))]
 
 
-class Outcome(
-    Result,
-    frozen=True,
-    kw_only=True,
-    rename={
-        "taker_card": "takerCard",
-        "gbps": "samplesGBps",
-        "measured_gbps": "measuredGBps",
-        "expected_gbps": "expectedGBps",
-    },
-):
-    """A result, and what follows from its samples and from the machine as the side that writes the report sees it."""
-
-    measured_gbps: Amount | None = None
-    """GB/s from the offered card to the other one: the median of the samples."""
-    link: Text | None = None
-    """The link between both cards, in the words of nvidia-smi topo -m."""
-    expected_gbps: Amount | None = None
-    ratio: float | None = None
-    speed: Verdict | None = None
-    """The verdict on the rate; None if nothing was measured."""
-    warnings: list[Warn] = []
-
-
-class PeerReport(
-    msgspec.Struct, frozen=True, kw_only=True, rename={"api_version": "apiVersion", "same_cards": "offeredCardVisible"}
-):
+class PeerReport(msgspec.Struct, frozen=True, kw_only=True, rename=member_name):
     """The report of one run of two pods. Both pods write one."""
 
-    api_version: str = names.PREFIX + "v1"
+    api_version: str = API_VERSION
     kind: str = "PeerReport"
     node: Text
     time: Text
     card: Text
     """The UUID of the offered card."""
-    same_cards: bool
+    offered_card_visible: bool
     """Whether the pod that takes sees the offered card."""
     outcomes: list[Outcome]
     verdict: Conclusion
 
 
-def judged(results: Sequence[Result], offered: str, topology: NodeTopology | None) -> list[Outcome]:
-    """Returns the results with the expected rate and what follows from it.
+def judged(outcomes: Sequence[Outcome], offered: str, topology: NodeTopology) -> list[Outcome]:
+    """Returns the outcomes with the expected rate and what follows from it.
 
     Args:
-        results: The results for all kinds of handles.
+        outcomes: The outcomes for all kinds of handles.
         offered: The UUID of the offered card.
-        topology: The machine as this side sees it; None if it is not known.
+        topology: The machine as this side sees it; without GPUs if it sees none.
     """
-    expectations = Expectations(topology) if topology else None
-    return [_judged(result, offered, expectations) for result in results]
+    expectations = Expectations(topology)
+    return [_judged(outcome, offered, expectations) for outcome in outcomes]
 
 
 def conclusion(outcomes: Sequence[Outcome]) -> Conclusion:
@@ -173,23 +174,31 @@ def best_of(outcomes: Sequence[Outcome]) -> Outcome | None:
     return max(working, key=lambda outcome: outcome.measured_gbps or 0.0, default=None)
 
 
-def _judged(result: Result, offered: str, expectations: Expectations | None) -> Outcome:
-    known = {field: getattr(result, field) for field in Result.__struct_fields__}
+def _judged(told: Outcome, offered: str, expectations: Expectations) -> Outcome:
+    result = Outcome(
+        kind=told.kind,
+        verdict=told.verdict,
+        reason=told.reason,
+        code=told.code,
+        taker_card=told.taker_card,
+        samples_gbps=told.samples_gbps,
+    )
     if result.verdict is not PeerVerdict.WORKS:
-        return Outcome(**known)
-    taker, expected = result.taker_card, None
-    if expectations and taker and taker != offered:  # within one card no link is used
-        expected = expectations.pair(offered, taker)
-    measured = middle(result.gbps)
+        return result
+    taker, measured = result.taker_card, middle(result.samples_gbps)
+    # Within one card no link is used.
+    expected = expectations.pair(offered, taker) if taker and taker != offered else None
     # Neither side may see both cards, so no counters are read, and only the rate can prove NVLink.
     speed, warnings = judge(Evidence(gbps=measured, due_bytes=0, moved=(), peer_access=True), expected)
-    told = [warning for warning in warnings if warning is not Warn.NO_COUNTERS]
-    return Outcome(
-        **known,
+    return msgspec.structs.replace(
+        result,
         measured_gbps=measured,
         link=expected.link if expected else None,
         expected_gbps=expected.gbps if expected else None,
         ratio=measured / expected.gbps if expected and measured is not None else None,
         speed=speed,
-        warnings=[*told, *([Warn.UNSTEADY] if is_unsteady(result.gbps) else [])],
+        warnings=[
+            *(warning for warning in warnings if warning is not Warn.NO_COUNTERS),
+            *([Warn.UNSTEADY] if is_unsteady(result.samples_gbps) else []),
+        ],
     )

@@ -1,10 +1,25 @@
-"""Messages between the command and the process that measures: requests and answers."""
+"""The process that measures: its requests and answers, and the supervisor that sends it one step at a time.
 
-from enum import StrEnum
+The supervisor ends a process that takes too long. The process itself is ``webhook.programs.verify.worker``.
+"""
+
+import socket
+import subprocess
+import sys
+from types import TracebackType
+from typing import NoReturn, Self
 
 import msgspec
 
 from webhook.hardware.discovery.facts import CardUsage
+from webhook.hardware.measurement.peers import HandleKind
+from webhook.hardware.measurement.report import CardSet, Pair, Skipped
+
+MAX_BYTES = 192 * 1024
+"""Size limit of one message. Linux buffers 208 KiB of a socket."""
+_ENDS_WITHIN_SECONDS = 5.0
+_MOST_ENDED = 3
+"""The number of ended processes after which the supervisor gives up, because each may leave a card that hangs."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="ask", tag=lambda name: name):
@@ -67,15 +82,6 @@ class MeasureSet(Request, frozen=True, kw_only=True):
 
     cards: list[str]
     method: Method
-
-
-class HandleKind(StrEnum):
-    """The kind of handle by which one process shares memory of a card with another."""
-
-    IPC = "cuda-ipc"
-    """``cuIpcGetMemHandle``: 64 bytes."""
-    FABRIC = "fabric"
-    """``cuMemExportToShareableHandle``: 64 bytes."""
 
 
 class Offer(Request, frozen=True, kw_only=True):
@@ -144,47 +150,15 @@ class NcclVersion(Answer, frozen=True, kw_only=True):
 
 
 class PairMeasured(Answer, frozen=True, kw_only=True):
-    """The measurement of copies from one card to another."""
+    """The measurement of copies from one card to another, without a verdict."""
 
-    peer_access: bool
-    rank: int | None
-    staged_gbps: list[float]
-    """GB/s of each sample without peer access."""
-    gbps: list[float]
-    """GB/s of each sample with peer access; empty without peer access."""
-    latency_us: list[float]
-    copied_bytes: int
-    """Bytes copied between the two readings of the counters; without peer access only if there is none."""
-    sent_bytes: int | None
-    """Bytes that the NVLinks of the source counted as sent meanwhile; None if they have no counters."""
-    received_bytes: int | None
-    intact: bool
-    """Whether the target received the data of the source unchanged."""
-
-
-class Reduced(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The measurement of all-reduces of one size."""
-
-    bytes: int
-    """Bytes of one all-reduce."""
-    milliseconds: list[float]
-    """Time of one all-reduce, for each sample."""
+    pair: Pair
 
 
 class SetMeasured(Answer, frozen=True, kw_only=True):
-    """The measurement of an all-reduce, of the largest size that fits into memory."""
+    """The measurement of an all-reduce, without a verdict."""
 
-    milliseconds: list[float]
-    """Time of one all-reduce, for each sample: the mean of those in a row."""
-    reduced_bytes: int
-    """Bytes of one all-reduce."""
-    reductions: int
-    """Number of all-reduces between the two readings of the counters."""
-    sent_bytes: list[int | None]
-    """Bytes that each card sent over NVLink meanwhile, in the order of the cards; None without counters."""
-    smaller: list[Reduced] = []
-    latency_us: list[float] = []
-    """Microseconds of one all-reduce of a few bytes, for each sample."""
+    together: CardSet
 
 
 class Offered(Answer, frozen=True, kw_only=True):
@@ -204,5 +178,96 @@ class Taken(Answer, frozen=True, kw_only=True):
 
 ASK = LookAtMachine | LookAtCuda | LookAtNccl | MeasurePair | MeasureSet | Offer | Take
 TOLD = Failed | NoLibrary | Machine | CudaDevices | NcclVersion | PairMeasured | SetMeasured | Offered | Taken
-MAX_BYTES = 192 * 1024
-"""Size limit of one message. Linux buffers 208 KiB of a socket."""
+_ANSWERS: msgspec.json.Decoder[TOLD] = msgspec.json.Decoder(TOLD)
+
+
+class StepLost(Exception):
+    """The error of a step without an answer.
+
+    Args:
+        reason: The reason in a report, which is also the text of the error.
+    """
+
+    def __init__(self, reason: Skipped) -> None:
+        self.reason = reason
+        super().__init__(str(reason))
+
+
+class Supervisor:
+    """The process that measures. It is started with the first step, and again after a lost step."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+        self._lost = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def ask(self, request: ASK, seconds: float) -> TOLD:
+        """Runs a step and returns its answer.
+
+        Args:
+            request: The step.
+            seconds: The time limit of the step.
+
+        Raises:
+            StepLost: the step took longer, the process died, or too many steps were lost before.
+        """
+        if self._lost >= _MOST_ENDED:
+            raise StepLost(Skipped.GIVEN_UP)
+        channel = self._channel or self._start()
+        channel.settimeout(seconds)
+        try:
+            channel.sendall(msgspec.json.encode(request))
+            said = channel.recv(MAX_BYTES)
+        except TimeoutError:
+            self._lose(Skipped.TIMED_OUT)
+        except OSError:
+            self._lose(Skipped.ENDED)
+        if not said:
+            self._lose(Skipped.ENDED)
+        return _ANSWERS.decode(said)
+
+    @property
+    def pid(self) -> int:
+        """The PID of the process, which is started for it."""
+        if self._process is None:
+            self._start()
+        return self._process.pid if self._process else 0
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        descriptor = theirs.fileno()
+        command = [sys.executable, "-m", "webhook.programs.verify.worker", str(descriptor)]
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - ourselves
+                command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=(descriptor,)
+            )
+        self._channel = ours
+        return ours
+
+    def _lose(self, reason: Skipped) -> NoReturn:
+        self._lost += 1
+        if not self._end():
+            self._lost = _MOST_ENDED
+        raise StepLost(reason)
+
+    def _end(self) -> bool:
+        """Kills the process; returns whether it ended. A process that waits in the kernel for a driver does not end."""
+        if self._channel:
+            self._channel.close()
+        process, self._channel, self._process = self._process, None, None
+        if not process:
+            return True
+        process.kill()
+        try:
+            process.wait(_ENDS_WITHIN_SECONDS)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
