@@ -131,20 +131,6 @@ def test_a_connection_that_is_lost_fails_one_request_alone(talk: Talk, said: byt
     talk(turn, conversation)
 
 
-def test_an_api_server_that_is_away_is_told(run: Run, tmp_path: Path) -> None:
-    bundle = issue(["127.0.0.1"], now=datetime.now(UTC), lifetime=timedelta(days=1))
-    (tmp_path / "ca.crt").write_bytes(bundle.authority)
-    (tmp_path / "token").write_text("first")
-
-    async def test() -> None:
-        server = way(tmp_path, 1)
-        with pytest.raises(ApiFailure, match=r"^GET /api/.*/a: https://127\.0\.0\.1:1 gives no answer: .*onnect"):
-            await server.send(GET)
-        await server.close()
-
-    run(test())
-
-
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"secret"])
 def test_what_is_no_object_is_not_repeated(talk: Talk, body: bytes) -> None:
     async def conversation(server: CertificateRequests) -> None:

@@ -108,16 +108,6 @@ def test_the_request_says_who_asks_for_what(run: Run, tmp_path: Path) -> None:
     run(test())
 
 
-def test_one_connection_does_for_reads_in_turn(run: Run, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(POD)) as (stand_in, pods):
-            for _ in range(20):
-                await pods.pod("team-a", "train")
-            assert stand_in.connections == 1
-
-    run(test())
-
-
 def test_a_pod_that_does_not_exist_is_none(run: Run, tmp_path: Path) -> None:
     async def test() -> None:
         async with site(tmp_path, always(MISSING, "404 Not Found")) as (_, pods):
@@ -230,22 +220,6 @@ def test_an_api_server_that_is_slow_is_not_waited_for(run: Run, tmp_path: Path, 
     run(test())
 
 
-def test_a_body_that_drips_is_not_waited_for_either(run: Run, tmp_path: Path) -> None:
-    async def turn(_: Received, line: Line) -> None:
-        line.raw(head("200 OK", "Content-Length: 100000"))
-        while True:
-            line.raw(b" ")
-            await line.writer.drain()
-            await asyncio.sleep(0.02)
-
-    async def test() -> None:
-        async with site(tmp_path, turn, seconds=HASTE_S) as (_, pods):
-            with pytest.raises(PodsUnreadable, match=r"no answer from .* within 0\.2 s"):
-                await pods.pod("team-a", "train")
-
-    run(test())
-
-
 def test_an_api_server_that_was_away_is_found_again(run: Run, tmp_path: Path, port: int) -> None:
     async def test() -> None:
         async with reading(tmp_path, f"http://127.0.0.1:{port}") as pods:
@@ -290,29 +264,6 @@ def test_a_connection_that_must_not_be_used_again_is_not(
     run(test())
 
 
-@pytest.mark.parametrize("rest", [b"", b"HTTP/1.1 2"], ids=["without a word", "in the middle of a line"])
-def test_connections_that_are_all_dead_do_not_fail_a_read(run: Run, tmp_path: Path, rest: bytes) -> None:
-    """As behind a load balancer that has forgotten them: each ends when it is used again."""
-    seen: set[int] = set()
-
-    async def turn(request: Received, line: Line) -> None:
-        if request.connection not in seen:
-            seen.add(request.connection)
-            await asyncio.sleep(0.05)  # so that each read has a connection of its own
-            line.say(POD)
-        else:
-            line.raw(rest)
-            await line.writer.drain()
-            line.hang_up()
-
-    async def test() -> None:
-        async with site(tmp_path, turn) as (_, pods):
-            assert await asyncio.gather(*(pods.pod("team-a", "train") for _ in range(8))) == [POD] * 8
-            assert await asyncio.gather(*(pods.pod("team-a", "train") for _ in range(8))) == [POD] * 8
-
-    run(test())
-
-
 @pytest.mark.parametrize(
     ("said", "times"), [(b"", 2), (HALF, 1), (b"HTTP/1.1 2", 2)], ids=["nothing", "half a body", "half a line"]
 )
@@ -327,18 +278,6 @@ def test_an_api_server_that_always_hangs_up_gives_no_answer(run: Run, tmp_path: 
             with pytest.raises(PodsUnreadable, match=r"gives no answer: .*\. The scheduler tries again$"):
                 await pods.pod("team-a", "train")
             assert len(stand_in.received) == times
-
-    run(test())
-
-
-def test_what_is_not_http_is_no_answer(run: Run, tmp_path: Path) -> None:
-    async def turn(_: Received, line: Line) -> None:
-        line.raw(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
-
-    async def test() -> None:
-        async with site(tmp_path, turn) as (_, pods):
-            with pytest.raises(PodsUnreadable, match=r"^get pod team-a/train: http://127.0.0.1:\d+ gives no answer: "):
-                await pods.pod("team-a", "train")
 
     run(test())
 
@@ -385,56 +324,6 @@ def test_many_are_read_at_once_over_no_more_than_64_connections(run: Run, tmp_pa
     run(test())
 
 
-def test_others_are_read_while_one_waits(run: Run, tmp_path: Path) -> None:
-    go_on = asyncio.Event()
-
-    async def turn(request: Received, line: Line) -> None:
-        if request.target.endswith("/slow"):
-            await go_on.wait()
-        line.say(POD)
-
-    async def test() -> None:
-        async with site(tmp_path, turn) as (_, pods):
-            slow = asyncio.create_task(pods.pod("team-a", "slow"))
-            for _ in range(5):
-                assert await pods.pod("team-a", "train") == POD
-            assert not slow.done()
-            go_on.set()
-            assert await slow == POD
-
-    run(test())
-
-
-def test_a_read_that_is_given_up_leaves_nothing_to_the_next(run: Run, tmp_path: Path) -> None:
-    answered, given_up = asyncio.Event(), asyncio.Event()
-
-    async def turn(request: Received, line: Line) -> None:
-        if request.target.endswith("/given-up"):
-            line.raw(head("200 OK", "Content-Length: 40") + b"{")
-            await line.writer.drain()
-            answered.set()
-            await given_up.wait()
-            line.raw(b"x" * 39)
-        else:
-            line.say(POD)
-
-    async def test() -> None:
-        async with site(tmp_path, turn) as (stand_in, pods):
-            for _ in range(3):
-                read = asyncio.create_task(pods.pod("team-a", "given-up"))
-                await answered.wait()
-                read.cancel()
-                await asyncio.wait((read,))
-                given_up.set()
-                assert read.cancelled()
-                assert await pods.pod("team-a", "train") == POD
-                answered.clear()
-                given_up.clear()
-            assert stand_in.connections == 4
-
-    run(test())
-
-
 def page(*pods: str, following: str = "") -> bytes:
     items = "null" if not pods else f"[{', '.join(pods)}]"
     return f'{{"kind":"PodList","metadata":{{"continue":"{following}"}},"items":{items}}}'.encode()
@@ -455,14 +344,6 @@ def test_a_group_is_asked_for_by_its_label_and_node(run: Run, tmp_path: Path) ->
             "fieldSelector": ["spec.nodeName=node-1.example,status.phase!=Succeeded,status.phase!=Failed"],
             "limit": ["500"],
         }
-
-    run(test())
-
-
-def test_a_group_without_pods_is_empty(run: Run, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(page())) as (_, pods):
-            assert await pods.group("team-a", "g", "node-1") == []
 
     run(test())
 
@@ -544,15 +425,6 @@ def test_an_answer_that_is_no_list_is_told(run: Run, tmp_path: Path, code: str, 
     async def test() -> None:
         async with site(tmp_path, always(body, code)) as (_, pods):
             with pytest.raises(PodsUnreadable, match=rf"^list pods of group g on node node-1 in team-a: .*{match}"):
-                await pods.group("team-a", "g", "node-1")
-
-    run(test())
-
-
-def test_a_group_cannot_be_read_while_the_api_server_is_away(run: Run, tmp_path: Path, port: int) -> None:
-    async def test() -> None:
-        async with reading(tmp_path, f"http://127.0.0.1:{port}") as pods:
-            with pytest.raises(PodsUnreadable, match=r"^list pods of group g .* gives no answer: "):
                 await pods.group("team-a", "g", "node-1")
 
     run(test())

@@ -103,42 +103,6 @@ def test_all_pages_of_a_list_are_taken_and_what_happens_afterwards(run: Run) -> 
     run(test())
 
 
-def test_a_page_that_is_too_long_is_asked_for_again_with_fewer_objects(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "PAGE_BYTES", 2000)
-
-    async def test() -> None:
-        server = filled(0, page=50)
-        for number in range(12):
-            server.put(PATH, f"node-{number}", value="x" * 800)
-        async with mirrored(server) as site:
-            await site.until(site.same)
-            limits = [
-                one.target.split("limit=")[1].split("&")[0] for one in site.stand_in.received if "limit=" in one.target
-            ]
-            assert limits[:4] == ["20", "10", "5", "2"]
-            assert site.errors == Counter()
-
-    run(test())
-
-
-def test_an_object_that_is_longer_than_any_page_is_a_failure_that_is_told(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "PAGE_BYTES", 2000)
-
-    async def test() -> None:
-        server = filled(1)
-        server.put(PATH, "node-x", value="x" * 4000)
-        async with mirrored(server) as site:
-            await site.until(lambda: site.said != [])
-            assert site.said == ["list nodes: expected an answer of at most 2000 bytes, found more"]
-            assert not site.cache.filled
-
-    run(test())
-
-
 def test_of_nodes_only_the_metadata_is_asked_for(run: Run) -> None:
     async def test() -> None:
         async with mirrored(filled()) as site:

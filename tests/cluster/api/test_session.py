@@ -430,19 +430,6 @@ def test_certificates_that_cannot_be_read_are_named(tmp_path: Path, part: str) -
         connect(path, user_agent="test", seconds=1.0)
 
 
-def test_a_proxy_that_is_not_for_this_address_is_left_alone(
-    run: Run, tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
-    monkeypatch.setenv("no_proxy", "127.0.0.0/8")
-
-    async def test() -> None:
-        async with serving(always(POD)) as stand_in:
-            await read_over(stand_in, kubeconfig(tmp_path / "k", f"http://127.0.0.1:{stand_in.port}"))
-
-    run(test())
-
-
 @pytest.mark.parametrize("where", ["kubeconfig", "environment"])
 def test_a_proxy_is_asked_instead_of_the_api_server(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
@@ -472,18 +459,6 @@ def test_a_token_that_cannot_be_sent_is_refused(tmp_path: Path, token: str) -> N
     path = kubeconfig(tmp_path / "k", "http://127.0.0.1:1", user={"token": token})
     with pytest.raises(ConfigError, match=r"/k: expected a kubeconfig: expected a token of one line"):
         connect(path, user_agent="test", seconds=1.0)
-
-
-def test_outside_of_a_cluster_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(ConfigError, match=r"expected to run as a pod .* Outside of a cluster give --kubeconfig FILE"):
-        connect(None, user_agent="test", seconds=1.0)
-
-
-def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path) -> None:
-    (tmp_path / "k").write_text("a: b")
-    with pytest.raises(ConfigError, match=r"/k: expected a kubeconfig: "):
-        connect(tmp_path / "k", user_agent="test", seconds=1.0)
 
 
 def test_a_session_that_was_never_used_can_be_closed(run: Run, tmp_path: Path) -> None:

@@ -123,17 +123,6 @@ def test_device_classes_that_may_not_be_listed_are_not_none() -> None:
         told(b'{"kind":"Status","message":"you may not"}', classes, "403 Forbidden")
 
 
-def test_outside_of_a_cluster_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(ConfigError, match=r"expected to run as a pod .* Outside of a cluster give --kubeconfig FILE"):
-        connect(None, user_agent="test", seconds=1.0)
-
-
-def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match=r"kubeconfig: cannot be read: No such file or directory"):
-        connect(tmp_path / "kubeconfig", user_agent="test", seconds=1.0)
-
-
 @pytest.mark.parametrize(
     "text",
     [
