@@ -220,6 +220,22 @@ def test_an_api_server_that_is_slow_is_not_waited_for(run: Run, tmp_path: Path, 
     run(test())
 
 
+def test_a_body_that_drips_is_not_waited_for_either(run: Run, tmp_path: Path) -> None:
+    async def turn(_: Received, line: Line) -> None:
+        line.raw(head("200 OK", "Content-Length: 100000"))
+        while True:
+            line.raw(b" ")
+            await line.writer.drain()
+            await asyncio.sleep(0.02)
+
+    async def test() -> None:
+        async with site(tmp_path, turn, seconds=HASTE_S) as (_, pods):
+            with pytest.raises(PodsUnreadable, match=r"no answer from .* within 0\.2 s"):
+                await pods.pod("team-a", "train")
+
+    run(test())
+
+
 def test_an_api_server_that_was_away_is_found_again(run: Run, tmp_path: Path, port: int) -> None:
     async def test() -> None:
         async with reading(tmp_path, f"http://127.0.0.1:{port}") as pods:

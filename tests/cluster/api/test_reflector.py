@@ -174,24 +174,6 @@ def test_a_bookmark_moves_the_version_from_which_the_next_watch_begins(run: Run)
     run(test())
 
 
-def test_after_a_compaction_everything_is_listed_anew_and_what_was_deleted_is_gone(run: Run) -> None:
-    async def test() -> None:
-        server = filled(watch_seconds=0.05)
-        async with mirrored(server) as site:
-            await site.until(site.same)
-            server.refuse = lambda target: 503 if "watch" in target else 0
-            await site.until(lambda: site.errors["nodes", "away"] > 0)
-            server.delete(PATH, "node-0")
-            server.put(PATH, "node-9", value=9)
-            server.compact()
-            server.refuse = lambda _: 0
-            await site.until(site.same)
-            assert site.errors["nodes", "expired"] == 1
-            assert "node-0" not in site.cache.values()
-
-    run(test())
-
-
 def test_a_watch_refused_with_410_leads_to_a_list(run: Run) -> None:
     async def test() -> None:
         server = filled()
@@ -211,15 +193,6 @@ def test_a_busy_api_server_is_asked_for_no_list_in_place_of_the_watch(run: Run, 
         async with mirrored(server) as site:
             await site.until(lambda: server.watches == 1)
             assert (site.errors["nodes", "away"], server.lists) == (4, lists)
-
-    run(test())
-
-
-def test_pages_that_expire_are_begun_anew(run: Run) -> None:
-    async def test() -> None:
-        async with mirrored(filled(expire_pages=2)) as site:
-            await site.until(site.same)
-            assert (site.server.lists, site.errors["nodes", "expired"]) == (3, 2)
 
     run(test())
 
