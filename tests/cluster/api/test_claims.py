@@ -54,14 +54,6 @@ async def test_what_does_not_exist_is_none(tmp_path: Path) -> None:
         assert await claims.template("team-a", "shared") is None
 
 
-@pytest.mark.parametrize("name", ["", "..", "a/b", "a?b", "A", "a%2fb", "a" * 254, "a\n"])
-async def test_a_name_that_no_claim_can_have_is_not_asked_for(tmp_path: Path, name: str) -> None:
-    async with site(tmp_path, always(CLAIM)) as (stand_in, claims):
-        assert await claims.claim("team-a", name) is None
-        assert await claims.template(name, "two") is None
-    assert stand_in.received == []
-
-
 @pytest.mark.parametrize(
     ("body", "answer", "problem"),
     [

@@ -94,15 +94,6 @@ async def test_an_event_says_what_happened_to_which_pod(tmp_path: Path) -> None:
     assert events.counts == {Fate.CREATED: 1}
 
 
-async def test_a_namespace_stays_within_its_path(tmp_path: Path) -> None:
-    async with site(tmp_path, CREATED) as (stand_in, events):
-        events.tell(UNMET, PodReference("a/b\r\nX: y ?#", "train", "u"))
-        await settled(events, 1)
-    (request,) = stand_in.received
-    assert request.target == "/apis/events.k8s.io/v1/namespaces/a%2Fb%0D%0AX%3A%20y%20%3F%23/events"
-    assert "x" not in request.headers
-
-
 async def test_the_retries_of_a_pod_are_one_event_for_ten_minutes(tmp_path: Path) -> None:
     clock = Clock()
 

@@ -69,14 +69,6 @@ def test_a_lease_is_applied_whoever_set_its_fields() -> None:
     assert written(requests) == ("PATCH", path, "application/apply-patch+yaml", lease)
 
 
-def test_a_config_map_is_applied_whoever_set_its_fields() -> None:
-    metadata = {"name": "a", "namespace": "ns"}
-    config_map: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {}}
-    _, requests = told(b"{}", lambda api: api.apply(kinds.CONFIG_MAP, config_map))
-    path = "/api/v1/namespaces/ns/configmaps/a?fieldManager=tester&force=true"
-    assert written(requests) == ("PATCH", path, "application/apply-patch+yaml", config_map)
-
-
 def test_a_node_is_merged() -> None:
     patch = {"metadata": {"labels": {"gpu.topology/nvlink": "healthy"}}}
     _, requests = told(b"{}", lambda api: api.patch(kinds.NODE, "node-1", "", patch, PatchForm.MERGE))
@@ -96,11 +88,6 @@ def test_what_stands_in_a_name_or_label_stays_there() -> None:
 def test_a_page_that_is_no_object_is_no_answer(page: bytes) -> None:
     with pytest.raises(Malformed, match=r"^get node a: expected an object from the API server, found something else$"):
         told(page, lambda api: read(api, kinds.NODE, "a"))
-
-
-def test_an_object_is_given_as_it_was_sent() -> None:
-    node = {"kind": "Node", "unknown": {"field": 1}}
-    assert told(json.dumps(node).encode(), lambda api: read(api, kinds.NODE, "a"))[0] == node
 
 
 def classes(api: Api) -> Awaitable[list[Object]]:

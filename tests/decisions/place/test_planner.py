@@ -35,14 +35,6 @@ def test_two_cards_are_the_pair_that_is_free() -> None:
     assert cluster.round() == []
 
 
-def test_a_single_card_breaks_no_pair_while_a_lone_one_is_free() -> None:
-    cluster = bridged()
-    slice_on(cluster, "slice", "pairs", 3)
-    cluster.create("one", 1)
-    cluster.round()
-    assert cluster.cards("one") == ["pairs:2"]
-
-
 def test_of_two_nodes_the_one_is_taken_where_others_lose_least() -> None:
     cluster = PlacedCluster(named(h20(), "a-whole"), named(h20(), "b-rest"))
     cluster.create("six", 6, gated=False)
