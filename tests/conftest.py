@@ -1,9 +1,12 @@
-"""Settings of all tests: profiles of hypothesis, the plugins of the tests, and an environment without proxies.
+"""Settings of all tests: profiles of hypothesis, plugins, the event loop of coroutines, no proxies.
 
 hypothesis draws 30 inputs for each law; ``--hypothesis-profile=long`` draws 300, ``explore`` 4,000 and ``quick`` 5.
 """
 
+import inspect
+
 import pytest
+import uvloop
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
@@ -35,3 +38,14 @@ def without_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a test that is a coroutine on the event loop of the server."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    uvloop.run(
+        pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters})
+    )
+    return True

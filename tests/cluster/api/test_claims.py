@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.api.conftest import Run
 from tests.cluster.api.stand_in import StandIn, Turn, always, kubeconfig, serving, status
 from webhook.cluster.api.current_objects import CLAIM_BYTES, LiveClaims
 from webhook.cluster.api.session import connect
@@ -31,48 +30,28 @@ async def site(directory: Path, turn: Turn, *, seconds: float = 30.0) -> AsyncIt
             await session.close()
 
 
-def test_a_claim_and_a_template_are_given_as_they_were_sent(run: Run, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(CLAIM)) as (stand_in, claims):
-            assert await claims.claim("team-a", "shared") == CLAIM
-            assert await claims.template("team-a", "two.gpus") == CLAIM
-        assert [request.target for request in stand_in.received] == [
-            "/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaims/shared",
-            "/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaimtemplates/two.gpus",
-        ]
-
-    run(test())
+async def test_a_claim_and_a_template_are_given_as_they_were_sent(tmp_path: Path) -> None:
+    async with site(tmp_path, always(CLAIM)) as (stand_in, claims):
+        assert await claims.claim("team-a", "shared") == CLAIM
+        assert await claims.template("team-a", "two.gpus") == CLAIM
+    assert [request.target for request in stand_in.received] == [
+        "/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaims/shared",
+        "/apis/resource.k8s.io/v1/namespaces/team-a/resourceclaimtemplates/two.gpus",
+    ]
 
 
-def test_the_longest_claim_that_is_read_is_given(run: Run, tmp_path: Path) -> None:
+async def test_the_longest_claim_that_is_read_is_given(tmp_path: Path) -> None:
     longest = CLAIM.ljust(CLAIM_BYTES)
 
-    async def test() -> None:
-        async with site(tmp_path, always(longest)) as (_, claims):
-            assert await claims.claim("team-a", "shared") == longest
-            assert await claims.template("team-a", "shared") == longest
-
-    run(test())
+    async with site(tmp_path, always(longest)) as (_, claims):
+        assert await claims.claim("team-a", "shared") == longest
+        assert await claims.template("team-a", "shared") == longest
 
 
-def test_what_does_not_exist_is_none(run: Run, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(MISSING, "404 Not Found")) as (_, claims):
-            assert await claims.claim("team-a", "shared") is None
-            assert await claims.template("team-a", "shared") is None
-
-    run(test())
-
-
-@pytest.mark.parametrize("name", ["", "..", "a/b", "a?b", "A", "a%2fb", "a" * 254, "a\n"])
-def test_a_name_that_no_claim_can_have_is_not_asked_for(run: Run, tmp_path: Path, name: str) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(CLAIM)) as (stand_in, claims):
-            assert await claims.claim("team-a", name) is None
-            assert await claims.template(name, "two") is None
-        assert stand_in.received == []
-
-    run(test())
+async def test_what_does_not_exist_is_none(tmp_path: Path) -> None:
+    async with site(tmp_path, always(MISSING, "404 Not Found")) as (_, claims):
+        assert await claims.claim("team-a", "shared") is None
+        assert await claims.template("team-a", "shared") is None
 
 
 @pytest.mark.parametrize(
@@ -92,34 +71,23 @@ def test_a_name_that_no_claim_can_have_is_not_asked_for(run: Run, tmp_path: Path
     ],
     ids=["not served", "no role", "no token", "overloaded", "away", "no object", "too long"],
 )
-def test_whatever_comes_instead_has_a_sentence(
-    run: Run, tmp_path: Path, body: bytes, answer: str, problem: str
-) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(body, answer)) as (_, claims):
-            with pytest.raises(ClaimsUnreadable, match=r"^get ResourceClaim team-a/shared: ") as caught:
-                await claims.claim("team-a", "shared")
-            assert problem in str(caught.value)
-
-    run(test())
+async def test_whatever_comes_instead_has_a_sentence(tmp_path: Path, body: bytes, answer: str, problem: str) -> None:
+    async with site(tmp_path, always(body, answer)) as (_, claims):
+        with pytest.raises(ClaimsUnreadable, match=r"^get ResourceClaim team-a/shared: ") as caught:
+            await claims.claim("team-a", "shared")
+        assert problem in str(caught.value)
 
 
-def test_an_answer_that_does_not_come_in_time_is_none(run: Run, tmp_path: Path) -> None:
+async def test_an_answer_that_does_not_come_in_time_is_none(tmp_path: Path) -> None:
     async def silent(*_: object) -> None:
         return
 
-    async def test() -> None:
-        async with site(tmp_path, silent, seconds=0.2) as (_, claims):
-            with pytest.raises(ClaimsUnreadable, match=r"no answer from .* within 0\.2 s\. The scheduler tries again"):
-                await claims.claim("team-a", "shared")
-
-    run(test())
+    async with site(tmp_path, silent, seconds=0.2) as (_, claims):
+        with pytest.raises(ClaimsUnreadable, match=r"no answer from .* within 0\.2 s\. The scheduler tries again"):
+            await claims.claim("team-a", "shared")
 
 
-def test_the_pools_are_those_that_are_at_hand(run: Run, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(json.dumps({}).encode())) as (stand_in, claims):
-            assert isinstance(claims.pools(), Pools)
-        assert stand_in.received == []
-
-    run(test())
+async def test_the_pools_are_those_that_are_at_hand(tmp_path: Path) -> None:
+    async with site(tmp_path, always(json.dumps({}).encode())) as (stand_in, claims):
+        assert isinstance(claims.pools(), Pools)
+    assert stand_in.received == []

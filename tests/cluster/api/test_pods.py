@@ -9,7 +9,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.cluster.api.conftest import Run
 from tests.cluster.api.stand_in import (
     POD,
     Line,
@@ -78,52 +77,33 @@ CHUNKED = head("200 OK", "Transfer-Encoding: chunked")
     ],
     ids=["length", "chunked", "byte by byte", "chunks in pieces", "pieces", "after another"],
 )
-def test_a_pod_is_given_as_it_was_sent(run: Run, tmp_path: Path, pieces: list[bytes]) -> None:
+async def test_a_pod_is_given_as_it_was_sent(tmp_path: Path, pieces: list[bytes]) -> None:
     async def turn(_: Received, line: Line) -> None:
         for piece in pieces:
             line.raw(piece)
             await line.writer.drain()
             await asyncio.sleep(0.01)
 
-    async def test() -> None:
-        async with site(tmp_path, turn) as (_, pods):
-            assert [await pods.pod("team-a", "train") for _ in range(3)] == [POD, POD, POD]
-
-    run(test())
+    async with site(tmp_path, turn) as (_, pods):
+        assert [await pods.pod("team-a", "train") for _ in range(3)] == [POD, POD, POD]
 
 
-def test_the_request_says_who_asks_for_what(run: Run, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(POD)) as (stand_in, pods):
-            await pods.pod("team-a", "train.0-x")
-        (request,) = stand_in.received
-        assert (request.method, request.target) == ("GET", "/api/v1/namespaces/team-a/pods/train.0-x")
-        assert {name: request.headers.get(name) for name in ("accept", "authorization", "user-agent")} == {
-            "accept": "application/json",
-            "authorization": "Bearer t",
-            "user-agent": "test",
-        }
-        assert sorted(request.headers) == ["accept", "accept-encoding", "authorization", "host", "user-agent"]
-
-    run(test())
+async def test_the_request_says_who_asks_for_what(tmp_path: Path) -> None:
+    async with site(tmp_path, always(POD)) as (stand_in, pods):
+        await pods.pod("team-a", "train.0-x")
+    (request,) = stand_in.received
+    assert (request.method, request.target) == ("GET", "/api/v1/namespaces/team-a/pods/train.0-x")
+    assert {name: request.headers.get(name) for name in ("accept", "authorization", "user-agent")} == {
+        "accept": "application/json",
+        "authorization": "Bearer t",
+        "user-agent": "test",
+    }
+    assert sorted(request.headers) == ["accept", "accept-encoding", "authorization", "host", "user-agent"]
 
 
-def test_one_connection_does_for_reads_in_turn(run: Run, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(POD)) as (stand_in, pods):
-            for _ in range(20):
-                await pods.pod("team-a", "train")
-            assert stand_in.connections == 1
-
-    run(test())
-
-
-def test_a_pod_that_does_not_exist_is_none(run: Run, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(MISSING, "404 Not Found")) as (_, pods):
-            assert await pods.pod("team-a", "train") is None
-
-    run(test())
+async def test_a_pod_that_does_not_exist_is_none(tmp_path: Path) -> None:
+    async with site(tmp_path, always(MISSING, "404 Not Found")) as (_, pods):
+        assert await pods.pod("team-a", "train") is None
 
 
 @pytest.mark.parametrize(
@@ -135,26 +115,20 @@ def test_a_pod_that_does_not_exist_is_none(run: Run, tmp_path: Path) -> None:
         b'{"details":7}',
     ],
 )
-def test_a_404_of_somebody_else_is_no_pod_that_is_gone(run: Run, tmp_path: Path, body: bytes) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(body, "404 Not Found")) as (_, pods):
-            with pytest.raises(PodsUnreadable, match=r"^get pod team-a/train: .*\(404\)$"):
-                await pods.pod("team-a", "train")
-
-    run(test())
+async def test_a_404_of_somebody_else_is_no_pod_that_is_gone(tmp_path: Path, body: bytes) -> None:
+    async with site(tmp_path, always(body, "404 Not Found")) as (_, pods):
+        with pytest.raises(PodsUnreadable, match=r"^get pod team-a/train: .*\(404\)$"):
+            await pods.pod("team-a", "train")
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a?b", "a%2fb", "A", "a b", "a\n", "-a", "a" * 254])
-def test_what_cannot_be_a_name_is_not_asked_for(run: Run, tmp_path: Path, name: str) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(POD)) as (stand_in, pods):
-            assert await pods.pod("team-a", name) is None
-            assert await pods.pod(name, "train") is None
-            assert await pods.group("team-a", "g", name) == []
-            assert await pods.group(name, "g", "node-1") == []
-        assert stand_in.received == []
-
-    run(test())
+async def test_what_cannot_be_a_name_is_not_asked_for(tmp_path: Path, name: str) -> None:
+    async with site(tmp_path, always(POD)) as (stand_in, pods):
+        assert await pods.pod("team-a", name) is None
+        assert await pods.pod(name, "train") is None
+        assert await pods.group("team-a", "g", name) == []
+        assert await pods.group(name, "g", "node-1") == []
+    assert stand_in.received == []
 
 
 @pytest.mark.parametrize(
@@ -193,44 +167,38 @@ def test_what_cannot_be_a_name_is_not_asked_for(run: Run, tmp_path: Path, name: 
         ("204 No Content", b"", 'expected the words of an API server, found "" (204)'),
     ],
 )
-def test_an_answer_that_is_no_pod_is_told_in_its_own_words(
-    run: Run, tmp_path: Path, code: str, body: bytes, text: str
+async def test_an_answer_that_is_no_pod_is_told_in_its_own_words(
+    tmp_path: Path, code: str, body: bytes, text: str
 ) -> None:
     async def turn(_: Received, line: Line) -> None:
         line.say(body, code, "Location: /elsewhere")
 
-    async def test() -> None:
-        async with site(tmp_path, turn) as (stand_in, pods):
-            with pytest.raises(PodsUnreadable, match="get pod team-a/train") as caught:
-                await pods.pod("team-a", "train")
-            assert str(caught.value) == f"get pod team-a/train: {text}"
-            assert len(stand_in.received) == 1
-
-    run(test())
+    async with site(tmp_path, turn) as (stand_in, pods):
+        with pytest.raises(PodsUnreadable, match="get pod team-a/train") as caught:
+            await pods.pod("team-a", "train")
+        assert str(caught.value) == f"get pod team-a/train: {text}"
+        assert len(stand_in.received) == 1
 
 
 HALF = WHOLE[:-20]
 
 
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200", HALF], ids=["nothing", "half a line", "half a body"])
-def test_an_api_server_that_is_slow_is_not_waited_for(run: Run, tmp_path: Path, said: bytes) -> None:
+async def test_an_api_server_that_is_slow_is_not_waited_for(tmp_path: Path, said: bytes) -> None:
     async def turn(_: Received, line: Line) -> None:
         line.raw(said)
         await asyncio.sleep(PATIENCE_S)
 
-    async def test() -> None:
-        async with site(tmp_path, turn, seconds=HASTE_S) as (stand_in, pods):
-            with pytest.raises(PodsUnreadable, match="get pod team-a/train") as caught:
-                await pods.pod("team-a", "train")
-            assert str(caught.value) == (
-                f"get pod team-a/train: no answer from http://127.0.0.1:{stand_in.port} within 0.2 s"
-                ". The scheduler tries again"
-            )
-
-    run(test())
+    async with site(tmp_path, turn, seconds=HASTE_S) as (stand_in, pods):
+        with pytest.raises(PodsUnreadable, match="get pod team-a/train") as caught:
+            await pods.pod("team-a", "train")
+        assert str(caught.value) == (
+            f"get pod team-a/train: no answer from http://127.0.0.1:{stand_in.port} within 0.2 s"
+            ". The scheduler tries again"
+        )
 
 
-def test_a_body_that_drips_is_not_waited_for_either(run: Run, tmp_path: Path) -> None:
+async def test_a_body_that_drips_is_not_waited_for_either(tmp_path: Path) -> None:
     async def turn(_: Received, line: Line) -> None:
         line.raw(head("200 OK", "Content-Length: 100000"))
         while True:
@@ -238,41 +206,32 @@ def test_a_body_that_drips_is_not_waited_for_either(run: Run, tmp_path: Path) ->
             await line.writer.drain()
             await asyncio.sleep(0.02)
 
-    async def test() -> None:
-        async with site(tmp_path, turn, seconds=HASTE_S) as (_, pods):
-            with pytest.raises(PodsUnreadable, match=r"no answer from .* within 0\.2 s"):
+    async with site(tmp_path, turn, seconds=HASTE_S) as (_, pods):
+        with pytest.raises(PodsUnreadable, match=r"no answer from .* within 0\.2 s"):
+            await pods.pod("team-a", "train")
+
+
+async def test_an_api_server_that_was_away_is_found_again(tmp_path: Path, port: int) -> None:
+    async with reading(tmp_path, f"http://127.0.0.1:{port}") as pods:
+        for _ in range(2):
+            with pytest.raises(PodsUnreadable, match=rf"^get pod team-a/train: http://127.0.0.1:{port} gives no"):
                 await pods.pod("team-a", "train")
-
-    run(test())
-
-
-def test_an_api_server_that_was_away_is_found_again(run: Run, tmp_path: Path, port: int) -> None:
-    async def test() -> None:
-        async with reading(tmp_path, f"http://127.0.0.1:{port}") as pods:
-            for _ in range(2):
-                with pytest.raises(PodsUnreadable, match=rf"^get pod team-a/train: http://127.0.0.1:{port} gives no"):
-                    await pods.pod("team-a", "train")
-                async with serving(always(POD), port=port):
-                    assert await pods.pod("team-a", "train") == POD
-
-    run(test())
+            async with serving(always(POD), port=port):
+                assert await pods.pod("team-a", "train") == POD
 
 
-def test_an_api_server_that_cannot_be_reached_is_told_without_the_names_of_objects(
-    run: Run, tmp_path: Path, port: int
+async def test_an_api_server_that_cannot_be_reached_is_told_without_the_names_of_objects(
+    tmp_path: Path, port: int
 ) -> None:
-    async def test() -> None:
-        async with reading(tmp_path, f"http://127.0.0.1:{port}") as pods:
-            with pytest.raises(PodsUnreadable, match="onnect") as caught:
-                await pods.pod("team-a", "train")
-            assert "object at" not in str(caught.value)
-
-    run(test())
+    async with reading(tmp_path, f"http://127.0.0.1:{port}") as pods:
+        with pytest.raises(PodsUnreadable, match="onnect") as caught:
+            await pods.pod("team-a", "train")
+        assert "object at" not in str(caught.value)
 
 
 @pytest.mark.parametrize("said", ["Connection: close", ""])
-def test_a_connection_that_must_not_be_used_again_is_not(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+async def test_a_connection_that_must_not_be_used_again_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
     """The server says so, or it has been idle for long."""
     if not said:
@@ -281,158 +240,58 @@ def test_a_connection_that_must_not_be_used_again_is_not(
     async def turn(_: Received, line: Line) -> None:
         line.say(POD, "200 OK", *([said] if said else []))
 
-    async def test() -> None:
-        async with site(tmp_path, turn) as (stand_in, pods):
-            for _ in range(5):
-                assert await pods.pod("team-a", "train") == POD
-            assert [request.connection for request in stand_in.received] == [1, 2, 3, 4, 5]
-
-    run(test())
-
-
-@pytest.mark.parametrize("rest", [b"", b"HTTP/1.1 2"], ids=["without a word", "in the middle of a line"])
-def test_connections_that_are_all_dead_do_not_fail_a_read(run: Run, tmp_path: Path, rest: bytes) -> None:
-    """As behind a load balancer that has forgotten them: each ends when it is used again."""
-    seen: set[int] = set()
-
-    async def turn(request: Received, line: Line) -> None:
-        if request.connection not in seen:
-            seen.add(request.connection)
-            await asyncio.sleep(0.05)  # so that each read has a connection of its own
-            line.say(POD)
-        else:
-            line.raw(rest)
-            await line.writer.drain()
-            line.hang_up()
-
-    async def test() -> None:
-        async with site(tmp_path, turn) as (_, pods):
-            assert await asyncio.gather(*(pods.pod("team-a", "train") for _ in range(8))) == [POD] * 8
-            assert await asyncio.gather(*(pods.pod("team-a", "train") for _ in range(8))) == [POD] * 8
-
-    run(test())
+    async with site(tmp_path, turn) as (stand_in, pods):
+        for _ in range(5):
+            assert await pods.pod("team-a", "train") == POD
+        assert [request.connection for request in stand_in.received] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(
     ("said", "times"), [(b"", 2), (HALF, 1), (b"HTTP/1.1 2", 2)], ids=["nothing", "half a body", "half a line"]
 )
-def test_an_api_server_that_always_hangs_up_gives_no_answer(run: Run, tmp_path: Path, said: bytes, times: int) -> None:
+async def test_an_api_server_that_always_hangs_up_gives_no_answer(tmp_path: Path, said: bytes, times: int) -> None:
     async def turn(_: Received, line: Line) -> None:
         line.raw(said)
         await line.writer.drain()
         line.hang_up()
 
-    async def test() -> None:
-        async with site(tmp_path, turn) as (stand_in, pods):
-            with pytest.raises(PodsUnreadable, match=r"gives no answer: .*\. The scheduler tries again$"):
-                await pods.pod("team-a", "train")
-            assert len(stand_in.received) == times
-
-    run(test())
-
-
-def test_what_is_not_http_is_no_answer(run: Run, tmp_path: Path) -> None:
-    async def turn(_: Received, line: Line) -> None:
-        line.raw(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
-
-    async def test() -> None:
-        async with site(tmp_path, turn) as (_, pods):
-            with pytest.raises(PodsUnreadable, match=r"^get pod team-a/train: http://127.0.0.1:\d+ gives no answer: "):
-                await pods.pod("team-a", "train")
-
-    run(test())
+    async with site(tmp_path, turn) as (stand_in, pods):
+        with pytest.raises(PodsUnreadable, match=r"gives no answer: .*\. The scheduler tries again$"):
+            await pods.pod("team-a", "train")
+        assert len(stand_in.received) == times
 
 
 @pytest.mark.parametrize("length", ["Content-Length: 4194305", "Connection: close"])
-def test_an_answer_without_end_is_not_kept(run: Run, tmp_path: Path, length: str) -> None:
+async def test_an_answer_without_end_is_not_kept(tmp_path: Path, length: str) -> None:
     async def turn(_: Received, line: Line) -> None:
         line.raw(head("200 OK", length))
         for part in [b"{" * 65_536] * 65:
             line.raw(part)
             await line.writer.drain()
 
-    async def test() -> None:
-        async with site(tmp_path, turn) as (stand_in, pods):
-            with pytest.raises(PodsUnreadable, match="expected an answer of at most 4194304 bytes, found more"):
-                await pods.pod("team-a", "train")
-            assert len(stand_in.received) == 1
-
-    run(test())
+    async with site(tmp_path, turn) as (stand_in, pods):
+        with pytest.raises(PodsUnreadable, match="expected an answer of at most 4194304 bytes, found more"):
+            await pods.pod("team-a", "train")
+        assert len(stand_in.received) == 1
 
 
-def test_the_largest_pod_is_read(run: Run, tmp_path: Path) -> None:
+async def test_the_largest_pod_is_read(tmp_path: Path) -> None:
     pod = b'{"a":"' + b"x" * (4 * 1024 * 1024 - 8) + b'"}'
     assert len(pod) == 4 * 1024 * 1024
 
-    async def test() -> None:
-        async with site(tmp_path, always(pod)) as (_, pods):
-            assert await pods.pod("team-a", "train") == pod
-
-    run(test())
+    async with site(tmp_path, always(pod)) as (_, pods):
+        assert await pods.pod("team-a", "train") == pod
 
 
-def test_many_are_read_at_once_over_no_more_than_64_connections(run: Run, tmp_path: Path) -> None:
+async def test_many_are_read_at_once_over_no_more_than_64_connections(tmp_path: Path) -> None:
     async def turn(request: Received, line: Line) -> None:
         await asyncio.sleep(0.01)
         line.say(json.dumps({"path": request.target}).encode())
 
-    async def test() -> None:
-        async with site(tmp_path, turn) as (stand_in, pods):
-            found = await asyncio.gather(*(pods.pod("team-a", f"train-{number}") for number in range(200)))
-            assert found == [b'{"path": "/api/v1/namespaces/team-a/pods/train-%d"}' % number for number in range(200)]
-            assert stand_in.most_open == 64
-
-    run(test())
-
-
-def test_others_are_read_while_one_waits(run: Run, tmp_path: Path) -> None:
-    go_on = asyncio.Event()
-
-    async def turn(request: Received, line: Line) -> None:
-        if request.target.endswith("/slow"):
-            await go_on.wait()
-        line.say(POD)
-
-    async def test() -> None:
-        async with site(tmp_path, turn) as (_, pods):
-            slow = asyncio.create_task(pods.pod("team-a", "slow"))
-            for _ in range(5):
-                assert await pods.pod("team-a", "train") == POD
-            assert not slow.done()
-            go_on.set()
-            assert await slow == POD
-
-    run(test())
-
-
-def test_a_read_that_is_given_up_leaves_nothing_to_the_next(run: Run, tmp_path: Path) -> None:
-    answered, given_up = asyncio.Event(), asyncio.Event()
-
-    async def turn(request: Received, line: Line) -> None:
-        if request.target.endswith("/given-up"):
-            line.raw(head("200 OK", "Content-Length: 40") + b"{")
-            await line.writer.drain()
-            answered.set()
-            await given_up.wait()
-            line.raw(b"x" * 39)
-        else:
-            line.say(POD)
-
-    async def test() -> None:
-        async with site(tmp_path, turn) as (stand_in, pods):
-            for _ in range(3):
-                read = asyncio.create_task(pods.pod("team-a", "given-up"))
-                await answered.wait()
-                read.cancel()
-                await asyncio.wait((read,))
-                given_up.set()
-                assert read.cancelled()
-                assert await pods.pod("team-a", "train") == POD
-                answered.clear()
-                given_up.clear()
-            assert stand_in.connections == 4
-
-    run(test())
+    async with site(tmp_path, turn) as (stand_in, pods):
+        found = await asyncio.gather(*(pods.pod("team-a", f"train-{number}") for number in range(200)))
+        assert found == [b'{"path": "/api/v1/namespaces/team-a/pods/train-%d"}' % number for number in range(200)]
+        assert stand_in.most_open == 64
 
 
 def page(*pods: str, following: str = "") -> bytes:
@@ -440,61 +299,44 @@ def page(*pods: str, following: str = "") -> bytes:
     return f'{{"kind":"PodList","metadata":{{"continue":"{following}"}},"items":{items}}}'.encode()
 
 
-def test_a_group_is_asked_for_by_its_label_and_node(run: Run, tmp_path: Path) -> None:
+async def test_a_group_is_asked_for_by_its_label_and_node(tmp_path: Path) -> None:
     answer = page('{"metadata": {"name":"a"}, "x": 1.0}', '{"metadata":{"name":"b"}}')
 
-    async def test() -> None:
-        async with site(tmp_path, always(answer)) as (stand_in, pods):
-            found = await pods.group("team-a", "llama-3.1_A", "node-1.example")
-            assert found == [b'{"metadata": {"name":"a"}, "x": 1.0}', b'{"metadata":{"name":"b"}}']
-        (request,) = stand_in.received
-        asked = urlsplit(request.target)
-        assert asked.path == "/api/v1/namespaces/team-a/pods"
-        assert parse_qs(asked.query, strict_parsing=True) == {
-            "labelSelector": ["gpu.topology/group=llama-3.1_A"],
-            "fieldSelector": ["spec.nodeName=node-1.example,status.phase!=Succeeded,status.phase!=Failed"],
-            "limit": ["500"],
-        }
-
-    run(test())
+    async with site(tmp_path, always(answer)) as (stand_in, pods):
+        found = await pods.group("team-a", "llama-3.1_A", "node-1.example")
+        assert found == [b'{"metadata": {"name":"a"}, "x": 1.0}', b'{"metadata":{"name":"b"}}']
+    (request,) = stand_in.received
+    asked = urlsplit(request.target)
+    assert asked.path == "/api/v1/namespaces/team-a/pods"
+    assert parse_qs(asked.query, strict_parsing=True) == {
+        "labelSelector": ["gpu.topology/group=llama-3.1_A"],
+        "fieldSelector": ["spec.nodeName=node-1.example,status.phase!=Succeeded,status.phase!=Failed"],
+        "limit": ["500"],
+    }
 
 
-def test_a_group_without_pods_is_empty(run: Run, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(page())) as (_, pods):
-            assert await pods.group("team-a", "g", "node-1") == []
-
-    run(test())
-
-
-def test_a_group_is_read_to_its_last_page(run: Run, tmp_path: Path) -> None:
+async def test_a_group_is_read_to_its_last_page(tmp_path: Path) -> None:
     async def turn(request: Received, line: Line) -> None:
         after = parse_qs(urlsplit(request.target).query).get("continue")
         line.say(page('{"n":2}') if after == ["a+/=&b"] else page('{"n":1}', following="a+/=&b"))
 
-    async def test() -> None:
-        async with site(tmp_path, turn) as (stand_in, pods):
-            assert await pods.group("team-a", "g", "node-1") == [b'{"n":1}', b'{"n":2}']
-            assert len(stand_in.received) == 2
-
-    run(test())
+    async with site(tmp_path, turn) as (stand_in, pods):
+        assert await pods.group("team-a", "g", "node-1") == [b'{"n":1}', b'{"n":2}']
+        assert len(stand_in.received) == 2
 
 
-def test_a_group_without_a_last_page_is_not_read_for_ever(run: Run, tmp_path: Path) -> None:
+async def test_a_group_without_a_last_page_is_not_read_for_ever(tmp_path: Path) -> None:
     async def turn(_: Received, line: Line) -> None:
         await asyncio.sleep(0.02)
         line.say(page('{"n":1}', following="again"))
 
-    async def test() -> None:
-        async with site(tmp_path, turn, seconds=HASTE_S) as (_, pods):
-            with pytest.raises(PodsUnreadable, match=r"within 0\.2 s\. The scheduler tries again$"):
-                await pods.group("team-a", "g", "node-1")
-
-    run(test())
+    async with site(tmp_path, turn, seconds=HASTE_S) as (_, pods):
+        with pytest.raises(PodsUnreadable, match=r"within 0\.2 s\. The scheduler tries again$"):
+            await pods.group("team-a", "g", "node-1")
 
 
 @pytest.mark.parametrize(("each", "is_read"), [(GROUP_BYTES // 8, True), (GROUP_BYTES // 8 + 1, False)])
-def test_of_a_group_no_more_is_read_than_a_node_runs(run: Run, tmp_path: Path, each: int, is_read: bool) -> None:
+async def test_of_a_group_no_more_is_read_than_a_node_runs(tmp_path: Path, each: int, is_read: bool) -> None:
     """Whoever may create pods may fill them, and have them name the node."""
     pod = '{"n":""}'
     text, asked = pod.replace('""', '"' + "x" * (each - len(pod)) + '"'), 0
@@ -504,26 +346,20 @@ def test_of_a_group_no_more_is_read_than_a_node_runs(run: Run, tmp_path: Path, e
         asked += 1
         line.say(page(text, following="" if asked == 8 and is_read else "more"))
 
-    async def test() -> None:
-        async with site(tmp_path, turn) as (_, pods):
-            if is_read:
-                assert len(await pods.group("team-a", "g", "node-1")) == 8
-            else:
-                with pytest.raises(PodsUnreadable, match=rf"expected at most {GROUP_BYTES} bytes, found more"):
-                    await pods.group("team-a", "g", "node-1")
-            assert asked == 8
-
-    run(test())
+    async with site(tmp_path, turn) as (_, pods):
+        if is_read:
+            assert len(await pods.group("team-a", "g", "node-1")) == 8
+        else:
+            with pytest.raises(PodsUnreadable, match=rf"expected at most {GROUP_BYTES} bytes, found more"):
+                await pods.group("team-a", "g", "node-1")
+        assert asked == 8
 
 
 @pytest.mark.parametrize("group", ["", "a,b", "a b", "a=b", "-a", "a" * 64, "a!"])
-def test_what_cannot_be_a_group_has_no_pods(run: Run, tmp_path: Path, group: str) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(page('{"n":1}'))) as (stand_in, pods):
-            assert await pods.group("team-a", group, "node-1") == []
-        assert stand_in.received == []
-
-    run(test())
+async def test_what_cannot_be_a_group_has_no_pods(tmp_path: Path, group: str) -> None:
+    async with site(tmp_path, always(page('{"n":1}'))) as (stand_in, pods):
+        assert await pods.group("team-a", group, "node-1") == []
+    assert stand_in.received == []
 
 
 @pytest.mark.parametrize(
@@ -540,19 +376,7 @@ def test_what_cannot_be_a_group_has_no_pods(run: Run, tmp_path: Path, group: str
         ("200 OK", b'{"metadata":{},"items":[}', "expected a list, found none: "),
     ],
 )
-def test_an_answer_that_is_no_list_is_told(run: Run, tmp_path: Path, code: str, body: bytes, match: str) -> None:
-    async def test() -> None:
-        async with site(tmp_path, always(body, code)) as (_, pods):
-            with pytest.raises(PodsUnreadable, match=rf"^list pods of group g on node node-1 in team-a: .*{match}"):
-                await pods.group("team-a", "g", "node-1")
-
-    run(test())
-
-
-def test_a_group_cannot_be_read_while_the_api_server_is_away(run: Run, tmp_path: Path, port: int) -> None:
-    async def test() -> None:
-        async with reading(tmp_path, f"http://127.0.0.1:{port}") as pods:
-            with pytest.raises(PodsUnreadable, match=r"^list pods of group g .* gives no answer: "):
-                await pods.group("team-a", "g", "node-1")
-
-    run(test())
+async def test_an_answer_that_is_no_list_is_told(tmp_path: Path, code: str, body: bytes, match: str) -> None:
+    async with site(tmp_path, always(body, code)) as (_, pods):
+        with pytest.raises(PodsUnreadable, match=rf"^list pods of group g on node node-1 in team-a: .*{match}"):
+            await pods.group("team-a", "g", "node-1")

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from tests.cluster.api.access import ToldAccess
 from tests.cluster.api.api_server import ApiServer
-from tests.cluster.api.conftest import Run
 from tests.cluster.api.stand_in import StandIn, serving
 from webhook.cluster.api import reflector as module
 from webhook.cluster.api.reflector import Reflector
@@ -87,279 +86,171 @@ def filled(count: int = 5, **settings: Any) -> ApiServer:
     return server
 
 
-def test_all_pages_of_a_list_are_taken_and_what_happens_afterwards(run: Run) -> None:
-    async def test() -> None:
-        async with mirrored(filled()) as site:
-            await site.until(site.same)
-            site.server.put(PATH, "node-1", value="changed")
-            site.server.put(PATH, "new", value="é")
-            site.server.delete(PATH, "node-0")
-            await site.until(site.same)
-            assert (site.server.lists, site.server.watches) == (1, 1)
-            first, *_, watch = [one.target for one in site.stand_in.received]
-            assert first == "/api/v1/nodes?limit=20"
-            assert "watch=1&allowWatchBookmarks=true&resourceVersion=105&timeoutSeconds=300" in watch
-
-    run(test())
+async def test_all_pages_of_a_list_are_taken_and_what_happens_afterwards() -> None:
+    async with mirrored(filled()) as site:
+        await site.until(site.same)
+        site.server.put(PATH, "node-1", value="changed")
+        site.server.put(PATH, "new", value="é")
+        site.server.delete(PATH, "node-0")
+        await site.until(site.same)
+        assert (site.server.lists, site.server.watches) == (1, 1)
+        first, *_, watch = [one.target for one in site.stand_in.received]
+        assert first == "/api/v1/nodes?limit=20"
+        assert "watch=1&allowWatchBookmarks=true&resourceVersion=105&timeoutSeconds=300" in watch
 
 
-def test_a_page_that_is_too_long_is_asked_for_again_with_fewer_objects(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "PAGE_BYTES", 2000)
-
-    async def test() -> None:
-        server = filled(0, page=50)
-        for number in range(12):
-            server.put(PATH, f"node-{number}", value="x" * 800)
-        async with mirrored(server) as site:
-            await site.until(site.same)
-            limits = [
-                one.target.split("limit=")[1].split("&")[0] for one in site.stand_in.received if "limit=" in one.target
-            ]
-            assert limits[:4] == ["20", "10", "5", "2"]
-            assert site.errors == Counter()
-
-    run(test())
+async def test_of_nodes_only_the_metadata_is_asked_for() -> None:
+    async with mirrored(filled()) as site:
+        await site.until(lambda: site.server.watches == 1)
+        forms = [one.headers["accept"] for one in site.stand_in.received]
+        assert forms[0] == "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
+        assert forms[-1] == "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
 
 
-def test_an_object_that_is_longer_than_any_page_is_a_failure_that_is_told(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "PAGE_BYTES", 2000)
-
-    async def test() -> None:
-        server = filled(1)
-        server.put(PATH, "node-x", value="x" * 4000)
-        async with mirrored(server) as site:
-            await site.until(lambda: site.said != [])
-            assert site.said == ["list nodes: expected an answer of at most 2000 bytes, found more"]
-            assert not site.cache.filled
-
-    run(test())
+async def test_pods_of_all_namespaces_are_told_apart_and_finished_ones_are_not_asked_for() -> None:
+    server = ApiServer()
+    for name in ("team-a/train", "team-b/train"):
+        server.put(PODS.path, name, value=1)
+    async with mirrored(server, PODS) as site:
+        await site.until(lambda: len(site.cache) == 2)
+        server.put(PODS.path, "team-a/train", value=2)
+        server.delete(PODS.path, "team-b/train")
+        await site.until(lambda: dict(site.cache.values()) == {"team-a/train": "team-a/train=2"})
+        finished = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
+        assert all(finished in one.target for one in site.stand_in.received)
 
 
-def test_of_nodes_only_the_metadata_is_asked_for(run: Run) -> None:
-    async def test() -> None:
-        async with mirrored(filled()) as site:
-            await site.until(lambda: site.server.watches == 1)
-            forms = [one.headers["accept"] for one in site.stand_in.received]
-            assert forms[0] == "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
-            assert forms[-1] == "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
-
-    run(test())
+async def test_a_pod_without_a_namespace_is_told_of_and_not_kept() -> None:
+    server = ApiServer()
+    server.put(PODS.path, "train", value=1)
+    async with mirrored(server, PODS) as site:
+        await site.until(lambda: site.cache.filled)
+        assert site.said == ["nodes: expected an object with a namespace, found one without"]
+        assert len(site.cache) == 0
 
 
-def test_pods_of_all_namespaces_are_told_apart_and_finished_ones_are_not_asked_for(run: Run) -> None:
-    async def test() -> None:
-        server = ApiServer()
-        for name in ("team-a/train", "team-b/train"):
-            server.put(PODS.path, name, value=1)
-        async with mirrored(server, PODS) as site:
-            await site.until(lambda: len(site.cache) == 2)
-            server.put(PODS.path, "team-a/train", value=2)
-            server.delete(PODS.path, "team-b/train")
-            await site.until(lambda: dict(site.cache.values()) == {"team-a/train": "team-a/train=2"})
-            finished = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
-            assert all(finished in one.target for one in site.stand_in.received)
-
-    run(test())
-
-
-def test_a_pod_without_a_namespace_is_told_of_and_not_kept(run: Run) -> None:
-    async def test() -> None:
-        server = ApiServer()
-        server.put(PODS.path, "train", value=1)
-        async with mirrored(server, PODS) as site:
-            await site.until(lambda: site.cache.filled)
-            assert site.said == ["nodes: expected an object with a namespace, found one without"]
-            assert len(site.cache) == 0
-
-    run(test())
-
-
-def test_a_watch_that_is_ended_again_and_again_loses_nothing_and_needs_no_list(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+async def test_a_watch_that_is_ended_again_and_again_loses_nothing_and_needs_no_list(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "LIVELY_SECONDS", 0.02)
 
-    async def test() -> None:
-        async with mirrored(filled(watch_seconds=0.1)) as site:
-            await site.until(site.same)
-            for number in range(10):
-                site.server.put(PATH, "counter", value=number)
-                site.server.put(PATH, f"more-{number}", value=number)
-                await asyncio.sleep(0.02)
-            await site.until(site.same)
-            await site.until(lambda: site.server.watches > 5)
-            assert (site.server.lists, site.errors) == (1, Counter())
-
-    run(test())
+    async with mirrored(filled(watch_seconds=0.1)) as site:
+        await site.until(site.same)
+        for number in range(10):
+            site.server.put(PATH, "counter", value=number)
+            site.server.put(PATH, f"more-{number}", value=number)
+            await asyncio.sleep(0.02)
+        await site.until(site.same)
+        await site.until(lambda: site.server.watches > 5)
+        assert (site.server.lists, site.errors) == (1, Counter())
 
 
-def test_a_bookmark_moves_the_version_from_which_the_next_watch_begins(run: Run) -> None:
-    async def test() -> None:
-        server = filled(watch_seconds=0.6)
-        async with mirrored(server) as site:
-            await site.until(lambda: server.watches == 1)
-            server.version += 50
-            server.bookmark(PATH)
-            await site.until(lambda: server.watches == 2)
-            assert "resourceVersion=155&" in site.stand_in.received[-1].target
-
-    run(test())
+async def test_a_bookmark_moves_the_version_from_which_the_next_watch_begins() -> None:
+    server = filled(watch_seconds=0.6)
+    async with mirrored(server) as site:
+        await site.until(lambda: server.watches == 1)
+        server.version += 50
+        server.bookmark(PATH)
+        await site.until(lambda: server.watches == 2)
+        assert "resourceVersion=155&" in site.stand_in.received[-1].target
 
 
-def test_after_a_compaction_everything_is_listed_anew_and_what_was_deleted_is_gone(run: Run) -> None:
-    async def test() -> None:
-        server = filled(watch_seconds=0.05)
-        async with mirrored(server) as site:
-            await site.until(site.same)
-            server.refuse = lambda target: 503 if "watch" in target else 0
-            await site.until(lambda: site.errors["nodes", "away"] > 0)
-            server.delete(PATH, "node-0")
-            server.put(PATH, "node-9", value=9)
-            server.compact()
-            server.refuse = lambda _: 0
-            await site.until(site.same)
-            assert site.errors["nodes", "expired"] == 1
-            assert "node-0" not in site.cache.values()
-
-    run(test())
-
-
-def test_a_watch_refused_with_410_leads_to_a_list(run: Run) -> None:
-    async def test() -> None:
-        server = filled()
-        server.refuse = lambda target: 410 if "watch" in target and server.lists == 1 else 0
-        async with mirrored(server) as site:
-            await site.until(lambda: server.watches == 1)
-            assert (server.lists, site.errors["nodes", "expired"]) == (2, 1)
-
-    run(test())
+async def test_a_watch_refused_with_410_leads_to_a_list() -> None:
+    server = filled()
+    server.refuse = lambda target: 410 if "watch" in target and server.lists == 1 else 0
+    async with mirrored(server) as site:
+        await site.until(lambda: server.watches == 1)
+        assert (server.lists, site.errors["nodes", "expired"]) == (2, 1)
 
 
 @pytest.mark.parametrize(("code", "lists"), [(429, 1), (503, 2), (504, 2)])
-def test_a_busy_api_server_is_asked_for_no_list_in_place_of_the_watch(run: Run, code: int, lists: int) -> None:
-    async def test() -> None:
-        server = filled()
-        server.refuse = lambda target: code if "watch" in target and site.errors["nodes", "away"] < 4 else 0
-        async with mirrored(server) as site:
-            await site.until(lambda: server.watches == 1)
-            assert (site.errors["nodes", "away"], server.lists) == (4, lists)
-
-    run(test())
+async def test_a_busy_api_server_is_asked_for_no_list_in_place_of_the_watch(code: int, lists: int) -> None:
+    server = filled()
+    server.refuse = lambda target: code if "watch" in target and site.errors["nodes", "away"] < 4 else 0
+    async with mirrored(server) as site:
+        await site.until(lambda: server.watches == 1)
+        assert (site.errors["nodes", "away"], server.lists) == (4, lists)
 
 
-def test_pages_that_expire_are_begun_anew(run: Run) -> None:
-    async def test() -> None:
-        async with mirrored(filled(expire_pages=2)) as site:
-            await site.until(site.same)
-            assert (site.server.lists, site.errors["nodes", "expired"]) == (3, 2)
-
-    run(test())
-
-
-def test_an_error_in_the_stream_that_is_not_410_leaves_what_is_known(run: Run) -> None:
-    async def test() -> None:
-        async with mirrored(filled()) as site:
-            await site.until(lambda: site.server.watches == 1)
-            site.server.say(PATH, "ERROR", {"kind": "Status", "code": 500, "message": "etcd is ill"})
-            await site.until(lambda: site.errors["nodes", "away"] == 1)
-            assert site.same()
-            assert "watch nodes: etcd is ill (500)" in site.said
-            site.server.collection(PATH).history.pop()
-            site.server.put(PATH, "later", value=1)
-            await site.until(site.same)
-
-    run(test())
+async def test_an_error_in_the_stream_that_is_not_410_leaves_what_is_known() -> None:
+    async with mirrored(filled()) as site:
+        await site.until(lambda: site.server.watches == 1)
+        site.server.say(PATH, "ERROR", {"kind": "Status", "code": 500, "message": "etcd is ill"})
+        await site.until(lambda: site.errors["nodes", "away"] == 1)
+        assert site.same()
+        assert "watch nodes: etcd is ill (500)" in site.said
+        site.server.collection(PATH).history.pop()
+        site.server.put(PATH, "later", value=1)
+        await site.until(site.same)
 
 
 @pytest.mark.parametrize("what", [{"metadata": {"name": "x"}}, {"metadata": 5}, {}])
-def test_an_event_about_nobody_knows_which_object_leads_to_a_list(run: Run, what: dict[str, Any]) -> None:
-    async def test() -> None:
-        async with mirrored(filled()) as site:
-            await site.until(lambda: site.server.watches == 1)
-            site.server.say(PATH, "MODIFIED", what)
-            await site.until(lambda: site.server.lists == 2)
-            await site.until(site.same)
-            assert site.errors["nodes", "malformed"] == 1
-
-    run(test())
+async def test_an_event_about_nobody_knows_which_object_leads_to_a_list(what: dict[str, Any]) -> None:
+    async with mirrored(filled()) as site:
+        await site.until(lambda: site.server.watches == 1)
+        site.server.say(PATH, "MODIFIED", what)
+        await site.until(lambda: site.server.lists == 2)
+        await site.until(site.same)
+        assert site.errors["nodes", "malformed"] == 1
 
 
-def test_a_line_that_is_no_event_does_not_end_the_mirror(run: Run) -> None:
-    async def test() -> None:
-        server = filled()
-        async with mirrored(server) as site:
-            await site.until(site.same)
-            server.say(PATH, "MODIFIED", {})
-            server.collection(PATH).history[-1] = (server.version, 7, {})  # type: ignore[assignment]  # no event
-            await site.until(lambda: site.errors["nodes", "malformed"] > 0)
-            server.collection(PATH).history.pop()
-            server.put(PATH, "later", value=1)
-            await site.until(site.same)
-
-    run(test())
+async def test_a_line_that_is_no_event_does_not_end_the_mirror() -> None:
+    server = filled()
+    async with mirrored(server) as site:
+        await site.until(site.same)
+        server.say(PATH, "MODIFIED", {})
+        server.collection(PATH).history[-1] = (server.version, 7, {})  # type: ignore[assignment]  # no event
+        await site.until(lambda: site.errors["nodes", "malformed"] > 0)
+        server.collection(PATH).history.pop()
+        server.put(PATH, "later", value=1)
+        await site.until(site.same)
 
 
-def test_while_the_server_refuses_what_is_known_stays_and_it_says_why(run: Run) -> None:
-    async def test() -> None:
-        server = filled(watch_seconds=0.05)
-        async with mirrored(server) as site:
-            await site.until(site.same)
-            server.refuse = lambda _: 403
-            await site.until(lambda: site.errors["nodes", "denied"] > 0)
-            assert site.same()
-            assert site.cache.problem.endswith(": no (403)")
-            server.refuse = lambda _: 0
-            server.put(PATH, "later", value=1)
-            await site.until(site.same)
-            await site.until(lambda: not site.cache.problem)
-            await site.until(lambda: site.said[-1] == "nodes: the API server answers again")
-
-    run(test())
+async def test_while_the_server_refuses_what_is_known_stays_and_it_says_why() -> None:
+    server = filled(watch_seconds=0.05)
+    async with mirrored(server) as site:
+        await site.until(site.same)
+        server.refuse = lambda _: 403
+        await site.until(lambda: site.errors["nodes", "denied"] > 0)
+        assert site.same()
+        assert site.cache.problem.endswith(": no (403)")
+        server.refuse = lambda _: 0
+        server.put(PATH, "later", value=1)
+        await site.until(site.same)
+        await site.until(lambda: not site.cache.problem)
+        await site.until(lambda: site.said[-1] == "nodes: the API server answers again")
 
 
-def test_before_the_first_whole_list_it_is_not_filled(run: Run) -> None:
-    async def test() -> None:
-        server = filled()
-        server.refuse = lambda target: 503 if "continue" in target else 0
-        async with mirrored(server) as site:
-            await site.until(lambda: site.errors["nodes", "away"] > 0)
-            assert (site.cache.filled, site.cache.problem) == (False, "list nodes: no (503)")
-            server.refuse = lambda _: 0
-            await site.until(site.same)
-
-    run(test())
+async def test_before_the_first_whole_list_it_is_not_filled() -> None:
+    server = filled()
+    server.refuse = lambda target: 503 if "continue" in target else 0
+    async with mirrored(server) as site:
+        await site.until(lambda: site.errors["nodes", "away"] > 0)
+        assert (site.cache.filled, site.cache.problem) == (False, "list nodes: no (503)")
+        server.refuse = lambda _: 0
+        await site.until(site.same)
 
 
-def test_a_cluster_restored_from_a_backup_is_believed_after_a_while(run: Run) -> None:
-    async def test() -> None:
-        server = filled(watch_seconds=0.05)
-        async with mirrored(server) as site:
-            await site.until(site.same)
-            server.refuse = lambda _: 503
-            await site.until(lambda: site.errors["nodes", "away"] > 0)
-            server.restore(10)
-            server.put(PATH, "node-0", value="from the backup")
-            too_large = lambda target: 504 if "watch" in target and "resourceVersion=10" in target else 0  # noqa: E731
-            server.refuse = too_large
-            await site.until(site.same)
-
-    run(test())
+async def test_a_cluster_restored_from_a_backup_is_believed_after_a_while() -> None:
+    server = filled(watch_seconds=0.05)
+    async with mirrored(server) as site:
+        await site.until(site.same)
+        server.refuse = lambda _: 503
+        await site.until(lambda: site.errors["nodes", "away"] > 0)
+        server.restore(10)
+        server.put(PATH, "node-0", value="from the backup")
+        too_large = lambda target: 504 if "watch" in target and "resourceVersion=10" in target else 0  # noqa: E731
+        server.refuse = too_large
+        await site.until(site.same)
 
 
-def test_a_watch_takes_no_more_than_is_read(run: Run) -> None:
-    async def test() -> None:
-        server = filled(1)
-        async with mirrored(server) as site:
-            await site.until(site.same)
-            for number in range(300):
-                server.put(PATH, f"big-{number % 3}", value="x" * 20_000, number=number)
-            await site.until(site.same)
-
-    run(test())
+async def test_a_watch_takes_no_more_than_is_read() -> None:
+    server = filled(1)
+    async with mirrored(server) as site:
+        await site.until(site.same)
+        for number in range(300):
+            server.put(PATH, f"big-{number % 3}", value="x" * 20_000, number=number)
+        await site.until(site.same)
 
 
 STEPS = st.lists(
@@ -422,52 +313,43 @@ def forget_errors(server: ApiServer) -> None:
     collection.history = [one for one in collection.history if one[1] != "ERROR"]
 
 
-def test_a_cluster_without_objects_of_a_kind_has_none_and_that_is_said_once(run: Run) -> None:
+async def test_a_cluster_without_objects_of_a_kind_has_none_and_that_is_said_once() -> None:
     kind = Collection("nodes", PATH, api="resource.k8s.io/v1")
 
-    async def test() -> None:
-        server = filled()
-        server.refuse = lambda _: 404
-        async with mirrored(server, kind) as site:
-            await site.until(lambda: len(site.stand_in.received) > 3)
-            assert (site.cache.filled, len(site.cache)) == (True, 0)
-            assert site.errors == {("nodes", "not-served"): 1}
-            assert site.said == ["list nodes: the API server does not serve resource.k8s.io/v1"]
-            server.refuse = lambda _: 0
-            await site.until(site.same)
-            await site.until(lambda: site.said[-1] == "nodes: the API server answers again")
-
-    run(test())
+    server = filled()
+    server.refuse = lambda _: 404
+    async with mirrored(server, kind) as site:
+        await site.until(lambda: len(site.stand_in.received) > 3)
+        assert (site.cache.filled, len(site.cache)) == (True, 0)
+        assert site.errors == {("nodes", "not-served"): 1}
+        assert site.said == ["list nodes: the API server does not serve resource.k8s.io/v1"]
+        server.refuse = lambda _: 0
+        await site.until(site.same)
+        await site.until(lambda: site.said[-1] == "nodes: the API server answers again")
 
 
 @pytest.mark.parametrize(
     ("words", "is_believed"),
     [(None, True), (b"<html>not here</html>", False), (b"{}", False), (b"404 page not found\n", False)],
 )
-def test_a_404_of_something_in_between_empties_no_mirror_that_is_full(
-    run: Run, words: bytes | None, *, is_believed: bool
+async def test_a_404_of_something_in_between_empties_no_mirror_that_is_full(
+    words: bytes | None, *, is_believed: bool
 ) -> None:
     kind = Collection("nodes", PATH, api="resource.k8s.io/v1")
 
-    async def test() -> None:
-        server = filled(watch_seconds=0.05)
-        async with mirrored(server, kind) as site:
-            await site.until(site.same)
-            server.refusal, server.refuse = words, lambda target: 410 if "watch" in target else 404
-            await site.until(lambda: any("list nodes" in line for line in site.said))
-            assert (len(site.cache) == 0) is is_believed
-            server.refuse = lambda _: 0
-            await site.until(site.same)
-
-    run(test())
+    server = filled(watch_seconds=0.05)
+    async with mirrored(server, kind) as site:
+        await site.until(site.same)
+        server.refusal, server.refuse = words, lambda target: 410 if "watch" in target else 404
+        await site.until(lambda: any("list nodes" in line for line in site.said))
+        assert (len(site.cache) == 0) is is_believed
+        server.refuse = lambda _: 0
+        await site.until(site.same)
 
 
-def test_a_kind_that_every_cluster_has_is_not_believed_to_be_missing(run: Run) -> None:
-    async def test() -> None:
-        server = filled()
-        server.refuse = lambda _: 404
-        async with mirrored(server) as site:
-            await site.until(lambda: len(site.stand_in.received) > 3)
-            assert not site.cache.filled
-
-    run(test())
+async def test_a_kind_that_every_cluster_has_is_not_believed_to_be_missing() -> None:
+    server = filled()
+    server.refuse = lambda _: 404
+    async with mirrored(server) as site:
+        await site.until(lambda: len(site.stand_in.received) > 3)
+        assert not site.cache.filled

@@ -19,7 +19,6 @@ from kubernetes.aio.config.config_exception import ConfigException
 
 from certs.certificate import issue
 from tests.cluster.api.access import ToldAccess
-from tests.cluster.api.conftest import Run
 from tests.cluster.api.stand_in import POD, Line, Received, StandIn, Turn, always, kubeconfig, serving, status
 from webhook.cluster.api.credentials import STALE_TIMES, Credentials
 from webhook.cluster.api.current_objects import LivePods
@@ -81,17 +80,14 @@ async def read_over(stand_in: StandIn, configured: Path | None) -> dict[str, str
     return stand_in.received[-1].headers
 
 
-def test_a_kubeconfig_with_an_authority_and_a_token(run: Run, tmp_path: Path, tls: Tls) -> None:
-    async def test() -> None:
-        async with serving(always(POD), tls=tls.context) as stand_in:
-            url, cluster = f"https://127.0.0.1:{stand_in.port}", {"certificate-authority": str(tls.ca)}
-            headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, cluster=cluster))
-        assert headers["authorization"] == "Bearer t"
-
-    run(test())
+async def test_a_kubeconfig_with_an_authority_and_a_token(tmp_path: Path, tls: Tls) -> None:
+    async with serving(always(POD), tls=tls.context) as stand_in:
+        url, cluster = f"https://127.0.0.1:{stand_in.port}", {"certificate-authority": str(tls.ca)}
+        headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, cluster=cluster))
+    assert headers["authorization"] == "Bearer t"
 
 
-def test_a_kubeconfig_with_everything_inside(run: Run, tmp_path: Path, tls: Tls) -> None:
+async def test_a_kubeconfig_with_everything_inside(tmp_path: Path, tls: Tls) -> None:
     certificate, key = make_client_certificate()
     (tmp_path / "client.crt").write_bytes(certificate)
     tls.context.load_verify_locations(tmp_path / "client.crt")
@@ -99,13 +95,10 @@ def test_a_kubeconfig_with_everything_inside(run: Run, tmp_path: Path, tls: Tls)
     user = {"client-certificate-data": encoded(certificate), "client-key-data": encoded(key)}
     cluster = {"certificate-authority-data": encoded(tls.ca.read_bytes())}
 
-    async def test() -> None:
-        async with serving(always(POD), tls=tls.context) as stand_in:
-            url = f"https://127.0.0.1:{stand_in.port}"
-            headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, user=user, cluster=cluster))
-        assert "authorization" not in headers
-
-    run(test())
+    async with serving(always(POD), tls=tls.context) as stand_in:
+        url = f"https://127.0.0.1:{stand_in.port}"
+        headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, user=user, cluster=cluster))
+    assert "authorization" not in headers
 
 
 def encoded(text: bytes) -> str:
@@ -120,17 +113,14 @@ def encoded(text: bytes) -> str:
         ({}, None),
     ],
 )
-def test_other_ways_to_say_who_we_are(run: Run, tmp_path: Path, user: dict[str, Any], header: str | None) -> None:
-    async def test() -> None:
-        async with serving(always(POD)) as stand_in:
-            url = f"http://127.0.0.1:{stand_in.port}"
-            headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, user=user))
-        assert headers.get("authorization") == header
-
-    run(test())
+async def test_other_ways_to_say_who_we_are(tmp_path: Path, user: dict[str, Any], header: str | None) -> None:
+    async with serving(always(POD)) as stand_in:
+        url = f"http://127.0.0.1:{stand_in.port}"
+        headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, user=user))
+    assert headers.get("authorization") == header
 
 
-def test_a_token_of_an_exec_plugin(run: Run, tmp_path: Path) -> None:
+async def test_a_token_of_an_exec_plugin(tmp_path: Path) -> None:
     plugin = tmp_path / "plugin"
     version = "client.authentication.k8s.io/v1"
     answer = f'{{"apiVersion": "{version}", "kind": "ExecCredential", "status": {{"token": "of-the-plugin"}}}}'
@@ -138,90 +128,69 @@ def test_a_token_of_an_exec_plugin(run: Run, tmp_path: Path) -> None:
     plugin.chmod(0o700)
     user = {"exec": {"apiVersion": version, "command": str(plugin), "interactiveMode": "Never"}}
 
-    async def test() -> None:
-        async with serving(always(POD)) as stand_in:
-            url = f"http://127.0.0.1:{stand_in.port}"
-            headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, user=user))
-        assert headers["authorization"] == "Bearer of-the-plugin"
-
-    run(test())
+    async with serving(always(POD)) as stand_in:
+        url = f"http://127.0.0.1:{stand_in.port}"
+        headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, user=user))
+    assert headers["authorization"] == "Bearer of-the-plugin"
 
 
-def test_an_insecure_cluster_is_not_checked(run: Run, tmp_path: Path) -> None:
+async def test_an_insecure_cluster_is_not_checked(tmp_path: Path) -> None:
     elsewhere = make_tls(tmp_path, "elsewhere.example")
 
-    async def test() -> None:
-        async with serving(always(POD), tls=elsewhere.context) as stand_in:
-            url, cluster = f"https://127.0.0.1:{stand_in.port}", {"insecure-skip-tls-verify": True}
-            await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, cluster=cluster))
-
-    run(test())
+    async with serving(always(POD), tls=elsewhere.context) as stand_in:
+        url, cluster = f"https://127.0.0.1:{stand_in.port}", {"insecure-skip-tls-verify": True}
+        await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, cluster=cluster))
 
 
-def test_a_server_with_another_name(run: Run, tmp_path: Path) -> None:
+async def test_a_server_with_another_name(tmp_path: Path) -> None:
     elsewhere = make_tls(tmp_path, "elsewhere.example")
     cluster = {"certificate-authority": str(elsewhere.ca)}
 
-    async def test() -> None:
-        async with serving(always(POD), tls=elsewhere.context) as stand_in:
-            url = f"https://127.0.0.1:{stand_in.port}"
-            named = {**cluster, "tls-server-name": "elsewhere.example"}
-            await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, cluster=named))
-            async with connected(kubeconfig(tmp_path / "kubeconfig", url, cluster=cluster)) as pods:
-                with pytest.raises(PodsUnreadable, match=r"certificate is not valid for '127\.0\.0\.1'"):
-                    await pods.pod("team-a", "train")
-
-    run(test())
+    async with serving(always(POD), tls=elsewhere.context) as stand_in:
+        url = f"https://127.0.0.1:{stand_in.port}"
+        named = {**cluster, "tls-server-name": "elsewhere.example"}
+        await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, cluster=named))
+        async with connected(kubeconfig(tmp_path / "kubeconfig", url, cluster=cluster)) as pods:
+            with pytest.raises(PodsUnreadable, match=r"certificate is not valid for '127\.0\.0\.1'"):
+                await pods.pod("team-a", "train")
 
 
-def test_a_server_that_cannot_be_trusted_gets_nothing(run: Run, tmp_path: Path, tls: Tls) -> None:
-    async def test() -> None:
-        async with serving(always(POD), tls=tls.context) as stand_in:
-            url = f"https://127.0.0.1:{stand_in.port}"
-            async with connected(kubeconfig(tmp_path / "kubeconfig", url)) as pods:
-                with pytest.raises(PodsUnreadable, match=r"gives no answer: .*CERTIFICATE_VERIFY_FAILED") as caught:
-                    await pods.pod("team-a", "train")
-            assert "object at" not in str(caught.value)
-        assert stand_in.received == []
-
-    run(test())
+async def test_a_server_that_cannot_be_trusted_gets_nothing(tmp_path: Path, tls: Tls) -> None:
+    async with serving(always(POD), tls=tls.context) as stand_in:
+        url = f"https://127.0.0.1:{stand_in.port}"
+        async with connected(kubeconfig(tmp_path / "kubeconfig", url)) as pods:
+            with pytest.raises(PodsUnreadable, match=r"gives no answer: .*CERTIFICATE_VERIFY_FAILED") as caught:
+                await pods.pod("team-a", "train")
+        assert "object at" not in str(caught.value)
+    assert stand_in.received == []
 
 
-def test_a_server_without_tls_is_told(run: Run, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with serving(always(POD)) as stand_in:
-            url = f"https://127.0.0.1:{stand_in.port}"
-            async with connected(kubeconfig(tmp_path / "kubeconfig", url), seconds=0.2) as pods:
-                with pytest.raises(PodsUnreadable, match=r"^get pod team-a/train: no answer from https://"):
-                    await pods.pod("team-a", "train")
-
-    run(test())
+async def test_a_server_without_tls_is_told(tmp_path: Path) -> None:
+    async with serving(always(POD)) as stand_in:
+        url = f"https://127.0.0.1:{stand_in.port}"
+        async with connected(kubeconfig(tmp_path / "kubeconfig", url), seconds=0.2) as pods:
+            with pytest.raises(PodsUnreadable, match=r"^get pod team-a/train: no answer from https://"):
+                await pods.pod("team-a", "train")
 
 
 @pytest.mark.parametrize(("written", "path"), [("", ""), ("/", ""), ("/k8s/clusters/c-1", "/k8s/clusters/c-1")])
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_the_address_may_have_a_name_and_a_path(run: Run, tmp_path: Path, host: str, written: str, path: str) -> None:
-    async def test() -> None:
-        async with serving(always(POD)) as stand_in:
-            url = f"http://{host}:{stand_in.port}"
-            headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url + written))
-        assert headers["host"] == f"{host}:{stand_in.port}"
-        assert stand_in.received[0].target == f"{path}/api/v1/namespaces/team-a/pods/train"
-
-    run(test())
+async def test_the_address_may_have_a_name_and_a_path(tmp_path: Path, host: str, written: str, path: str) -> None:
+    async with serving(always(POD)) as stand_in:
+        url = f"http://{host}:{stand_in.port}"
+        headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url + written))
+    assert headers["host"] == f"{host}:{stand_in.port}"
+    assert stand_in.received[0].target == f"{path}/api/v1/namespaces/team-a/pods/train"
 
 
-def test_the_address_may_be_of_ipv6(run: Run, tmp_path: Path, tls: Tls) -> None:
-    async def test() -> None:
-        try:
-            async with serving(always(POD), tls=tls.context, host=IPV6) as stand_in:
-                url, cluster = f"https://[::1]:{stand_in.port}", {"certificate-authority": str(tls.ca)}
-                headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, cluster=cluster))
-                assert headers["host"] == f"[::1]:{stand_in.port}"
-        except OSError:
-            pytest.skip("this machine has no IPv6")
-
-    run(test())
+async def test_the_address_may_be_of_ipv6(tmp_path: Path, tls: Tls) -> None:
+    try:
+        async with serving(always(POD), tls=tls.context, host=IPV6) as stand_in:
+            url, cluster = f"https://[::1]:{stand_in.port}", {"certificate-authority": str(tls.ca)}
+            headers = await read_over(stand_in, kubeconfig(tmp_path / "kubeconfig", url, cluster=cluster))
+            assert headers["host"] == f"[::1]:{stand_in.port}"
+    except OSError:
+        pytest.skip("this machine has no IPv6")
 
 
 @pytest.fixture
@@ -237,18 +206,15 @@ def service_account(tmp_path: Path, tls: Tls, monkeypatch: pytest.MonkeyPatch) -
     return token
 
 
-def test_in_the_cluster_it_is_the_service_account(
-    run: Run, tls: Tls, service_account: Path, monkeypatch: pytest.MonkeyPatch
+async def test_in_the_cluster_it_is_the_service_account(
+    tls: Tls, service_account: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert service_account.read_text() == "first"
 
-    async def test() -> None:
-        async with serving(always(POD), tls=tls.context) as stand_in:
-            monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(stand_in.port))
-            headers = await read_over(stand_in, None)
-        assert headers["authorization"].lower() == "bearer first"
-
-    run(test())
+    async with serving(always(POD), tls=tls.context) as stand_in:
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(stand_in.port))
+        headers = await read_over(stand_in, None)
+    assert headers["authorization"].lower() == "bearer first"
 
 
 class Turned:
@@ -274,47 +240,38 @@ def turned(tmp_path: Path) -> Turned:
     return Turned(token)
 
 
-def test_a_token_is_not_read_for_each_request(run: Run, turned: Turned) -> None:
-    async def test() -> None:
-        credentials = turned.credentials()
+async def test_a_token_is_not_read_for_each_request(turned: Turned) -> None:
+    credentials = turned.credentials()
+    assert await credentials.authorization() == "Bearer first"
+    turned.seconds = RENEWED - 0.1
+    assert [await credentials.authorization() for _ in range(9)] == ["Bearer first"] * 9
+    assert turned.access.reads == 1
+
+
+async def test_a_token_that_is_replaced_is_read_again_while_requests_go_on(turned: Turned) -> None:
+    credentials = turned.credentials()
+    await credentials.authorization()
+    turned.token.write_text("second")
+    turned.seconds = RENEWED
+    turned.access.may_read.clear()
+    for _ in range(3):
         assert await credentials.authorization() == "Bearer first"
-        turned.seconds = RENEWED - 0.1
-        assert [await credentials.authorization() for _ in range(9)] == ["Bearer first"] * 9
-        assert turned.access.reads == 1
-
-    run(test())
-
-
-def test_a_token_that_is_replaced_is_read_again_while_requests_go_on(run: Run, turned: Turned) -> None:
-    async def test() -> None:
-        credentials = turned.credentials()
-        await credentials.authorization()
-        turned.token.write_text("second")
-        turned.seconds = RENEWED
-        turned.access.may_read.clear()
-        for _ in range(3):
-            assert await credentials.authorization() == "Bearer first"
-            await asyncio.sleep(0)
-        turned.access.may_read.set()
-        async with asyncio.timeout(PATIENCE_S):
-            while await credentials.authorization() != "Bearer second":
-                await asyncio.sleep(0.001)
-        assert turned.access.reads == 2
-
-    run(test())
+        await asyncio.sleep(0)
+    turned.access.may_read.set()
+    async with asyncio.timeout(PATIENCE_S):
+        while await credentials.authorization() != "Bearer second":
+            await asyncio.sleep(0.001)
+    assert turned.access.reads == 2
 
 
-def test_a_token_that_has_lain_for_long_is_read_before_it_is_used(run: Run, turned: Turned) -> None:
-    async def test() -> None:
-        credentials = turned.credentials()
-        await credentials.authorization()
-        turned.token.write_text("second")
-        turned.seconds = STALE
-        found = await asyncio.gather(credentials.authorization(), credentials.authorization())
-        assert list(found) == ["Bearer second"] * 2
-        assert turned.access.reads == 2
-
-    run(test())
+async def test_a_token_that_has_lain_for_long_is_read_before_it_is_used(turned: Turned) -> None:
+    credentials = turned.credentials()
+    await credentials.authorization()
+    turned.token.write_text("second")
+    turned.seconds = STALE
+    found = await asyncio.gather(credentials.authorization(), credentials.authorization())
+    assert list(found) == ["Bearer second"] * 2
+    assert turned.access.reads == 2
 
 
 @pytest.mark.parametrize(
@@ -332,91 +289,73 @@ def test_a_token_that_has_lain_for_long_is_read_before_it_is_used(run: Run, turn
     ],
     ids=repr,
 )
-def test_whatever_goes_wrong_with_a_renewal_the_old_token_stays_and_it_is_tried_again_when_it_is_due(
-    run: Run, turned: Turned, error: Exception, problem: str
+async def test_whatever_goes_wrong_with_a_renewal_the_old_token_stays_and_it_is_tried_again_when_it_is_due(
+    turned: Turned, error: Exception, problem: str
 ) -> None:
-    async def test() -> None:
-        credentials = turned.credentials()
-        await credentials.authorization()
-        turned.access.error = error
-        turned.seconds = STALE
-        for _ in range(5):
-            assert await credentials.authorization() == "Bearer first"
-        assert credentials.problem == problem
-        assert turned.access.reads == 2
-        turned.access.error = None
-        turned.token.write_text("second")
-        turned.seconds += RENEWED
-        assert await credentials.authorization() == "Bearer second"
-        assert credentials.problem == ""
-
-    run(test())
+    credentials = turned.credentials()
+    await credentials.authorization()
+    turned.access.error = error
+    turned.seconds = STALE
+    for _ in range(5):
+        assert await credentials.authorization() == "Bearer first"
+    assert credentials.problem == problem
+    assert turned.access.reads == 2
+    turned.access.error = None
+    turned.token.write_text("second")
+    turned.seconds += RENEWED
+    assert await credentials.authorization() == "Bearer second"
+    assert credentials.problem == ""
 
 
-def test_a_request_that_waits_for_a_renewal_when_the_session_is_closed_gets_an_error(run: Run, turned: Turned) -> None:
-    async def test() -> None:
+async def test_a_request_that_waits_for_a_renewal_when_the_session_is_closed_gets_an_error(turned: Turned) -> None:
+    session = Session(turned.access, user_agent="test", seconds=PATIENCE_S)
+    turned.access.may_read.clear()
+    read = asyncio.create_task(LivePods(Api(session)).pod("team-a", "train"))
+    await asyncio.sleep(0.01)
+    await session.close()
+    with pytest.raises(PodsUnreadable, match=r"gives no answer: the program stops\. "):
+        await read
+
+
+async def test_one_who_gives_up_waiting_for_a_renewal_does_not_end_it_for_others(turned: Turned) -> None:
+    credentials = turned.credentials()
+    turned.access.may_read.clear()
+    one, other = (asyncio.create_task(credentials.authorization()) for _ in range(2))
+    await asyncio.sleep(0.01)
+    one.cancel()
+    await asyncio.wait((one,))
+    turned.access.may_read.set()
+    assert await other == "Bearer first"
+
+
+async def test_what_keeps_the_token_from_being_renewed_is_told_when_it_is_refused(turned: Turned) -> None:
+    async with serving(always(status(401, "Unauthorized"), "401 Unauthorized")) as stand_in:
+        turned.access.url = f"http://127.0.0.1:{stand_in.port}"
+        turned.access.error = FileNotFoundError(2, "No such file or directory")
         session = Session(turned.access, user_agent="test", seconds=PATIENCE_S)
-        turned.access.may_read.clear()
-        read = asyncio.create_task(LivePods(Api(session)).pod("team-a", "train"))
-        await asyncio.sleep(0.01)
-        await session.close()
-        with pytest.raises(PodsUnreadable, match=r"gives no answer: the program stops\. "):
-            await read
-
-    run(test())
-
-
-def test_one_who_gives_up_waiting_for_a_renewal_does_not_end_it_for_others(run: Run, turned: Turned) -> None:
-    async def test() -> None:
-        credentials = turned.credentials()
-        turned.access.may_read.clear()
-        one, other = (asyncio.create_task(credentials.authorization()) for _ in range(2))
-        await asyncio.sleep(0.01)
-        one.cancel()
-        await asyncio.wait((one,))
-        turned.access.may_read.set()
-        assert await other == "Bearer first"
-
-    run(test())
-
-
-def test_what_keeps_the_token_from_being_renewed_is_told_when_it_is_refused(run: Run, turned: Turned) -> None:
-    async def test() -> None:
-        async with serving(always(status(401, "Unauthorized"), "401 Unauthorized")) as stand_in:
-            turned.access.url = f"http://127.0.0.1:{stand_in.port}"
-            turned.access.error = FileNotFoundError(2, "No such file or directory")
-            session = Session(turned.access, user_agent="test", seconds=PATIENCE_S)
-            with pytest.raises(
-                PodsUnreadable, match=r"Unauthorized \(401\)\. .* It could not be renewed: \[Errno 2\] No s"
-            ):
-                await LivePods(Api(session)).pod("team-a", "train")
-            await session.close()
-
-    run(test())
-
-
-def test_a_renewal_that_hangs_is_not_waited_for(run: Run, turned: Turned) -> None:
-    async def test() -> None:
-        session = Session(turned.access, user_agent="test", seconds=0.1)
-        turned.access.may_read.clear()
-        with pytest.raises(PodsUnreadable, match=r"no answer from http://127\.0\.0\.1:1 within 0\.1 s"):
+        with pytest.raises(
+            PodsUnreadable, match=r"Unauthorized \(401\)\. .* It could not be renewed: \[Errno 2\] No s"
+        ):
             await LivePods(Api(session)).pod("team-a", "train")
         await session.close()
 
-    run(test())
+
+async def test_a_renewal_that_hangs_is_not_waited_for(turned: Turned) -> None:
+    session = Session(turned.access, user_agent="test", seconds=0.1)
+    turned.access.may_read.clear()
+    with pytest.raises(PodsUnreadable, match=r"no answer from http://127\.0\.0\.1:1 within 0\.1 s"):
+        await LivePods(Api(session)).pod("team-a", "train")
+    await session.close()
 
 
-def test_a_kubeconfig_whose_token_file_is_replaced_is_read_again(run: Run, tmp_path: Path) -> None:
+async def test_a_kubeconfig_whose_token_file_is_replaced_is_read_again(tmp_path: Path) -> None:
     token = tmp_path / "rotated"
     token.write_text("first")
     found = find_access(kubeconfig(tmp_path / "k", "https://127.0.0.1:1", user={"tokenFile": str(token)}))
 
-    async def test() -> None:
-        assert await found.authorization() == "Bearer first"
-        token.write_text("second")
-        assert await found.authorization() == "Bearer second"
-
-    run(test())
+    assert await found.authorization() == "Bearer first"
+    token.write_text("second")
+    assert await found.authorization() == "Bearer second"
 
 
 @pytest.mark.parametrize("part", ["certificate-authority", "client-certificate"])
@@ -430,33 +369,17 @@ def test_certificates_that_cannot_be_read_are_named(tmp_path: Path, part: str) -
         connect(path, user_agent="test", seconds=1.0)
 
 
-def test_a_proxy_that_is_not_for_this_address_is_left_alone(
-    run: Run, tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
-    monkeypatch.setenv("no_proxy", "127.0.0.0/8")
-
-    async def test() -> None:
-        async with serving(always(POD)) as stand_in:
-            await read_over(stand_in, kubeconfig(tmp_path / "k", f"http://127.0.0.1:{stand_in.port}"))
-
-    run(test())
-
-
 @pytest.mark.parametrize("where", ["kubeconfig", "environment"])
-def test_a_proxy_is_asked_instead_of_the_api_server(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+async def test_a_proxy_is_asked_instead_of_the_api_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    async def test() -> None:
-        async with serving(always(POD)) as proxy:
-            address = f"http://127.0.0.1:{proxy.port}"
-            if where == "environment":
-                monkeypatch.setenv("http_proxy", address)
-            cluster = {"proxy-url": address} if where == "kubeconfig" else {}
-            await read_over(proxy, kubeconfig(tmp_path / "k", "http://10.0.0.1:1", cluster=cluster))
-            assert proxy.received[0].target == "http://10.0.0.1:1/api/v1/namespaces/team-a/pods/train"
-
-    run(test())
+    async with serving(always(POD)) as proxy:
+        address = f"http://127.0.0.1:{proxy.port}"
+        if where == "environment":
+            monkeypatch.setenv("http_proxy", address)
+        cluster = {"proxy-url": address} if where == "kubeconfig" else {}
+        await read_over(proxy, kubeconfig(tmp_path / "k", "http://10.0.0.1:1", cluster=cluster))
+        assert proxy.received[0].target == "http://10.0.0.1:1/api/v1/namespaces/team-a/pods/train"
 
 
 @pytest.mark.parametrize("url", ["10.0.0.1:6443", "ftp://10.0.0.1", "https://", "https://10.0.0.1:many"])
@@ -474,39 +397,21 @@ def test_a_token_that_cannot_be_sent_is_refused(tmp_path: Path, token: str) -> N
         connect(path, user_agent="test", seconds=1.0)
 
 
-def test_outside_of_a_cluster_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(ConfigError, match=r"expected to run as a pod .* Outside of a cluster give --kubeconfig FILE"):
-        connect(None, user_agent="test", seconds=1.0)
+async def test_a_session_that_was_never_used_can_be_closed(tmp_path: Path) -> None:
+    await connect(kubeconfig(tmp_path / "k", "http://127.0.0.1:1"), user_agent="test", seconds=1.0).close()
 
 
-def test_a_kubeconfig_that_is_none_is_named(tmp_path: Path) -> None:
-    (tmp_path / "k").write_text("a: b")
-    with pytest.raises(ConfigError, match=r"/k: expected a kubeconfig: "):
-        connect(tmp_path / "k", user_agent="test", seconds=1.0)
-
-
-def test_a_session_that_was_never_used_can_be_closed(run: Run, tmp_path: Path) -> None:
-    async def test() -> None:
-        await connect(kubeconfig(tmp_path / "k", "http://127.0.0.1:1"), user_agent="test", seconds=1.0).close()
-
-    run(test())
-
-
-def test_whoever_waits_when_the_session_is_closed_gets_an_error(run: Run, tmp_path: Path) -> None:
-    async def test() -> None:
-        async with serving(silent()) as stand_in:
-            session = connect(
-                kubeconfig(tmp_path / "k", f"http://127.0.0.1:{stand_in.port}"), user_agent="test", seconds=PATIENCE_S
-            )
-            read = asyncio.create_task(LivePods(Api(session)).pod("team-a", "train"))
-            while not stand_in.received:
-                await asyncio.sleep(0.001)
-            await session.close()
-            with pytest.raises(PodsUnreadable, match=r"gives no answer: the program stops\. "):
-                await read
-
-    run(test())
+async def test_whoever_waits_when_the_session_is_closed_gets_an_error(tmp_path: Path) -> None:
+    async with serving(silent()) as stand_in:
+        session = connect(
+            kubeconfig(tmp_path / "k", f"http://127.0.0.1:{stand_in.port}"), user_agent="test", seconds=PATIENCE_S
+        )
+        read = asyncio.create_task(LivePods(Api(session)).pod("team-a", "train"))
+        while not stand_in.received:
+            await asyncio.sleep(0.001)
+        await session.close()
+        with pytest.raises(PodsUnreadable, match=r"gives no answer: the program stops\. "):
+            await read
 
 
 def silent() -> Turn:

@@ -9,7 +9,6 @@ import pytest
 from certs.certificate import issue
 from certs.context import server_context
 from tests.cluster.api.access import ToldAccess
-from tests.cluster.api.conftest import Run
 from tests.cluster.api.stand_in import POD, always, serving
 from webhook.cluster.api.current_objects import LivePods
 from webhook.cluster.api.session import Session
@@ -27,26 +26,23 @@ def new_authority(file: Path) -> ssl.SSLContext:
     return server_context(bundle)
 
 
-def test_a_new_authority_is_trusted_from_the_next_connection_on(run: Run, tmp_path: Path) -> None:
+async def test_a_new_authority_is_trusted_from_the_next_connection_on(tmp_path: Path) -> None:
     ca = tmp_path / "ca.crt"
     old = new_authority(ca)
 
-    async def test() -> None:
-        async with serving(always(POD), tls=old) as stand_in:
-            session = Session(
-                ToldAccess(f"https://127.0.0.1:{stand_in.port}", authority=ca), user_agent="test", seconds=10.0
-            )
-            assert await LivePods(Api(session)).pod("team-a", "train") == POD
-        port = stand_in.port
-        new = new_authority(tmp_path / "unknown.crt")
-        async with serving(always(POD), tls=new, port=port):
-            with pytest.raises(PodsUnreadable, match="CERTIFICATE_VERIFY_FAILED"):
-                await LivePods(Api(session)).pod("team-a", "train")
-            (tmp_path / "unknown.crt").replace(ca)
-            assert await LivePods(Api(session)).pod("team-a", "train") == POD
-        await session.close()
-
-    run(test())
+    async with serving(always(POD), tls=old) as stand_in:
+        session = Session(
+            ToldAccess(f"https://127.0.0.1:{stand_in.port}", authority=ca), user_agent="test", seconds=10.0
+        )
+        assert await LivePods(Api(session)).pod("team-a", "train") == POD
+    port = stand_in.port
+    new = new_authority(tmp_path / "unknown.crt")
+    async with serving(always(POD), tls=new, port=port):
+        with pytest.raises(PodsUnreadable, match="CERTIFICATE_VERIFY_FAILED"):
+            await LivePods(Api(session)).pod("team-a", "train")
+        (tmp_path / "unknown.crt").replace(ca)
+        assert await LivePods(Api(session)).pod("team-a", "train") == POD
+    await session.close()
 
 
 def test_a_file_that_is_half_written_or_gone_leaves_the_trust_as_it_was(tmp_path: Path) -> None:

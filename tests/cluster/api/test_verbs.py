@@ -69,14 +69,6 @@ def test_a_lease_is_applied_whoever_set_its_fields() -> None:
     assert written(requests) == ("PATCH", path, "application/apply-patch+yaml", lease)
 
 
-def test_a_config_map_is_applied_whoever_set_its_fields() -> None:
-    metadata = {"name": "a", "namespace": "ns"}
-    config_map: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {}}
-    _, requests = told(b"{}", lambda api: api.apply(kinds.CONFIG_MAP, config_map))
-    path = "/api/v1/namespaces/ns/configmaps/a?fieldManager=tester&force=true"
-    assert written(requests) == ("PATCH", path, "application/apply-patch+yaml", config_map)
-
-
 def test_a_node_is_merged() -> None:
     patch = {"metadata": {"labels": {"gpu.topology/nvlink": "healthy"}}}
     _, requests = told(b"{}", lambda api: api.patch(kinds.NODE, "node-1", "", patch, PatchForm.MERGE))
@@ -98,11 +90,6 @@ def test_a_page_that_is_no_object_is_no_answer(page: bytes) -> None:
         told(page, lambda api: read(api, kinds.NODE, "a"))
 
 
-def test_an_object_is_given_as_it_was_sent() -> None:
-    node = {"kind": "Node", "unknown": {"field": 1}}
-    assert told(json.dumps(node).encode(), lambda api: read(api, kinds.NODE, "a"))[0] == node
-
-
 def classes(api: Api) -> Awaitable[list[Object]]:
     return api.objects(kinds.DEVICE_CLASSES, what="list DeviceClasses")
 
@@ -121,17 +108,6 @@ def test_kinds_that_a_cluster_may_be_without_are_not_served() -> None:
 def test_device_classes_that_may_not_be_listed_are_not_none() -> None:
     with pytest.raises(Denied, match="list DeviceClasses: you may not"):
         told(b'{"kind":"Status","message":"you may not"}', classes, "403 Forbidden")
-
-
-def test_outside_of_a_cluster_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(ConfigError, match=r"expected to run as a pod .* Outside of a cluster give --kubeconfig FILE"):
-        connect(None, user_agent="test", seconds=1.0)
-
-
-def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ManifestError, match=r"kubeconfig: cannot be read: No such file or directory"):
-        connect(tmp_path / "kubeconfig", user_agent="test", seconds=1.0)
 
 
 @pytest.mark.parametrize(

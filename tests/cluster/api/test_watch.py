@@ -110,15 +110,12 @@ def test_a_watch_ends_when_its_time_is_over(run: Run) -> None:
         run(watch(says(CHUNKED), read, seconds=0.05))
 
 
-def test_nobody_listens_is_an_error(run: Run) -> None:
-    async def test() -> None:
-        session = Session(ToldAccess("http://127.0.0.1:1"), user_agent="test", seconds=SECONDS)
-        with pytest.raises(ApiServerAway, match=r"watch x: http://127.0.0.1:1 gives no answer"):
-            async with session.watch("watch x", "/x", limit=10, accept="application/json", seconds=SECONDS):
-                pass
-        await session.close()
-
-    run(test())
+async def test_nobody_listens_is_an_error() -> None:
+    session = Session(ToldAccess("http://127.0.0.1:1"), user_agent="test", seconds=SECONDS)
+    with pytest.raises(ApiServerAway, match=r"watch x: http://127.0.0.1:1 gives no answer"):
+        async with session.watch("watch x", "/x", limit=10, accept="application/json", seconds=SECONDS):
+            pass
+    await session.close()
 
 
 def test_the_server_waits_while_nobody_reads(run: Run) -> None:

@@ -62,30 +62,6 @@ class Index:
             self.values[name] = after
 
 
-def test_an_older_state_never_takes_the_place_of_a_newer_one() -> None:
-    cache = make()
-    cache.put(State("a", 5, b"5"))
-    cache.put(State("a", 4, b"4"))
-    assert cache.get("a") == 5
-
-
-def test_what_was_deleted_does_not_come_back_with_an_old_message() -> None:
-    cache = make()
-    cache.put(State("a", 5, b"5"))
-    cache.drop(State("a", 7))
-    cache.put(State("a", 6, b"6"))
-    assert cache.get("a") is None
-    cache.put(State("a", 8, b"8"))
-    assert cache.get("a") == 8
-
-
-def test_the_end_of_an_earlier_object_does_not_end_the_new_one_of_that_name() -> None:
-    cache = make()
-    cache.put(State("a", 8, b"8"))
-    cache.drop(State("a", 7))
-    assert cache.get("a") == 8
-
-
 def test_what_is_beyond_the_number_of_objects_is_left_out_counted_and_told_once() -> None:
     told = Told()
     cache = make(told, Limit(objects=2, bytes=1000))
@@ -136,15 +112,6 @@ def test_what_cannot_be_read_counts_too() -> None:
     cache = make(limit=Limit(objects=1, bytes=1000))
     assert [cache.put(State(name, 1, b'"x"')) for name in "ab"] == [True, False]
     assert len(cache) == 1
-
-
-def test_a_list_ends_what_it_does_not_name_but_not_what_is_newer_than_it() -> None:
-    cache = make()
-    cache.put(State("old", 3))
-    cache.put(State("live", 12))
-    cache.put(State("listed", 4))
-    cache.listed(10, {"listed"})
-    assert cache.values().keys() == {"live", "listed"}
 
 
 def test_it_is_filled_only_by_a_whole_list() -> None:

@@ -59,12 +59,6 @@ def codes(outcome: Outcome) -> list[str]:
     return [text.partition(":")[0] for text in (outcome.warnings or [outcome.message])]
 
 
-@pytest.mark.parametrize(("claim", "found"), [(SHARED, ["GT287"]), (TEMPLATE, [""])])
-def test_a_claim_that_other_pods_may_use_is_warned_of(claim: Manifest, found: list[str]) -> None:
-    outcome, _ = admitted(claiming(claims=[claim]))
-    assert (outcome.kind, codes(outcome)) == (Kind.PATCH, found)
-
-
 def test_pods_that_share_a_claim_on_purpose_are_not_warned() -> None:
     outcome, _ = admitted(claiming(claims=[SHARED], annotations=NODE_PEERS), HOST_NAMESPACES)
     assert (outcome.kind, codes(outcome)) == (Kind.PATCH, [""])
@@ -82,14 +76,6 @@ def test_where_hami_may_serve_the_count_as_well_that_is_said(hami: Version | Non
     rules = policy(claims={"enabled": True}, cluster={"extendedResources": who})
     outcome, _ = admitted(pod(), cluster=msgspec.structs.replace(SERVED, hami=hami), rules=rules)
     assert (outcome.kind, codes(outcome)) == (Kind.PATCH, found)
-
-
-def test_where_hami_serves_the_count_after_all_it_is_asked_for_whole_cards() -> None:
-    rules = policy(claims={"enabled": True}, cluster={"extendedResources": "hami"})
-    _, after = admitted(pod(), cluster=SERVED, rules=rules)
-    container = find_container(after, "train")
-    assert container["resources"]["limits"]["nvidia.com/gpucores"] == "100"
-    assert "GPU_TOPOLOGY_PROFILE" not in [entry["name"] for entry in container["env"]]
 
 
 def test_a_count_that_a_device_class_is_named_after_is_a_claim_too() -> None:
@@ -124,15 +110,6 @@ def test_a_runtime_class_is_for_device_plugins() -> None:
     _, by_count = admitted(pod(), cluster=SERVED, rules=rules)
     assert "runtimeClassName" not in by_claim["spec"]
     assert by_count["spec"]["runtimeClassName"] == "nvidia"
-
-
-@pytest.mark.parametrize(("asked", "mode"), [("auto", "init"), ("sidecar", "init"), ("binding", None)])
-def test_the_remap_container_of_claims_is_an_init_container(asked: str, mode: str | None) -> None:
-    faulty = ClusterFacts(hami=Version(2, 10), kubernetes=Version(1, 36))
-    outcome, after = admitted(claiming(annotations={**ASKS, "gpu.topology/remap": asked}), cluster=faulty)
-    added = after["spec"].get("initContainers") or []
-    assert [container["args"] for container in added] == ([["--mode", mode]] if mode else [])
-    assert outcome.kind is Kind.PATCH  # no warning of HAMi's fault
 
 
 def test_where_the_remap_container_is_to_see_no_gpu_it_refers_to_no_claim() -> None:
@@ -237,13 +214,6 @@ def test_several_gpus_and_an_open_count_are_worth_a_warning_of_what_takes_nvlink
     outcome, _ = admitted(claiming(user(env=off), annotations=ASKS), specs={"gpus": claimed})
     assert outcome.kind is Kind.PATCH
     assert bool(outcome.warnings) is is_warned
-
-
-def test_a_claim_for_all_gpus_is_injected_where_the_namespace_says_so() -> None:
-    specs = {"gpus": spec(allocationMode="All")}
-    left, _ = admitted(claiming(), specs=specs)
-    injected, _ = admitted(claiming(), team_a({"gpu.topology/inject": "true"}), specs=specs)
-    assert (left.reason, injected.reason) == (Reason.NOT_REQUESTED, Reason.INJECTED)
 
 
 def test_a_claim_that_cannot_be_read_is_left_alone_whatever_the_namespace_says() -> None:

@@ -31,6 +31,8 @@ EXTRAS: dict[str, Manifest] = {
     "another restart policy": {"restartPolicy": "OnFailure"},
     "a field of tomorrow": {"hostUsers": False},
     "root": {"securityContext": {"runAsUser": 0, "runAsNonRoot": False}},
+    "privileged": {"securityContext": {"privileged": True, "runAsUser": 0}},
+    "a volume of the user": {"volumeMounts": [{"name": "host", "mountPath": "/run/gpu-topology"}]},
     "a capability": {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}},
     "no seccomp": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
     "a host's proc": {"securityContext": {"procMount": "Unmasked"}},
@@ -66,6 +68,7 @@ EXTRAS: dict[str, Manifest] = {
 }
 VARIABLES: list[Manifest] = [
     {"name": "LD_PRELOAD", "value": "/run/gpu-topology/x.so"},
+    {"name": "PATH", "value": "/data"},
     {"name": "PYTHONPATH", "value": "/run/gpu-topology"},
     {"name": "PYTHONSTARTUP", "value": "/run/gpu-topology/x.py"},
     {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "all"},

@@ -27,22 +27,6 @@ def codes(outcome: Outcome) -> list[str]:
     return [warning.partition(":")[0] for warning in outcome.warnings if warning.startswith("GT")]
 
 
-@pytest.mark.parametrize("profile", PEERS)
-def test_a_command_that_sets_a_list_of_gpus_is_warned_of_in_the_peer_profiles(profile: str) -> None:
-    outcome = admitted(container(**SETS), profile=profile)
-    assert (outcome.kind, codes(outcome)) == (Kind.PATCH, ["GT404"])
-    assert codes(admitted(container(**READS), profile=profile)) == []
-
-
-@pytest.mark.parametrize("profile", PEERS)
-def test_with_deny_such_a_command_is_refused(profile: str) -> None:
-    outcome = admitted(container(**SETS), profile=profile, on_violation="deny")
-    assert (outcome.kind, outcome.reason) == (Kind.REFUSE, Reason.CONTRADICTS_PROFILE)
-    assert outcome.message.startswith("GT405: a command of container train sets CUDA_VISIBLE_DEVICES, but in profile ")
-    assert "0,1" not in outcome.message
-    assert admitted(container(**READS), profile=profile, on_violation="deny").kind is Kind.PATCH
-
-
 def test_in_exclusive_a_command_has_none_but_its_own_gpus_in_sight() -> None:
     outcome = admitted(container(**SETS), profile="exclusive", on_violation="deny")
     assert (outcome.kind, outcome.warnings) == (Kind.PATCH, [])

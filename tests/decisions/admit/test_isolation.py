@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.judge import judge
-from tests.pods import ALL_ALLOWED, container, effective_env, find_container, pod, team_a
+from tests.pods import ALL_ALLOWED, container, effective_env, pod, team_a
 from webhook.words.outcome import Kind, Outcome, Reason
 
 SEES_NODE = team_a(None, **{"gpu.topology/allow-node-gpus": "true", "pod-security.kubernetes.io/enforce": "baseline"})
@@ -16,30 +16,6 @@ VLLM = '--kv-transfer-config={{"kv_connector":"{}","kv_role":"kv_producer"}}'
 def isolated(*containers: dict[str, Any], namespace: Any = SEES_NODE, **fields: Any) -> tuple[Outcome, dict[str, Any]]:
     options = {"gpu.topology/profile": "node-peers", "gpu.topology/isolation": "isolated"} | fields.pop("options", {})
     return judge(pod(*containers or (container("serve", 1),), annotations=options, **fields), namespace)
-
-
-def test_an_isolated_pod_needs_no_host_namespace_and_no_permission_for_one() -> None:
-    outcome, after = isolated()
-    assert (outcome.kind, outcome.warnings) == (Kind.PATCH, [])
-    assert not after["spec"].keys() & {"hostIPC", "hostPID", "hostNetwork"}
-    assert after["spec"]["shareProcessNamespace"] is True
-    assert effective_env(after, "gpu-topology-remap")["GPU_TOPOLOGY_ISOLATION"] == "isolated"
-    env = effective_env(after, "serve")
-    assert env["NVIDIA_VISIBLE_DEVICES"] == "all"
-    assert not env.keys() & {"NCCL_HOSTID", "NCCL_CUMEM_ENABLE"}
-    mounts = find_container(after, "serve")["volumeMounts"]
-    assert {"name": "gpu-topology-shm", "mountPath": "/dev/shm"} in mounts  # noqa: S108 - a path in a pod
-
-
-@pytest.mark.parametrize("options", [{}, {"gpu.topology/isolation": "host"}])
-def test_without_the_option_the_pod_shares_the_namespaces_of_the_host(options: dict[str, str]) -> None:
-    manifest = pod(container("serve", 1), annotations={"gpu.topology/profile": "node-peers", **options})
-    refused, _ = judge(manifest, SEES_NODE)
-    assert (refused.kind, refused.reason) == (Kind.REFUSE, Reason.MISSING_PERMISSION)
-    _, after = judge(manifest, ALL_ALLOWED)
-    assert (after["spec"]["hostIPC"], after["spec"]["hostPID"]) == (True, True)
-    assert "shareProcessNamespace" not in after["spec"]
-    assert "GPU_TOPOLOGY_ISOLATION" not in effective_env(after, "gpu-topology-remap")
 
 
 def test_the_namespace_may_say_it() -> None:

@@ -144,21 +144,6 @@ def test_a_pod_that_is_not_ours_passes_whatever_its_size(
     assert (outcome.kind, outcome.reason) == (Kind.SKIP, reason)
 
 
-def test_a_pod_without_a_gpu_passes_whatever_its_size() -> None:
-    manifest = beyond_everything()
-    for main in manifest["spec"]["containers"]:
-        del main["resources"]
-    assert decide(manifest).reason is Reason.NO_GPU_REQUEST
-
-
-def test_an_observed_pod_passes_whatever_its_size() -> None:
-    manifest = beyond_everything()
-    manifest["metadata"]["annotations"]["gpu.topology/profile"] = "observe"
-    outcome = decide(manifest)
-    assert (outcome.reason, len(outcome.operations)) == (Reason.OBSERVED, 1)
-    assert "would refuse it: pod team-a/train: expected at most 128 containers" in outcome.warnings[0]
-
-
 def test_a_refusal_is_cut_however_long_the_name_in_it() -> None:
     name = "c" * 1_000_000
     outcome = decide(pod(container(name, gpus="many")))

@@ -36,14 +36,6 @@ def with_context(manifest: Manifest, **fields: Any) -> Manifest:
 
 
 @CARRIERS
-def test_the_remap_container_names_a_user_unless_the_namespace_gives_one(cluster: ClusterFacts) -> None:
-    fixed, given = (remap(injected(namespace, cluster))["securityContext"] for namespace in (TEAM_A, OPENSHIFT))
-    assert (fixed["runAsUser"], fixed["runAsGroup"]) == (65532, 65532)
-    assert given == {key: value for key, value in fixed.items() if key not in {"runAsUser", "runAsGroup"}}
-    assert given["runAsNonRoot"] is True
-
-
-@CARRIERS
 def test_the_user_that_openshift_wrote_stays_at_the_second_look(cluster: ClusterFacts) -> None:
     """OpenShift writes it after our first look and only judges after our second one: without it, it refuses the pod."""
     seen = with_context(injected(OPENSHIFT, cluster), runAsUser=1000680000)

@@ -68,28 +68,6 @@ def test_the_same_value_on_the_namespace_names_the_namespace(subtests: pytest.Su
 OPTIONS = sorted({option for option, _, _ in BAD_VALUES})
 
 
-def test_every_option_of_the_design_is_tried() -> None:
-    assert OPTIONS == [
-        "colocate",
-        "containers",
-        "group",
-        "host-ipc",
-        "host-network",
-        "host-pid",
-        "inject",
-        "min-bandwidth",
-        "nccl-p2p-level",
-        "nvls",
-        "on-violation",
-        "policy",
-        "profile",
-        "remap",
-        "require-nvlink",
-        "shm-size",
-        "topology-file",
-    ]
-
-
 @pytest.mark.parametrize("option", OPTIONS)
 def test_a_huge_value_is_refused_and_cut_in_the_message(option: str) -> None:
     outcome, _ = judge(pod(annotations={f"gpu.topology/{option}": "%" * 100_000}))
@@ -219,11 +197,6 @@ def test_nobody_looks_for_what_a_very_long_name_may_mean() -> None:
     assert probably_meant("gpu.topology/min-bandwith") == "gpu.topology/min-bandwidth"
     assert probably_meant(f"gpu.topology/min-bandwith{'x' * 40}") is None
     assert probably_meant(f"gpu.topology/{'x' * 1_000_000}") is None
-
-
-def test_a_misspelled_profile_on_the_pod_is_not_taken_for_one() -> None:
-    outcome, _ = judge(pod(container(gpus=1), annotations={"gpu.topology/profil": "pod-peers"}))
-    assert outcome.reason == Reason.NOT_REQUESTED
 
 
 @pytest.mark.parametrize("count", ["1e18", "1E", "9" * 18, "1000000"])

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.judge import HAMI_2_9, TEAM_A, judge, policy
-from tests.pods import ALL_ALLOWED, Manifest, container, pod
+from tests.pods import Manifest, container, pod
 from webhook.decisions.cluster_facts import ClusterFacts
 
 PLANNER = msgspec.structs.replace(HAMI_2_9, has_planner=True)
@@ -19,16 +19,6 @@ def aligned(word: str, *containers: Manifest, **annotations: str) -> Manifest:
 def found(manifest: Manifest, cluster: ClusterFacts = HAMI_2_9, mode: str = "off") -> list[str]:
     outcome, _ = judge(manifest, TEAM_A, cluster, policy(placement={"mode": mode}))
     return [code for warning in outcome.warnings if (code := warning.partition(":")[0]) in CODES]
-
-
-@pytest.mark.parametrize("word", ["best-effort", "strict", " Best-Effort\n", "STRICT"])
-def test_what_hami_reads_as_a_wish_is_warned_of(word: str) -> None:
-    assert found(aligned(word)) == ["GT249"]
-
-
-@pytest.mark.parametrize("word", ["", "none", "besteffort", "strict" + " " * 200_000])
-def test_what_hami_does_not_know_changes_nothing(word: str) -> None:
-    assert found(aligned(word)) == []
 
 
 def test_a_pod_that_is_left_alone_is_not_warned() -> None:
@@ -46,30 +36,7 @@ def test_a_pod_that_the_planner_will_pin_is_told_that_strict_may_fail_it(word: s
     assert found(aligned(word), PLANNER, "observe") == ["GT249"]
 
 
-@pytest.mark.parametrize(("word", "codes"), [("strict", ["GT249", "GT245"]), ("best-effort", ["GT249"])])
-def test_a_list_of_its_own_counts_like_a_pin(word: str, codes: list[str]) -> None:
-    assert found(aligned(word, **{"nvidia.com/use-gpuuuid": "GPU-a,GPU-b"})) == codes
-
-
-@pytest.mark.parametrize("profile", ["pod-peers", "node-peers"])
-@pytest.mark.parametrize("word", ["best-effort", "strict"])
-def test_the_peer_profiles_refuse_it(profile: str, word: str) -> None:
-    manifest = aligned(word, **{"gpu.topology/profile": profile})
-    outcome, _ = judge(manifest, ALL_ALLOWED, HAMI_2_9, policy())
-    assert (outcome.allowed, outcome.reason) == (False, "contradicts-profile")
-    assert outcome.message.startswith("GT513: ")
-    without, _ = judge(aligned("none", **{"gpu.topology/profile": profile}), ALL_ALLOWED, HAMI_2_9, policy())
-    assert without.allowed
-
-
 def test_observe_writes_nothing_and_refuses_nothing() -> None:
     manifest = aligned("strict", **{"gpu.topology/profile": "observe"})
     outcome, _ = judge(manifest, TEAM_A, HAMI_2_9, policy())
     assert (outcome.allowed, outcome.reason) == (True, "observed")
-
-
-def test_a_second_look_at_such_a_pod_changes_nothing() -> None:
-    for namespace in (TEAM_A, ALL_ALLOWED):
-        _, after = judge(aligned("best-effort"), namespace, HAMI_2_9, policy())
-        outcome, _ = judge(after, namespace, HAMI_2_9, policy())
-        assert (outcome.operations, outcome.reason) == ([], "already-injected")

@@ -14,7 +14,6 @@ from tests.pods import (
     annotation_reference,
     container,
     effective_env,
-    find_container,
     pod,
 )
 from webhook.decisions.cluster_facts import ClusterFacts
@@ -88,41 +87,6 @@ def overwrite_env(manifest: Manifest) -> None:
             holder.setdefault("env", []).append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"})
 
 
-@pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0])
-@pytest.mark.parametrize("profile", PROFILES)
-def test_an_injected_pod_needs_nothing(profile: str, cluster: ClusterFacts) -> None:
-    outcome, operations, _ = look(injected(profile, cluster), cluster=cluster)
-    assert (outcome.kind, outcome.reason, operations) == (Kind.SKIP, Reason.ALREADY_INJECTED, [])
-
-
-@pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0])
-@pytest.mark.parametrize("profile", PROFILES)
-def test_what_the_api_server_adds_changes_nothing(profile: str, cluster: ClusterFacts) -> None:
-    manifest = injected(profile, cluster)
-    default(manifest)
-    outcome, operations, _ = look(manifest, cluster=cluster)
-    assert (outcome.kind, outcome.reason, operations) == (Kind.SKIP, Reason.ALREADY_INJECTED, [])
-
-
-@pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0])
-@pytest.mark.parametrize("profile", PROFILES)
-def test_our_list_of_gpus_comes_after_hamis_and_that_is_all(profile: str, cluster: ClusterFacts) -> None:
-    manifest = injected(profile, cluster)
-    default(manifest)
-    overwrite_env(manifest)
-    _, operations, after = look(manifest, cluster=cluster)
-    assert operations == [
-        {
-            "op": "add",
-            "path": "/spec/initContainers/0/env/-",
-            "value": {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
-        }
-    ]
-    assert effective_env(after, "gpu-topology-remap")["NVIDIA_VISIBLE_DEVICES"] == "all"
-    assert effective_env(after, "helper")["NVIDIA_VISIBLE_DEVICES"] == "none"
-    assert look(after, cluster=cluster)[1] == []
-
-
 OWN_CARDS = {"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": annotation_reference("gpu.topology/visible-uuids")}
 
 
@@ -147,17 +111,6 @@ def test_without_the_permission_it_sees_the_cards_of_the_pod_and_needs_nothing_m
     default(manifest)
     outcome, operations, _ = look(manifest, TEAM_A, CARRIERS[carrier])
     assert (outcome.kind, outcome.reason, operations) == (Kind.SKIP, Reason.ALREADY_INJECTED, [])
-
-
-@pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
-def test_the_cards_of_the_pod_come_after_hamis_list_and_that_is_all(profile: str, carrier: str) -> None:
-    manifest = narrow(profile, carrier)
-    default(manifest)
-    overwrite_env(manifest)
-    _, operations, after = look(manifest, TEAM_A, CARRIERS[carrier])
-    assert operations == [{"op": "add", "path": "/spec/initContainers/0/env/-", "value": OWN_CARDS}]
-    assert look(after, TEAM_A, CARRIERS[carrier])[1] == []
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
@@ -195,14 +148,6 @@ def test_one_that_shall_see_no_gpus_is_given_none(carrier: str) -> None:
     remap(manifest)["env"].append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"})
     _, _, after = look(manifest, TEAM_A, CARRIERS[carrier], remap={"seesGpus": False})
     assert "NVIDIA_VISIBLE_DEVICES" not in effective_env(after, "gpu-topology-remap")
-
-
-@pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
-def test_a_list_that_the_user_wrote_is_not_the_one_that_it_sees(profile: str, carrier: str) -> None:
-    forged = {"gpu.topology/profile": profile, "gpu.topology/visible-uuids": "all"}
-    _, after = judge(pod(container(), annotations=forged), TEAM_A, CARRIERS[carrier])
-    assert after["metadata"]["annotations"]["gpu.topology/visible-uuids"] == "none"
 
 
 def with_a_spy_before_ours(manifest: Manifest) -> Manifest:
@@ -344,15 +289,6 @@ def in_file(line: str, volume: str = "gpu-topology") -> Manifest:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_pod_that_reads_the_env_file_needs_nothing(profile: str) -> None:
-    manifest = injected(profile, KUBERNETES_1_35, **ENV_FILE)
-    default(manifest)
-    outcome, operations, _ = look(manifest, cluster=KUBERNETES_1_35, **ENV_FILE)
-    assert (outcome.kind, outcome.reason, operations) == (Kind.SKIP, Reason.ALREADY_INJECTED, [])
-    assert outcome.warnings == []
-
-
-@pytest.mark.parametrize("profile", PROFILES)
 def test_a_pod_that_reads_annotations_goes_on_doing_so_when_the_configuration_asks_for_the_file(profile: str) -> None:
     outcome, operations, _ = look(injected(profile, KUBERNETES_1_35), cluster=KUBERNETES_1_35, **ENV_FILE)
     assert (outcome.kind, operations) == (Kind.SKIP, [])
@@ -384,45 +320,6 @@ def test_a_pod_that_reads_the_file_goes_on_doing_so_and_has_its_annotations_veri
     assert look(after, cluster=cluster)[1] == []
 
 
-def test_a_container_that_is_added_to_a_pod_that_reads_the_file_gets_a_number_of_its_own() -> None:
-    manifest = injected("pod-peers", KUBERNETES_1_35, **ENV_FILE)
-    manifest["spec"]["containers"].insert(0, container("late", 1))
-    _, _, after = look(manifest, cluster=KUBERNETES_1_35, **ENV_FILE)
-    numbers = {name: effective_env(after, name)["CUDA_VISIBLE_DEVICES"] for name in ("late", "train", "decode")}
-    assert numbers == {
-        "train": in_file("CUDA_VISIBLE_DEVICES_0"),
-        "decode": in_file("CUDA_VISIBLE_DEVICES_1"),
-        "late": in_file("CUDA_VISIBLE_DEVICES_2"),
-    }
-    assert effective_env(after, "gpu-topology-remap")["GPU_TOPOLOGY_CONTAINERS"] == "late:1:2,train:2:0,decode:2:1"
-
-
-@pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
-def test_without_the_permission_no_values_are_handed_out_in_a_file(profile: str, carrier: str) -> None:
-    manifest = pod(container(), annotations={"gpu.topology/profile": profile, "gpu.topology/remap": carrier})
-    outcome, _, after = look(manifest, TEAM_A, KUBERNETES_1_35, **ENV_FILE)
-    assert effective_env(after, "train")["NCCL_P2P_LEVEL"] == annotation_reference("gpu.topology/nccl-p2p-level")
-    assert "GPU_TOPOLOGY_ENVIRONMENT" not in effective_env(after, "gpu-topology-remap")
-    assert not any(
-        "fileKeyRef" in entry.get("valueFrom", {}) for container in all_containers(after) for entry in container["env"]
-    )
-    warning = (
-        "GT812: remap.environment: file changes nothing: the namespace is not labelled gpu.topology/allow-node-gpus"
-    )
-    assert [text for text in outcome.warnings if "environment" in text] == [warning]
-
-
-@pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("profile", PROFILES)
-def test_with_the_permission_they_are(profile: str, carrier: str) -> None:
-    manifest = pod(container(), annotations={"gpu.topology/profile": profile, "gpu.topology/remap": carrier})
-    outcome, _, after = look(manifest, ALL_ALLOWED, KUBERNETES_1_35, **ENV_FILE)
-    assert effective_env(after, "train")["NCCL_P2P_LEVEL"] == in_file("NCCL_P2P_LEVEL")
-    assert effective_env(after, "gpu-topology-remap")["GPU_TOPOLOGY_ENVIRONMENT"] == "file"
-    assert [text for text in outcome.warnings if "environment" in text] == []
-
-
 @pytest.mark.parametrize("settings", [ENV_FILE, {}])
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_a_list_of_gpus_from_a_file_needs_the_permission(settings: dict[str, Any], carrier: str) -> None:
@@ -449,12 +346,6 @@ def test_a_line_of_the_file_that_may_be_missing_is_not_ours(name: str, namespace
 def test_a_pod_that_reads_the_file_is_refused_where_the_permission_has_been_taken_away() -> None:
     outcome, _, _ = look(injected("pod-peers", KUBERNETES_1_35, **ENV_FILE), TEAM_A, KUBERNETES_1_35, **ENV_FILE)
     assert outcome.reason == Reason.MISSING_PERMISSION
-
-
-def test_the_list_of_the_pods_cards_is_annotated_once() -> None:
-    manifest = pod(container(), annotations={"gpu.topology/profile": "pod-peers"})
-    _, operations, _ = look(manifest, TEAM_A, HAMI_2_10_0)
-    assert [operation["value"] for operation in operations if operation["path"].endswith("~1visible-uuids")] == ["none"]
 
 
 # Annotations that containers refer to.
@@ -560,34 +451,6 @@ def test_a_gpu_container_that_could_write_the_file_is_refused() -> None:
 SHELL = {"exec": {"command": ["sh", "-c", "nvidia-smi"]}}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param({"command": ["sh", "-c", "sleep inf"]}, id="foreign command"),
-        pytest.param({"command": ["gpu-topology", "remap", "&&", "sh"]}, id="longer command"),
-        pytest.param({"command": None}, id="no command"),
-        pytest.param({"lifecycle": {"postStart": SHELL}}, id="exec hook"),
-        pytest.param({"livenessProbe": SHELL}, id="liveness probe"),
-        pytest.param({"readinessProbe": SHELL}, id="readiness probe"),
-        pytest.param({"envFrom": [{"configMapRef": {"name": "c"}}]}, id="foreign environment"),
-        pytest.param({"env": [{"name": "LD_PRELOAD", "value": "/x.so"}]}, id="foreign variable"),
-        pytest.param({"env": [{"name": "PATH", "value": "/data"}]}, id="foreign path"),
-        pytest.param({"volumeMounts": [{"name": "data", "mountPath": "/usr/local/bin"}]}, id="foreign mount"),
-    ],
-)
-def test_a_forged_remap_container_is_refused_or_put_right(change: Manifest) -> None:
-    manifest = injected(namespace=TEAM_A)
-    own = remap(manifest)
-    for field, value in change.items():
-        own[field] = own[field] + value if field in ("env", "volumeMounts") else value
-    outcome, _, after = look(manifest, TEAM_A)
-    if outcome.allowed:
-        assert after == injected(namespace=TEAM_A)
-    else:
-        assert outcome.reason == Reason.MISSING_PERMISSION
-        assert "container gpu-topology-remap sets NVIDIA_VISIBLE_DEVICES itself" in outcome.message
-
-
 def test_a_forged_remap_container_among_the_main_containers_is_not_trusted() -> None:
     manifest = injected()
     manifest["spec"]["containers"].append(manifest["spec"]["initContainers"].pop())
@@ -603,22 +466,6 @@ def test_a_forged_image_of_the_remap_container_is_put_right(cluster: ClusterFact
     assert after == injected(cluster=cluster)
 
 
-def test_a_forged_startup_probe_of_the_sidecar_is_refused_or_put_right() -> None:
-    manifest = injected(cluster=HAMI_2_10_0)
-    remap(manifest)["startupProbe"] = SHELL
-    outcome, _, after = look(manifest, TEAM_A, HAMI_2_10_0)
-    assert not outcome.allowed or remap(after).get("startupProbe") != SHELL
-
-
-def test_a_second_remap_container_with_a_foreign_image_does_not_see_the_gpus() -> None:
-    manifest = injected()
-    spy = copy.deepcopy(remap(manifest)) | {"name": "gpu-topology-remap-spy", "image": "registry.local/spy:1"}
-    manifest["spec"]["initContainers"].append(spy)
-    outcome, _, after = look(manifest, TEAM_A)
-    if outcome.allowed:
-        assert remap(after, "gpu-topology-remap-spy")["image"] != "registry.local/spy:1"
-
-
 def test_a_remap_container_with_a_foreign_image_does_not_see_the_gpus_where_none_is_injected() -> None:
     manifest = injected()
     manifest["metadata"]["annotations"]["gpu.topology/remap"] = "binding"
@@ -628,41 +475,12 @@ def test_a_remap_container_with_a_foreign_image_does_not_see_the_gpus_where_none
         assert remap(after)["image"] != "registry.local/spy:1"
 
 
-def test_a_remap_container_that_would_run_privileged_is_refused_or_put_right() -> None:
-    manifest = injected()
-    remap(manifest)["securityContext"] = {"privileged": True, "runAsUser": 0}
-    outcome, _, after = look(manifest, TEAM_A)
-    assert not outcome.allowed or "privileged" not in remap(after)["securityContext"]
-
-
-def test_a_remap_container_that_mounts_a_volume_of_the_users_is_refused_or_put_right() -> None:
-    manifest = injected()
-    manifest["spec"]["volumes"].append({"name": "host", "hostPath": {"path": "/"}})
-    remap(manifest)["volumeMounts"] = [{"name": "host", "mountPath": "/run/gpu-topology"}]
-    outcome, _, after = look(manifest, TEAM_A)
-    if outcome.allowed:
-        mounts = remap(after)["volumeMounts"]
-        assert mounts == [{"name": "gpu-topology", "mountPath": "/run/gpu-topology"}]
-
-
 def test_a_remap_container_of_another_name_is_not_ours() -> None:
     manifest = injected()
     remap(manifest)["name"] = "spy"
     outcome, _, _ = look(manifest, TEAM_A)
     assert outcome.reason == Reason.MISSING_PERMISSION
     assert "container spy sets NVIDIA_VISIBLE_DEVICES itself" in outcome.message
-
-
-def test_the_remap_container_is_as_documented() -> None:
-    assert find_container(injected("pod-peers"), "gpu-topology-remap")["securityContext"] == {
-        "runAsNonRoot": True,
-        "runAsUser": 65532,
-        "runAsGroup": 65532,
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
 
 
 @pytest.mark.parametrize("policy", ["nvlink", "single-numa"])

@@ -24,38 +24,12 @@ def of_pod(*minors: int) -> Allocation:
     return Allocation(segments=(tuple(Device(minor=minor) for minor in minors),), of_pod=True)
 
 
-def test_segments_follow_the_containers_that_ask() -> None:
-    allocation = segments("A", "BC", "D")
-    assert given(allocation, pod(app=(1, 0, 2, 1))) == {"app-0": [A], "app-2": [B, C], "app-3": [D]}
-
-
-def test_the_order_within_a_segment_is_kept() -> None:
-    assert given(segments("CAB"), pod(app=(3,))) == {"app-0": [C, A, B]}
-
-
 def test_init_containers_come_first() -> None:
     assert given(segments("A", "B"), pod(init=(1,), app=(1,))) == {"init-0": [A], "app-0": [B]}
 
 
 def test_init_containers_without_a_segment_get_nothing() -> None:
     assert given(segments("A", "B"), pod(init=(1, 1), app=(1, 1))) == {"app-0": [A], "app-1": [B]}
-
-
-def test_a_pod_that_asks_for_nothing_and_got_nothing_has_no_assignment() -> None:
-    assert assign(Allocation(), pod(app=(0, 0))) == []
-
-
-def test_devices_of_a_pod_are_dealt_out_in_the_order_of_containers() -> None:
-    dealt = assign(of_pod(4, 2, 7), pod(app=(1, 0, 2)))
-    assert [(container.name, [device.minor for device in devices]) for container, devices in dealt] == [
-        ("app-0", [4]),
-        ("app-2", [2, 7]),
-    ]
-
-
-def test_two_instances_of_one_gpu_may_belong_to_a_container() -> None:
-    instance = whole(A, mig="1g.10gb")
-    assert given(Allocation(segments=((instance, instance),)), pod(app=(2,))) == {"app-0": [A, A]}
 
 
 def test_two_containers_may_share_a_gpu() -> None:

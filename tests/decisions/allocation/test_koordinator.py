@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.decisions.allocation.pods import A, B
+from tests.decisions.allocation.pods import A
 from webhook.decisions.allocation.koordinator import DIALECT
 from webhook.decisions.allocation.model import Allocation, Device
 from webhook.words.errors import FormatError
@@ -17,25 +17,12 @@ WHOLE = {
     "koordinator.sh/gpu-memory": "80Gi",
     "koordinator.sh/gpu-memory-ratio": "100",
 }
-BY_ID = json.dumps({"gpu": [{"minor": 0, "id": A, "resources": WHOLE}, {"minor": 1, "id": B, "resources": WHOLE}]})
 
 
 def one(**resources: object) -> str:
     """A GPU with what stands in its resources."""
     named = {"koordinator.sh/" + name.replace("_", "-"): value for name, value in resources.items()}
     return json.dumps({"gpu": [{"minor": 0, "resources": named}]})
-
-
-def test_gpus_are_read_by_minor_number_and_uuid() -> None:
-    assert DIALECT.parse(BY_ID, "it") == Allocation(
-        segments=(
-            (
-                Device(uuid=A, minor=0, memory_mib=81920, cores=100),
-                Device(uuid=B, minor=1, memory_mib=81920, cores=100),
-            ),
-        ),
-        of_pod=True,
-    )
 
 
 def test_up_to_1_5_there_are_only_minor_numbers() -> None:
@@ -72,10 +59,6 @@ def test_memory_is_a_quantity(quantity: object, mib: int) -> None:
 @pytest.mark.parametrize("quantity", ["100", 100, 100.0], ids=repr)
 def test_cores_are_per_cent(quantity: object) -> None:
     assert DIALECT.parse(one(gpu_core=quantity), "it").devices[0].cores == 100
-
-
-def test_the_share_of_the_memory_says_nothing_about_cores() -> None:
-    assert DIALECT.parse(one(gpu_memory_ratio="50"), "it").devices == (Device(minor=0),)
 
 
 @pytest.mark.parametrize(

@@ -65,12 +65,6 @@ def test_beyond_a_limit_the_message_names_it(dialect: tuple[str, str], text: str
         read_allocation({key: text}, family=family, holder="pod team-a/train", limits=LIMITS)
 
 
-def test_as_many_mig_instances_are_read_as_devices_are_allowed() -> None:
-    annotations = {HAMI[1]: segments(1) + ";", names.HAMI_MIG_ALLOCATIONS: instances(4)}
-    (device,) = read_allocation(annotations, family="hami", holder="it", limits=LIMITS).devices
-    assert device.mig == "0g or 1g or 2g or 3g"
-
-
 def test_more_mig_instances_than_devices_are_refused() -> None:
     annotations = {HAMI[1]: segments(1) + ";", names.HAMI_MIG_ALLOCATIONS: instances(5)}
     found = f'annotation {names.HAMI_MIG_ALLOCATIONS} on it: expected at most 4 devices (limits.devices), found "5"'

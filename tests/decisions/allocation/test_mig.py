@@ -107,10 +107,6 @@ def test_other_schedulers_do_not_read_it() -> None:
     assert read_allocation(annotations, family="volcano", holder="it") == Allocation(segments=((whole(A),),))
 
 
-def test_a_pod_without_gpus_has_no_instances() -> None:
-    assert migs(";;", "whatever") == []
-
-
 def test_the_parents_are_told_with_their_profiles() -> None:
     text = json.dumps([instance(B), instance(A, "3g.40gb")])
     assert parse_mig_allocations(text, "it") == {B: "1g.10gb", A: "3g.40gb"}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.decisions.allocation.pods import A, B, C, spelled
 from webhook.decisions.allocation.model import Allocation
-from webhook.decisions.allocation.reader import DIALECTS, allocated_node, dialect_of, read_allocation
+from webhook.decisions.allocation.reader import allocated_node, dialect_of, read_allocation
 from webhook.words import names
 from webhook.words.errors import FormatError
 
@@ -17,11 +17,6 @@ KEYS = {
     "claim": "gpu.topology/claimed-gpus",
 }
 FAMILIES = pytest.mark.parametrize("family", KEYS)
-
-
-def test_there_are_four_families() -> None:
-    assert [dialect.family for dialect in DIALECTS] == ["hami", "volcano", "koordinator", "claim"]
-    assert {dialect.family: dialect.key for dialect in DIALECTS} == KEYS
 
 
 @FAMILIES

@@ -21,17 +21,6 @@ def read(dialect: Dialect, value: str) -> list[list[str]]:
 
 
 @BOTH
-def test_a_device_has_four_fields(dialect: Dialect) -> None:
-    found = dialect.parse(f"{A},NVIDIA,40960,30:", "it")
-    assert found == Allocation(segments=((Device(uuid=A, kind="NVIDIA", memory_mib=40960, cores=30),),))
-
-
-@BOTH
-def test_the_colon_after_the_last_device_may_be_missing(dialect: Dialect) -> None:
-    assert read(dialect, spelled("A:B;C")) == [[A, B], [C]]
-
-
-@BOTH
 def test_fields_of_later_versions_are_ignored(dialect: Dialect) -> None:
     assert dialect.parse(f"{A},NVIDIA,81559,100,0,whatever:", "it").devices == (whole(A),)
 
@@ -105,11 +94,6 @@ def test_each_scheduler_has_its_own_way_to_write(dialect: Dialect, value: str) -
 
 
 @BOTH
-def test_nothing_is_written_as_nothing(dialect: Dialect) -> None:
-    assert dialect.format(Allocation()) == ""
-
-
-@BOTH
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -132,11 +116,6 @@ def test_nothing_is_written_as_nothing(dialect: Dialect) -> None:
 def test_what_could_name_a_wrong_gpu_is_refused(dialect: Dialect, value: str, text: str) -> None:
     with pytest.raises(FormatError, match=re.escape(text)):
         dialect.parse(value, "it")
-
-
-@BOTH
-def test_an_annotation_may_have_64_ki_characters(dialect: Dialect) -> None:
-    assert dialect.parse(";" * 65535 + ",", "it").devices == ()
 
 
 @BOTH

@@ -223,41 +223,6 @@ def test_an_exclusive_pod_learns_how_its_gpus_are_linked() -> None:
     assert (outcome.warnings, outcome.event) == ([], None)
 
 
-@pytest.mark.parametrize("cluster", [HAMI_2_9, OLD], ids=["init", "binding"])
-def test_the_prefill_pod_gets_the_host_indices_of_its_cards_and_the_decode_pod_those_of_its_own(
-    cluster: ClusterFacts,
-) -> None:
-    wish = {"gpu.topology/profile": "node-peers"}
-    prefill = injected(
-        container("prefill"),
-        allocated=hami(["GPU-4695a002-ab2d-092d-6db9-44e9ae3cb5a6", "GPU-b0c5b618-67d0-f464-9905-e1fd41226305"]),
-        annotations=wish,
-        cluster=cluster,
-    )
-    decode = injected(
-        container("decode"),
-        allocated=hami(["GPU-9648f14e-6ab2-46f0-221f-777f7652630b", "GPU-4650fca3-dbba-f168-d6bd-338a4ba8f044"]),
-        annotations=wish,
-        cluster=cluster,
-    )
-    assert decide(prefill).annotations["gpu.topology/cuda-visible-devices.0"] == "0,1"
-    assert decide(decode).annotations["gpu.topology/cuda-visible-devices.0"] == "2,3"
-    assert ("gpu.topology/node-topology" in decide(decode).annotations) == (cluster is HAMI_2_9)
-
-
-def test_containers_of_one_pod_get_their_own_indices_and_the_union_of_uuids() -> None:
-    found = injected(
-        container("prefill", 2),
-        container("decode", 1),
-        allocated=hami([U[6], U[1]], [U[3]]),
-        annotations={"gpu.topology/profile": "pod-peers"},
-    )
-    written = decide(found).annotations
-    assert written["gpu.topology/cuda-visible-devices.0"] == "0,2"
-    assert written["gpu.topology/cuda-visible-devices.1"] == "1"
-    assert written["gpu.topology/visible-uuids"] == f"{U[1]},{U[3]},{U[6]}"
-
-
 @pytest.mark.parametrize(("own", "written"), [(200_000, True), (224_000, False)])
 def test_the_topology_is_left_out_where_the_pod_could_never_be_updated_again(own: int, written: bool) -> None:
     found = injected(allocated=hami([U[0], U[1]]), annotations={"example.com/notes": "x" * own})
@@ -336,18 +301,6 @@ def test_a_requirement_that_is_not_met_denies_the_binding_if_the_pod_says_so() -
     assert (outcome.kind, outcome.reason, outcome.code) == (Kind.REFUSE, BindReason.REQUIREMENT_NOT_MET, 403)
     assert outcome.annotations == {}
     assert "min-bandwidth 100: GPU0 and GPU2 have 10.0 GB/s" in outcome.message
-
-
-def test_a_privileged_container_of_pod_peers_is_told_the_numbers_of_its_node() -> None:
-    found = injected(
-        container("prefill", securityContext={"privileged": True}),
-        container("decode"),
-        allocated=hami([U[4], U[5]], [U[6], U[7]]),
-        annotations={"gpu.topology/profile": "pod-peers"},
-    )
-    written = decide(found).annotations
-    assert written["gpu.topology/cuda-visible-devices.0"] == "4,5"
-    assert written["gpu.topology/cuda-visible-devices.1"] == "2,3"
 
 
 OLD_HAMI = [ClusterFacts(hami=Version(*hami), kubernetes=Version(1, 33)) for hami in ((2, 5), (2, 8), (2, 10, 1))]
@@ -429,11 +382,6 @@ def test_numa_nodes_that_are_not_known_leave_it_open_whether_the_policy_is_met()
     assert outcome.warnings == [
         "GT315: whether the requirements are met is not known: the NUMA node of GPU1 of node h20-node-1 is not known"
     ]
-
-
-def test_a_requirement_that_is_met_is_told_as_well() -> None:
-    found = injected(allocated=hami([U[0], U[1]]), annotations={"gpu.topology/require-nvlink": "true"})
-    assert decide(found).satisfied is True
 
 
 UNRESOLVED = [
@@ -695,14 +643,6 @@ def test_links_that_nobody_knows_are_not_taken_for_none() -> None:
     assert required.annotations["gpu.topology/satisfied"] == "unknown"
     doubt = "how GPU0 GPU1 of node h20-node-1 are linked is not known: HAMi "
     assert required.warnings[0].startswith(f"GT315: whether the requirements are met is not known: {doubt}")
-
-
-def test_links_that_nvml_cannot_read_are_not_taken_for_none() -> None:
-    node = machines.bent(machines.h20(), 1, nvlinks=(), links_problem="Unknown Error")
-    wish = {"gpu.topology/require-nvlink": "true", "gpu.topology/on-violation": "deny"}
-    outcome = decide(injected(allocated=hami([U[0], U[1]]), annotations=wish), sources=published(node))
-    assert (outcome.kind, outcome.satisfied) == (Kind.PATCH, None)
-    assert "are linked is not known: Unknown Error" in outcome.warnings[0]
 
 
 def test_an_old_topology_that_knows_the_links_is_better_than_one_that_does_not() -> None:

@@ -46,9 +46,3 @@ def test_a_node_with_one_gpu_more_than_allowed_is_too_large_for_a_pod_with_one()
     pod = injected(container(gpus=1), allocated=hami([U[0]]), annotations={"gpu.topology/inject": "true"})
     assert decide(pod, sources=published(machines.h20()), rules=policy(limits={"gpus": 8})).satisfied is None
     assert decide(pod, rules=policy(limits={"gpus": 7})).reason is BindReason.OVER_LIMIT
-
-
-def test_an_observed_pod_passes_whatever_its_allocation() -> None:
-    pod = injected(*TWO, allocated=ALLOCATED, annotations={"gpu.topology/profile": "observe"})
-    outcome = decide(pod, rules=policy(limits={"devices": 1}))
-    assert (outcome.kind, outcome.reason) == (Kind.SKIP, BindReason.OBSERVED)

@@ -138,29 +138,17 @@ def test_the_remap_image_is_of_our_own_version() -> None:
     [
         ({"sever": {}}, r"^sever: unknown setting\. Did you mean server\?$"),
         ({"server": {"prot": 1}}, r"^server\.prot: unknown setting\. Did you mean server\.port\?$"),
-        ({"server": {"ops_port": 1}}, r"^server\.ops_port: unknown setting\. Did you mean server\.opsPort\?$"),
-        ({"cluster": {"hamiVersoin": ""}}, r"Did you mean cluster\.hamiVersion\?$"),
-        ({"remap": {"sees_gpus": False}}, r"Did you mean remap\.seesGpus\?$"),
-        (
-            {"binding": {"readSecond": 1}},
-            r"^binding\.readSecond: unknown setting\. Did you mean binding\.readSeconds\?$",
-        ),
         ({"nccl": {"pcieP2pLevel": "PXB"}}, r"Did you mean nccl\.pcieP2PLevel\?$"),
         (
             {"zzz": 1},
             r"^zzz: unknown setting\. Known here: defaults, resources, cluster, claims, remap, nccl, binding",
         ),
         ({1: 1}, r"^1: unknown setting"),
-        ({None: 1}, r"^None: unknown setting"),
         ({"server": {"p\u202ert\x1b": 1}}, r"^server\.p\\u202ert\\x1b: unknown setting"),
         ({"server": {"p" * 5000: 1}}, r"^server\.p{60}\.\.\. \(5000 characters\): unknown setting"),
         (
             {"resources": [{"family": "hami", "counts": "x"}]},
             r"^resources\[0\]\.counts: unknown setting\. Did you mean resources\[0\]\.count\?$",
-        ),
-        (
-            {"claims": {"drivers": [{"name": "a.b", "deviceClass": "a.b"}]}},
-            r"^claims\.drivers\[0\]\.deviceClass: unknown setting\. Did you mean .*drivers\[0\]\.deviceClasses\?$",
         ),
     ],
 )
@@ -173,13 +161,10 @@ def test_an_unknown_setting_is_refused_with_a_suggestion(document: Any, message:
     ("defaults", "message"),
     [
         ({"profil": "pod-peers"}, r"^defaults\.profil: unknown option\. Did you mean defaults\.profile\?$"),
-        ({"shmSize": "1Gi"}, r"Did you mean defaults\.shm-size\?$"),
-        ({"gpu.topology/nvls": "on"}, r"^defaults\.gpu\.topology/nvls: unknown option"),
         ({"zzz": ""}, r"Known here: inject, profile, policy"),
         ({"profile": "best"}, r'^defaults\.profile: expected one of exclusive, .* found "best"$'),
         ({"shm-size": ""}, r'^defaults\.shm-size: expected a size such as "8Gi", found ""$'),
         ({"env.1": "x"}, r"^defaults\.env\.1: expected env\. and the name of an environment variable"),
-        ({"env.NCCL_DEBUG": ""}, r"^defaults\.env\.NCCL_DEBUG: expected a value"),
         (
             {"env.CUDA_VISIBLE_DEVICES": "0"},
             r"^defaults\.env\.CUDA_VISIBLE_DEVICES: expected a variable that no profile sets",
@@ -195,22 +180,14 @@ def test_a_bad_default_is_refused(defaults: dict[str, str], message: str) -> Non
     ("document", "message"),
     [
         ([], r"^the file: expected a mapping, found a list$"),
-        ("text", r"^the file: expected a mapping, found a string$"),
         ({"server": []}, r"^server: expected a mapping, found a list$"),
         ({"server": {"port": "8443"}}, r"^server\.port: expected a whole number, found a string$"),
-        ({"server": {"port": 84.5}}, r"^server\.port: expected a whole number, found a number$"),
         ({"server": {"host": 1}}, r"^server\.host: expected a string \(quote it\), found a whole number$"),
-        ({"server": {"drainSeconds": "5"}}, r"^server\.drainSeconds: expected a number, found a string$"),
         ({"remap": {"seesGpus": "yes"}}, r"^remap\.seesGpus: expected true or false, found a string$"),
-        (
-            {"remap": {"imagePullPolicy": "Sometimes"}},
-            r"^remap\.imagePullPolicy: expected one of Always, IfNotPresent, Never, found 'Sometimes'$",
-        ),
         (
             {"cluster": {"deviceListStrategy": "cdi"}},
             r"^cluster\.deviceListStrategy: expected one of envvar, volume-mounts, cdi-annotations, cdi-cri, found",
         ),
-        ({"cluster": {"hamiVersion": 2.9}}, r"^cluster\.hamiVersion: expected a string \(quote it\), found a number$"),
         (
             {"nccl": {"pcieP2PLevel": "LOC"}},
             r"^nccl\.pcieP2PLevel: expected one of auto, PIX, PXB, PHB, SYS, found 'LOC'$",
@@ -222,24 +199,13 @@ def test_a_bad_default_is_refused(defaults: dict[str, str], message: str) -> Non
         ({"defaults": {"inject": True}}, r"^defaults.*: expected a string \(quote it\), found true or false$"),
         ({"resources": {}}, r"^resources: expected a list, found a mapping$"),
         (
-            {"resources": [{"family": "mine"}]},
-            r"^resources\[0\]\.family: expected one of hami, volcano, koordinator, found 'mine'$",
-        ),
-        (
-            {"remap": {"environment": "env"}},
-            r"^remap\.environment: expected one of annotations, file, found 'env'$",
-        ),
-        (
             {"placement": {"mode": "yes"}},
             r"^placement\.mode: expected one of off, observe, on-request, on, found 'yes'$",
         ),
-        ({"placement": {"mode": True}}, r"^placement\.mode: expected a string \(quote it\), found true or false$"),
         (
             {"placement": {"network": [{"label": "zone"}]}},
             r"^placement\.network\[0\]: object missing required field bandwidth$",
         ),
-        ({"binding": {"readSeconds": "2"}}, r"^binding\.readSeconds: expected a number, found a string$"),
-        ({"resources": [{"family": "hami"}]}, r"^resources\[0\]: object missing required field count$"),
     ],
 )
 def test_a_value_of_a_wrong_type_is_refused_by_its_name(document: Any, message: str) -> None:
@@ -250,7 +216,6 @@ def test_a_value_of_a_wrong_type_is_refused_by_its_name(document: Any, message: 
 OUT_OF_RANGE: list[Any] = [
     ({"server": {"port": -1}}, r"^server\.port: expected a whole number >= 0, found -1$"),
     ({"server": {"port": 65536}}, r"^server\.port: expected a whole number <= 65535, found 65536$"),
-    ({"server": {"opsPort": 99999}}, r"^server\.opsPort: expected a whole number <= 65535, found 99999$"),
     ({"certificates": {"secret": "A"}}, r'^certificates\.secret: expected a name of at most 63.*, found "A"$'),
     ({"certificates": {"service": "x" * 64}}, r"^certificates\.service: expected a name of at most 63"),
     ({"certificates": {"webhookConfiguration": ""}}, r"^certificates\.webhookConfiguration: expected a name"),
@@ -261,7 +226,6 @@ OUT_OF_RANGE: list[Any] = [
         {"certificates": {"authorityLifetimeDays": 10**6}},
         r"^certificates\.authorityLifetimeDays: expected a whole number <= 36500, found 1000000$",
     ),
-    ({"certificates": {"checkSeconds": 0.5}}, r"^certificates\.checkSeconds: expected a number >= 1\.0, found 0\.5$"),
     ({"certificates": {"checkSeconds": 301}}, r"^certificates\.checkSeconds: expected a number <= 300\.0, found 301$"),
     (
         {"certificates": {"settleSeconds": 10}},
@@ -284,14 +248,12 @@ OUT_OF_RANGE: list[Any] = [
     ({"server": {"maxReviewBytes": 10}}, r"^server\.maxReviewBytes: expected a whole number >= 1024, found 10$"),
     ({"server": {"drainSeconds": -1}}, r"^server\.drainSeconds: expected a number >= 0\.0, found -1$"),
     ({"server": {"drainSeconds": float("nan")}}, r"^server\.drainSeconds: .* found nan$"),
-    ({"server": {"drainSeconds": float("inf")}}, r"^server\.drainSeconds: .* found inf$"),
     ({"server": {"keepAliveSeconds": 0}}, r"^server\.keepAliveSeconds: expected a whole number >= 1, found 0$"),
     ({"server": {"maxConnections": 7}}, r"^server\.maxConnections: expected a whole number >= 8, found 7$"),
     ({"server": {"stallSeconds": 4}}, r"^server\.stallSeconds: expected a number >= 5\.0, found 4$"),
     ({"placement": {"pinSeconds": 0}}, r"^placement\.pinSeconds: expected a whole number >= 1, found 0$"),
     ({"placement": {"attempts": 86401}}, r"^placement\.attempts: expected a whole number <= 86400, found 86401$"),
     ({"placement": {"releaseSeconds": 29}}, r"^placement\.releaseSeconds: expected a whole number >= 30, found 29$"),
-    ({"placement": {"releaseSeconds": 86401}}, r"^placement\.releaseSeconds: expected .* <= 86400, found 86401$"),
     (
         {"placement": {"network": [{"label": "zone", "bandwidth": 0.0}]}},
         r"^placement\.network\[0\]\.bandwidth: expected a number > 0\.0, found 0\.0$",
@@ -427,11 +389,6 @@ def test_variables_that_pods_can_carry_are_taken(name: str, value: str) -> None:
     assert parse_config({"nccl": {"multinode": {name: value}}}).nccl.multinode == {name: value}
 
 
-def test_a_variable_of_jobs_that_span_nodes_needs_no_other_table() -> None:
-    rules = admit_policy(parse_config({"nccl": {"multinode": {"NCCL_IB_HCA": "mlx5"}}}), version="0.1.0")
-    assert rules.nccl.multinode == {"NCCL_IB_HCA": "mlx5"}
-
-
 def test_the_remap_program_is_told_of_tables_only_where_its_own_defaults_differ() -> None:
     usual = admit_policy(parse_config({"nccl": {"multinode": {"NCCL_IB_HCA": "mlx5"}}}), version="0.1.0")
     assert usual.remap_nccl == ""
@@ -503,17 +460,6 @@ def test_a_syntax_error_names_the_line(tmp_path: Path, text: str, line: int) -> 
     code, out, err = check(path)
     assert (code, out) == (1, "")
     assert err.startswith(f"gpu-topology: {path} line {line}: expected YAML: ")
-
-
-def test_a_missing_file_fails_the_check(tmp_path: Path) -> None:
-    code, out, err = check(tmp_path / "nowhere.yaml")
-    assert (code, out) == (1, "")
-    assert err.startswith(f"gpu-topology: {tmp_path / 'nowhere.yaml'}: cannot be read: ")
-
-
-def test_the_check_needs_no_state_and_no_certificate() -> None:
-    done = gpu_topology("serve", "--check-config")
-    assert (done.code, done.out, done.err) == (0, "built-in defaults: ok\n", "")
 
 
 def test_a_section_with_every_line_commented_out_is_all_defaults() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.decisions.place.cluster import Object, PlacedCluster, named
-from tests.hardware.topology.machines import a100_pcie_bridged, bent, dgx1_v100, h20, l40s
+from tests.hardware.topology.machines import a100_pcie_bridged, bent, h20, l40s
 from webhook.hardware.topology.model import MigMode, NodeTopology
 
 
@@ -64,25 +64,6 @@ def test_a_single_card_is_taken_where_no_pair_is_broken() -> None:
     assert chosen(pairs, 1, options={"node-policy": "spread"}) == ["b:0"]
 
 
-@pytest.mark.parametrize(
-    ("objective", "cards"),
-    [
-        # 1-2 and 1-5 have 40 GB/s. What 1-2 leaves has 6 GB/s; what 1-5 leaves has a link of 20 GB/s.
-        ("bandwidth", ["a:1", "a:5"]),
-        # 0-2 is linked too, with 20 GB/s, and leaves 1-5 with 40 GB/s.
-        ("linked", ["a:0", "a:2"]),
-    ],
-)
-def test_of_equal_sets_of_a_node_the_one_is_taken_that_leaves_most(objective: str, cards: list[str]) -> None:
-    assert chosen(aiming(objective, {"a": (dgx1_v100(), "0125")}), 2) == cards
-
-
-def test_a_single_card_of_a_cube_mesh_leaves_pairs_behind() -> None:
-    # Without GPU5, 0-4 and 1-2 stay with 40 GB/s each, and without GPU2, 0-4 and 1-5. GPU5 has one neighbour on its
-    # NUMA node, GPU2 has two.
-    assert chosen(free(a=(dgx1_v100(), "01245")), 1) == ["a:5"]
-
-
 def test_slow_links_serve_those_who_ask_for_no_more() -> None:
     nodes = {"fast": (h20(), "01"), "slow": (a100_pcie_bridged(), "0123"), "none": (l40s(), "0123")}
     assert chosen(free(**nodes), 2)[0][:4] == "fast"
@@ -107,21 +88,6 @@ def test_faster_cards_are_not_waited_for_where_linked_ones_are_good_enough() -> 
 def test_the_class_comes_before_what_others_lose() -> None:
     assert chosen(free(a=(l40s(), "01"), b=(h20(), "01234567")), 2)[0][0] == "b"
     assert chosen(free(a=(l40s(), "01"), b=(h20(), "0")), 2)[0][0] == "a"
-
-
-def test_what_a_pod_requires_comes_before_the_class() -> None:
-    nodes = {"a": (h20(), "07"), "b": (l40s(), "01")}
-    assert chosen(free(**nodes), 2, options={"policy": "single-numa"}) == ["b:0", "b:1"]
-    assert chosen(free(**nodes), 2, options={"policy": "best-effort"}) == ["a:0", "a:7"]
-
-
-@pytest.mark.parametrize("names", ["abc", "cba", "bca"])
-@pytest.mark.parametrize("indices", [("01", "01", "01"), ("01", "23", "45")], ids=["same", "other cards"])
-def test_of_equal_nodes_the_first_name_is_taken_in_whatever_order_they_came(
-    names: str, indices: tuple[str, ...]
-) -> None:
-    cluster = free(**{name: (h20(), indices["abc".index(name)]) for name in names})
-    assert chosen(cluster, 2)[0][0] == "a"
 
 
 NUMA_BIND = {"nvidia.com/numa-bind": "true"}

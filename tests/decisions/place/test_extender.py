@@ -260,12 +260,6 @@ def test_nodes_with_equal_cards_score_by_what_others_lose() -> None:
     assert points(cluster) == {"a": 1, "b": 10, "c": 1}
 
 
-def test_equal_nodes_score_the_same() -> None:
-    cluster = PlacedCluster(*(named(h20(), name) for name in ("a", "b", "c")))
-    cluster.create("train", 2, gated=False)
-    assert points(cluster) == {"a": 10, "b": 10, "c": 10}
-
-
 def test_the_policy_of_the_pod_decides_between_nodes_with_equal_cards() -> None:
     cluster = PlacedCluster(*(named(h20(), name) for name in ("a", "b")))
     holds(cluster, 0, 1, 2, 3, node="b")

@@ -131,21 +131,6 @@ def test_a_pod_that_may_evict_nobody_says_nothing_for_others() -> None:
     }
 
 
-def test_a_pod_that_denies_and_lost_its_cards_goes_where_its_pair_is_rather_than_where_there_is_room() -> None:
-    cluster = cluster_of("a", "b", "c")
-    for card in (1, 3):
-        cluster.create(f"one-{card}", 1, gated=False)
-        cluster.give(f"one-{card}", "b", (f"GPU-b.{card}",))
-    runs(cluster, "low", "a")
-    wants(cluster, options=DENY)
-    cluster.round()
-    assert choice(cluster)["node"] == "c"
-    cluster.remove_node("c")
-    cluster.round()
-    assert cluster.cards("train") == ["a:0", "a:1"]
-    assert choice(cluster)["preempts"] is True
-
-
 def test_a_pod_waits_for_which_even_all_victims_are_too_few() -> None:
     cluster = cluster_of("a")
     runs(cluster, "low", "a", 80)

@@ -34,16 +34,6 @@ def test_pods_that_were_let_go_are_pinned_as_many_at_once_as_others(in_flight: i
     assert len([name for name in cluster.pods if cluster.pinned(name)]) == min(3, 2 * in_flight)
 
 
-def test_of_pods_that_were_let_go_one_goes_to_each_node() -> None:
-    cluster = PlacedCluster(named(h20(), "a"))
-    let_go(cluster, "p0", "p1", gpus=2)
-    cluster.now += 60
-    assert patched(cluster.round()) == ["p0"]
-    assert patched(cluster.round()) == []
-    cluster.schedule()
-    assert patched(cluster.round()) == ["p1"]
-
-
 def test_pods_that_were_let_go_are_looked_at_when_cards_become_free() -> None:
     cluster = PlacedCluster(named(a100_pcie_bridged(), "a"))
     cluster.create("all", 4, gated=False)

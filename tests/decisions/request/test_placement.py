@@ -227,11 +227,3 @@ def test_a_policy_for_nodes_is_answered_under_the_name_by_which_the_pod_asks_for
 def test_a_wish_of_the_namespace_is_no_wish_of_the_pod() -> None:
     namespace = Namespace("team-a", TEAM_A.labels, {"gpu.topology/place-wait": "30s"})
     assert not any(warning.startswith("GT617") for warning in judge(pod(), namespace)[0].warnings)
-
-
-def test_a_pod_that_is_only_observed_is_told_that_it_would_wait() -> None:
-    observed = pod(annotations={"gpu.topology/profile": "observe"}, labels={"gpu.topology/placement": "waiting"})
-    outcome, after = judge(observed, cluster=ALIVE, rules=ON)
-    assert any("hold it back until its cards are chosen" in warning for warning in outcome.warnings)
-    assert after["metadata"]["labels"] == {}
-    assert "schedulingGates" not in after["spec"]

@@ -44,19 +44,6 @@ def indices(resolution: Resolution) -> list[str]:
     return [given.cuda_visible_devices for given in resolution.containers]
 
 
-def test_node_peers_get_the_positions_of_their_cards_on_the_node() -> None:
-    found = resolve(wanted(Profile.NODE_PEERS, 2), given([U[1], U[0]]), known(machines.h20()))
-    assert indices(found) == ["0,1"]
-    found = resolve(wanted(Profile.NODE_PEERS, 2), given([U[6], U[3]]), known(machines.h20()))
-    assert indices(found) == ["3,6"]
-
-
-def test_pod_peers_get_the_positions_of_their_cards_among_those_of_the_pod() -> None:
-    found = resolve(wanted(Profile.POD_PEERS, 2, 1), given([U[6], U[1]], [U[3]]), known(machines.h20()))
-    assert found.visible_uuids == f"{U[1]},{U[3]},{U[6]}"
-    assert indices(found) == ["0,2", "1"]
-
-
 def test_a_privileged_container_of_pod_peers_counts_all_gpus_of_its_node() -> None:
     demand = wanted(Profile.POD_PEERS, 2, 1)
     first, second = demand.containers
@@ -386,11 +373,6 @@ def test_hami_writes_numa_node_0_where_it_knows_none() -> None:
     )
     assert on_numa_nodes(0, 0, source="hami", of_others=1).undecided == ""
     assert on_numa_nodes(0, 0, of_others=0).undecided == ""
-
-
-def test_a_single_gpu_is_on_one_numa_node_wherever_that_is() -> None:
-    found = on_numa_nodes(None)
-    assert (found.unmet, found.undecided) == ((), "")
 
 
 def test_unknown_links_do_not_matter_to_the_policy_single_numa() -> None:

@@ -100,10 +100,6 @@ def test_a_type_that_the_bindings_do_not_know_is_no_value_and_no_error(gpu: Gpu)
     assert gpu.read([f"value {DATA_TX} 0 new 1"], DATA_TX) == (FieldValue(field=DATA_TX),)
 
 
-def test_nothing_asked_is_nothing_answered(gpu: Gpu) -> None:
-    assert gpu.read(["error nvmlDeviceGetFieldValues 2"]) == ()
-
-
 @pytest.mark.parametrize(("code", "said"), [(2, "Invalid Argument"), (13, "Function Not Found"), (15, "GPU is lost")])
 def test_a_call_that_fails_as_a_whole_is_an_error_of_nvml(code: int, said: str, gpu: Gpu) -> None:
     with pytest.raises(pynvml.NVMLError, match=said):

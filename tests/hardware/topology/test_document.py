@@ -103,19 +103,9 @@ def test_a_lost_gpu_is_written() -> None:
     ]
 
 
-def test_index_and_minor_zero_are_not_lost() -> None:
-    topology = NodeTopology(node="n", source="nvml", gpus=(Gpu(index=0, minor=0, numa_node=0),))
-    assert written(topology)["gpus"] == [{"index": 0, "minor": 0, "numaNode": 0}]
-
-
 def test_links_that_cannot_be_read_are_written_with_the_reason() -> None:
     topology = NodeTopology(node="n", source="nvml", gpus=(Gpu(index=0, links_problem="Timeout"),))
     assert written(topology)["gpus"] == [{"index": 0, "linksProblem": "Timeout"}]
-
-
-def test_an_empty_node_says_why() -> None:
-    topology = NodeTopology(node="n", source="nvml", problem="no NVIDIA driver")
-    assert parse_topology(format_topology(topology), source=SOURCE) == topology
 
 
 def test_what_a_newer_writer_added_is_ignored() -> None:

@@ -16,7 +16,7 @@ from tests.hardware.topology.machines import (
     without,
 )
 from webhook.hardware.topology.health import HealthState, node_health
-from webhook.hardware.topology.model import UNKNOWN, Fabric, LostGpu, MigMode, NodeTopology, NvLink
+from webhook.hardware.topology.model import UNKNOWN, Fabric, MigMode, NodeTopology, NvLink
 
 
 @pytest.mark.parametrize("topology", [hgx_h100(), dgx1_v100(), a100_pcie_bridged(), gb200_tray()], ids=lambda t: t.node)
@@ -59,11 +59,6 @@ def test_links_that_were_never_wired_are_no_fault() -> None:
     assert node_health(replace(a100_pcie_bridged(), gpus=gpus)).state is HealthState.HEALTHY
 
 
-def test_cards_without_a_bridge_beside_as_many_with_one_are_no_fault() -> None:
-    topology = bent(bent(a100_pcie_bridged(), 2, nvlinks=()), 3, nvlinks=())
-    assert node_health(topology).state is HealthState.HEALTHY
-
-
 def test_all_links_down_is_degraded_and_says_what_is_down() -> None:
     gpus = tuple(replace(gpu, nvlinks=(NvLink(target="nvswitch", count=18, active=0),)) for gpu in hgx_h100().gpus[:2])
     health = node_health(replace(hgx_h100(), gpus=gpus))
@@ -79,11 +74,6 @@ def test_links_that_do_not_say_where_they_lead_are_degraded_where_there_is_a_fab
     assert node_health(replace(hgx_h100(), gpus=down)).state is HealthState.DEGRADED
     assert node_health(replace(hgx_h100(), gpus=down, fabric=None)).state is HealthState.ABSENT
     assert node_health(replace(hgx_h100(), gpus=down, fabric=Fabric(state="unsupported"))).state is HealthState.ABSENT
-
-
-def test_a_node_all_in_mig_mode_has_no_nvlink() -> None:
-    gpus = tuple(replace(gpu, mig_mode=MigMode.ENABLED, nvlinks=()) for gpu in hgx_h100().gpus)
-    assert node_health(replace(hgx_h100(), gpus=gpus)).state is HealthState.ABSENT
 
 
 def test_neighbours_of_a_lost_gpu_are_not_ailing() -> None:
@@ -113,11 +103,6 @@ def test_a_lost_gpu_degrades_its_node() -> None:
     assert health.state is HealthState.DEGRADED
     assert health.findings == ("GPU3 cannot be reached: GPU is lost",)
     assert health.ailing == (3,)
-
-
-def test_the_only_gpu_lost_leaves_no_nvlink() -> None:
-    topology = NodeTopology(node="n", source="nvml", lost=(LostGpu(index=0, problem="GPU is lost"),))
-    assert node_health(topology).state is HealthState.ABSENT
 
 
 def test_links_that_cannot_be_read_are_told_and_nobody_ails() -> None:

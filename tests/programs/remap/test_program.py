@@ -14,12 +14,11 @@ import pytest
 
 from tests.hardware.topology import machines as topologies
 from tests.hardware.topology.nccl_rules import faults
-from tests.nvml.machines import Machine, a100_pcie_bridged, dgx1_v100, h20
+from tests.nvml.machines import Machine, a100_pcie_bridged, h20
 from tests.programs.remap.planted import PLANTED, Plant
 from tests.programs.remap.pods import DECODE, EXCLUSIVE, H20, NODE_PEERS, NOT_BOUND, POD_PEERS, allocated
 from tests.programs.remap.processes import PATIENCE_SECONDS, REMAP, ROOT, Node, terminated
 from webhook.hardware.topology.document import format_topology
-from webhook.hardware.topology.model import NodeTopology
 
 EXPECTED = Path(__file__).parent / "expected"
 OnNode = Callable[[Machine | None], Node]
@@ -81,19 +80,6 @@ def test_the_topology_file_names_none_where_they_share_one(node: Node) -> None:
     assert "dev=" not in node.read("nccl-topo.xml")
 
 
-def test_one_swapped_uuid_stops_the_pod_with_both_gpus_named(node: Node) -> None:
-    done = node.remap(variables(POD_PEERS, ALLOCATION=allocated((H20[1], H20[3]), DECODE)))
-    assert done.code == 12
-    assert done.reason == (
-        "annotation gpu.topology/visible-uuids, from which NVIDIA_VISIBLE_DEVICES comes: it lists "
-        "GPU0 GPU-b0c5b618-67d0-f464-9905-e1fd41226305, but HAMi allocated "
-        "GPU3 GPU-9648f14e-6ab2-46f0-221f-777f7652630b"
-    )
-    assert done.out.startswith(f"{done.reason}\n")
-    assert node.files() == ["report.txt"]
-    assert node.read("report.txt") == done.out
-
-
 BRIDGED = {
     "GPU_TOPOLOGY_PROFILE": "exclusive",
     "GPU_TOPOLOGY_CONTAINERS": "train:2:",
@@ -108,29 +94,6 @@ BRIDGED = {
 def seeing(machine: Machine, *indices: int) -> Machine:
     """What NVML shows in a container with these GPUs only."""
     return replace(machine, cards=tuple(machine.cards[index] for index in indices))
-
-
-@pytest.mark.parametrize(
-    ("machine", "published", "indices"),
-    [
-        (dgx1_v100(), topologies.dgx1_v100(), (1, 6)),
-        (a100_pcie_bridged(), topologies.a100_pcie_bridged(), (2, 3)),
-    ],
-)
-def test_where_only_the_cards_of_the_pod_are_seen_nothing_disagrees(
-    on: OnNode, machine: Machine, published: NodeTopology, indices: tuple[int, int]
-) -> None:
-    given = variables(
-        EXCLUSIVE,
-        CONTAINERS="train:2:",
-        NODE_NAME=published.node,
-        ALLOCATION=allocated([topologies.uuid(index) for index in indices]),
-        NODE_TOPOLOGY=format_topology(published),
-    )
-    done = on(seeing(machine, *indices)).remap(given)
-    assert (done.code, done.err) == (0, "")
-    assert "NVML and what was published of this node agree" in done.out
-    assert "warning" not in done.out
 
 
 @pytest.mark.parametrize(
@@ -317,12 +280,6 @@ def test_a_value_that_the_env_file_cannot_hold_stops_a_pod_that_reads_it(node: N
     assert done.reason.startswith("env file for Kubernetes 1.35: NCCL_ALGO: expected 1 to 32768 printable characters")
 
 
-def test_with_values_from_the_file_a_pod_needs_no_binding_webhook(node: Node) -> None:
-    done = node.remap(variables(POD_PEERS | NOT_BOUND, VISIBLE_UUIDS="none", ENVIRONMENT="file"))
-    assert done.code == 0
-    assert "CUDA_VISIBLE_DEVICES_1='2,3'\n" in node.read("env")
-
-
 def test_a_sidecar_is_ready_once_it_has_verified_and_ends_at_once_when_told(node: Node) -> None:
     assert not node.is_ready()
     with node.started(POD_PEERS, "--mode", "sidecar") as sidecar:
@@ -441,19 +398,6 @@ def test_a_run_that_is_over_has_no_deadline() -> None:
         assert terminated(process) == 7
 
 
-@pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
-def test_what_was_planted_in_the_place_of_its_files_changes_nothing(node: Node, plant: Plant) -> None:
-    victim = node.shared / "victim"
-    victim.write_text("theirs")
-    for name in ("ready", "nccl-topo.xml", "env", "report.txt", ".env.new"):
-        plant(node.shared / name, victim)
-    done = node.remap(POD_PEERS)
-    assert (done.code, done.err) == (0, "")
-    assert node.files() == [".env.new", "env", "nccl-topo.xml", "report.txt", "victim"]
-    assert node.read("env").startswith("CUDA_VISIBLE_DEVICES_0='0,1'\n")
-    assert victim.read_text() == "theirs"
-
-
 def test_somebody_who_plants_fifos_all_the_while_holds_nothing_up(node: Node) -> None:
     over = Event()
 
@@ -472,21 +416,6 @@ def test_somebody_who_plants_fifos_all_the_while_holds_nothing_up(node: Node) ->
         planter.join()
     assert (done.code, done.err) == (0, "")
     assert all((node.shared / name).is_file() for name in ("env", "nccl-topo.xml", "report.txt"))
-
-
-@pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
-def test_what_is_planted_in_the_place_of_the_mark_of_a_sidecar_holds_neither_it_nor_the_probe(
-    node: Node, plant: Plant
-) -> None:
-    victim = node.shared / "victim"
-    victim.write_text("theirs")
-    plant(node.shared / "ready", victim)
-    with node.started(POD_PEERS, "--mode", "sidecar") as sidecar:
-        node.wait_until_ready(sidecar)
-        (node.shared / "ready").unlink()
-        plant(node.shared / "ready", victim)
-        assert not node.is_ready()
-        assert terminated(sidecar) == 143
 
 
 @pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)

@@ -104,23 +104,6 @@ def test_a_value_that_is_no_list_of_numbers_is_quoted(value: str) -> None:
     assert "\n" not in verdict.reason
 
 
-def test_two_containers_whose_gpus_are_swapped_are_both_told() -> None:
-    verdict = judged(POD_PEERS, CUDA_VISIBLE_DEVICES_0="2,3", CUDA_VISIBLE_DEVICES_1="0,1")
-    wrong = [finding.text for finding in verdict.findings if finding.code is ExitCode.OTHER_GPUS]
-    assert wrong == [
-        (
-            "CUDA_VISIBLE_DEVICES of container prefill is 2,3: 2 is GPU4 GPU-f055d080-1808-96f1-1c87-70fad19d9040, "
-            "3 is GPU6 GPU-83d5b1f0-c264-97ea-2b3c-0e9f4a61d7b8, but HAMi allocated "
-            "GPU0 GPU-b0c5b618-67d0-f464-9905-e1fd41226305, GPU1 GPU-4695a002-ab2d-092d-6db9-44e9ae3cb5a6"
-        ),
-        (
-            "CUDA_VISIBLE_DEVICES of container decode is 0,1: 0 is GPU0 GPU-b0c5b618-67d0-f464-9905-e1fd41226305, "
-            "1 is GPU1 GPU-4695a002-ab2d-092d-6db9-44e9ae3cb5a6, but HAMi allocated "
-            "GPU4 GPU-f055d080-1808-96f1-1c87-70fad19d9040, GPU6 GPU-83d5b1f0-c264-97ea-2b3c-0e9f4a61d7b8"
-        ),
-    ]
-
-
 VISIBLE = "annotation gpu.topology/visible-uuids, from which NVIDIA_VISIBLE_DEVICES comes"
 
 
@@ -166,16 +149,6 @@ def test_an_annotation_that_is_missing_altogether_is_said_to_be() -> None:
     assert ended(verdict) == (
         10,
         "the binding webhook did not run: annotation gpu.topology/cuda-visible-devices.1 is missing",
-    )
-
-
-def test_uuids_that_were_never_resolved_stop_the_pod() -> None:
-    assert ended(judged(POD_PEERS, VISIBLE_UUIDS="none")) == (
-        10,
-        (
-            "the binding webhook did not run: annotation gpu.topology/visible-uuids still has its value from "
-            "admission, none"
-        ),
     )
 
 
@@ -291,11 +264,6 @@ def test_a_node_peer_is_warned_where_the_number_of_gpus_is_not_known() -> None:
     assert verdict.warnings == (
         "whether every GPU of the node is seen here is not known: annotation gpu.topology/node-topology is empty",
     )
-
-
-def test_other_profiles_do_not_need_gpus_of_others() -> None:
-    assert judged(POD_PEERS, seen=without_gpus(2, 3)).code is ExitCode.TRUE
-    assert judged(EXCLUSIVE, seen=without_gpus(2, 3)).code is ExitCode.TRUE
 
 
 @pytest.mark.parametrize("variables", [POD_PEERS, EXCLUSIVE], ids=["pod-peers", "exclusive"])

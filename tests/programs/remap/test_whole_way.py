@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.decisions.bind.test_binding import OLD, hami, injected, published, to
-from tests.hardware.topology.machines import H20_UUIDS, MACHINES, a100_pcie_bridged, h20, uuid
+from tests.hardware.topology.machines import H20_UUIDS, MACHINES, h20
 from tests.judge import HAMI_2_9, HAMI_2_10_0, TEAM_A, policy
 from tests.pods import ALL_ALLOWED, container
 from tests.programs.remap.conftest import Drivers
@@ -92,17 +92,6 @@ def test_without_a_remap_container_bind_writes_the_same_indices() -> None:
     assert pod.annotations["gpu.topology/cuda-visible-devices.0"] == "0,1"
 
 
-@pytest.mark.parametrize("carrier", CARRIERS)
-def test_one_swapped_uuid_stops_the_pod_and_names_both_cards(drivers: Drivers, carrier: str) -> None:
-    pod = bound(peer("prefill", PREFILL, CARRIERS[carrier]), h20())
-    verdict = started(drivers, pod, NODE, ALLOCATION=hami([PREFILL[0], H20_UUIDS[2]]))
-    assert verdict.code is ExitCode.OTHER_GPUS
-    assert verdict.reason == (
-        "CUDA_VISIBLE_DEVICES of container prefill is 0,1: 0 is GPU0 GPU-b0c5b618-67d0-f464-9905-e1fd41226305, "
-        "but HAMi allocated GPU2 GPU-4650fca3-dbba-f168-d6bd-338a4ba8f044"
-    )
-
-
 @st.composite
 def pods(draw: st.DrawFn) -> tuple[Pod, NodeTopology]:
     """An injected pod of one to three containers with some GPUs of some machine, picked in any order."""
@@ -168,39 +157,6 @@ def test_an_exclusive_pod_that_bind_has_not_seen_starts_and_says_that_it_sees_no
 
 
 @pytest.mark.parametrize("carrier", CARRIERS)
-@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
-def test_a_list_of_other_cards_than_the_allocated_ones_stops_the_pod(
-    drivers: Drivers, carrier: str, profile: str
-) -> None:
-    pod = bound(two(profile, carrier), h20())
-    assert pod.metadata is not None
-    for shown in (f"{H20_UUIDS[5]},{H20_UUIDS[7]}", ",".join((*PREFILL, *DECODE, H20_UUIDS[7]))):
-        changed = pod.annotations | {"gpu.topology/visible-uuids": shown}
-        metadata = msgspec.structs.replace(pod.metadata, annotations=changed)
-        verdict = started(drivers, msgspec.structs.replace(pod, metadata=metadata), NODE)
-        assert verdict.code is ExitCode.OTHER_GPUS
-        assert verdict.reason.startswith("annotation gpu.topology/visible-uuids, from which NVIDIA_VISIBLE_DEVICES ")
-        assert H20_UUIDS[7] in verdict.reason
-
-
-@pytest.mark.parametrize("carrier", CARRIERS)
-def test_in_exclusive_the_order_of_the_list_does_not_matter(drivers: Drivers, carrier: str) -> None:
-    pod = bound(two("exclusive", carrier), h20())
-    assert pod.metadata is not None
-    changed = pod.annotations | {"gpu.topology/visible-uuids": ",".join((*DECODE, *PREFILL))}
-    metadata = msgspec.structs.replace(pod.metadata, annotations=changed)
-    assert started(drivers, msgspec.structs.replace(pod, metadata=metadata), NODE).code is ExitCode.TRUE
-
-
-@pytest.mark.parametrize("carrier", CARRIERS)
-def test_the_cards_of_a_container_that_is_left_out_are_not_shown_and_not_missed(drivers: Drivers, carrier: str) -> None:
-    after = bound(two("exclusive", carrier, **{"gpu.topology/containers": "prefill"}), h20())
-    assert environment(after, NODE)["NVIDIA_VISIBLE_DEVICES"] == f"{PREFILL[1]},{PREFILL[0]}"
-    verdict = started(drivers, after, NODE)
-    assert (verdict.code, verdict.warnings) == (ExitCode.TRUE, ())
-
-
-@pytest.mark.parametrize("carrier", CARRIERS)
 @pytest.mark.parametrize(("fields", "stays"), [({}, False), ({"restartPolicy": "Always"}, True)])
 def test_the_cards_of_an_init_container_that_ends_are_not_shown(
     drivers: Drivers, carrier: str, fields: dict[str, str], stays: bool
@@ -218,20 +174,6 @@ def test_the_cards_of_an_init_container_that_ends_are_not_shown(
     assert set(shown) == {*PREFILL, *(DECODE if stays else ())}
     verdict = started(drivers, after, NODE)
     assert (verdict.code, verdict.warnings) == (ExitCode.TRUE, ())
-
-
-@pytest.mark.parametrize("carrier", CARRIERS)
-def test_a_requirement_is_judged_on_the_links_of_the_cards_that_are_shown(drivers: Drivers, carrier: str) -> None:
-    pair = injected(
-        container("train"),
-        allocated=hami([uuid(0), uuid(2)]),
-        node="a100-pcie",
-        annotations={"gpu.topology/require-nvlink": "true"},
-        cluster=CARRIERS[carrier],
-        namespace=TEAM_A,
-    )
-    verdict = started(drivers, bound(pair, a100_pcie_bridged()), "a100-pcie", ON_VIOLATION="deny")
-    assert verdict.code is ExitCode.REQUIREMENT
 
 
 @given(pods())
