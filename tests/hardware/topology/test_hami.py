@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hardware.topology.machines import CUBE_MESH, GEN3, GEN4
+from tests.hardware.topology.machines import GEN3, GEN4
 from webhook.hardware.topology.model import Gpu, LostGpu, MigMode, NodeTopology, NvLink
 from webhook.hardware.topology.readers.hami import read_hami
 from webhook.hardware.topology.readers.hami_register import RegisteredGpu, parse_register
@@ -171,34 +171,6 @@ def test_hami_2_10_sees_switches() -> None:
     assert found.problem == ""
 
 
-@pytest.mark.parametrize(
-    ("score", "word"), [(10, "SYS"), (20, "NODE"), (30, "PHB"), (40, "PXB"), (50, "PIX"), (60, "PIX")]
-)
-def test_a_score_without_links_is_the_level_of_the_pcie_path(score: int, word: str) -> None:
-    cards = {"type": "NVIDIA L40S"}
-    found = read(registered(cards, cards), scores({(0, 1): score}))
-    assert [gpu.distance for gpu in found.gpus] == [(("GPU1", word),), (("GPU0", word),)]
-    assert [gpu.nvlinks for gpu in found.gpus] == [(), ()]
-    assert found.problem == ""
-
-
-def test_the_scores_of_a_cube_mesh_are_direct_links() -> None:
-    boards = {"type": "NVIDIA-Tesla V100-SXM2-32GB"}
-    near = {(one, other): 30 if one // 4 == other // 4 else 10 for one, other in combinations(range(8), 2)}
-    near |= {(0, 1): 50, (2, 3): 50, (4, 5): 50, (6, 7): 50}
-    rows = {pair: level + 100 * CUBE_MESH[pair[0]].get(pair[1], 0) for pair, level in near.items()}
-    assert (rows[0, 1], rows[0, 3], rows[0, 4], rows[0, 5]) == (150, 230, 210, 10)
-    found = read(registered(*[boards] * 8), scores(rows))
-    assert found.gpus[0].nvlinks == (to("GPU1", 1), to("GPU2", 1), to("GPU3", 2), to("GPU4", 2))
-    assert found.gpus[5].nvlinks == (to("GPU1", 2), to("GPU4", 1), to("GPU6", 2), to("GPU7", 1))
-    assert {gpu.name for gpu in found.gpus} == {"Tesla V100-SXM2-32GB"}
-
-
-def test_a_gpu_with_fewer_links_to_the_switches_is_told_apart() -> None:
-    found = read(registered({}, {}, {}), scores({(0, 1): 1820, (0, 2): 1020, (1, 2): 1020}))
-    assert [gpu.switch_links for gpu in found.gpus] == [18, 18, 10]
-
-
 @pytest.mark.parametrize("name", [H100, "NVIDIA A100-SXM4-80GB", "NVIDIA H20", "NVIDIA H200", "NVIDIA B200"])
 def test_hami_before_2_10_does_not_see_switches(name: str) -> None:
     found = read(
@@ -218,11 +190,6 @@ def test_the_direct_links_of_a_board_with_four_gpus_are_seen_by_all_versions() -
     found = read(registered(*[board] * 4), scores(dict.fromkeys(combinations(range(4), 2), 410)))
     assert found.gpus[0].nvlinks == (to("GPU1", 4), to("GPU2", 4), to("GPU3", 4))
     assert found.problem == ""
-
-
-def test_two_visible_gpus_of_a_board_with_switches_are_switched() -> None:
-    found = read(registered({}, {}), scores({(0, 1): 1800}))
-    assert [gpu.nvlinks for gpu in found.gpus] == [(to("nvswitch", 18),)] * 2
 
 
 def test_a_pair_that_hami_could_not_rate_is_unknown() -> None:

@@ -66,39 +66,14 @@ def test_nccl_takes_any_file_that_we_write(topology: NodeTopology) -> None:
         assert faults(text) == []
 
 
-def test_gpus_and_nics_hang_where_they_are_plugged() -> None:
-    root = parsed(h20())
-    above = {child.attrib["busid"]: parent for parent in root.iter() for child in parent if child.tag == "pci"}
-    assert above["0000:0f:00.0"].attrib["busid"] == "0000:0c:00.0"
-    assert above["0000:0e:00.0"].attrib["busid"] == "0000:0c:00.0"
-    assert above["0000:0c:00.0"].attrib["numaid"] == "0"
-    assert above["0000:20:00.0"].attrib["numaid"] == "0"
-    assert above["0000:d5:00.0"].attrib["numaid"] == "1"
-
-
-def test_all_links_to_switches_are_one_element() -> None:
-    for gpu in gpus(parsed(with_switch_links(hgx_h100(), 2, 10))).values():
-        assert len(gpu) == 1
-    counts = [gpu[0].attrib["count"] for gpu in gpus(parsed(with_switch_links(hgx_h100(), 2, 10))).values()]
-    assert counts == ["18", "18", "10", "18", "18", "18", "18", "18"]
+def test_all_links_to_switches_that_are_up_are_one_element() -> None:
+    found = gpus(parsed(with_switch_links(hgx_h100(), 2, 10))).values()
+    assert [[link.attrib["count"] for link in gpu] for gpu in found] == [["18"], ["18"], ["10"], *[["18"]] * 5]
 
 
 def test_a_switch_that_nobody_names_has_the_name_that_nccl_gives_it() -> None:
     link = gpus(parsed(hidden_switches()))["0001:00:00.0"][0]
     assert link.attrib == {"target": "fffffff:ffff:ff", "count": "18", "tclass": "0x068000"}
-
-
-def test_direct_links_stand_on_both_sides() -> None:
-    links = {
-        (bus_id, link.attrib["target"]): link.attrib["count"]
-        for bus_id, gpu in gpus(parsed(dgx1_v100())).items()
-        for link in gpu
-    }
-    assert links["0000:06:00.0", "0000:0b:00.0"] == "2"
-    assert links["0000:0b:00.0", "0000:06:00.0"] == "2"
-    assert links["0000:06:00.0", "0000:07:00.0"] == "1"
-    assert ("0000:06:00.0", "0000:86:00.0") not in links
-    assert len(links) == 32
 
 
 def test_a_link_that_one_side_calls_down_stands_on_neither() -> None:
@@ -117,14 +92,6 @@ def test_a_function_that_nccl_takes_for_a_partition_is_left_out() -> None:
     files = gpus(parsed(bent(l40s(), 0, pci_bus_id="0000:21:00.1")))
     assert "0000:21:00.1" not in files
     assert len(files) == 7
-
-
-def test_c2c_stands_beside_the_links() -> None:
-    gpu = gpus(parsed(gb200_tray()))["0009:01:00.0"]
-    assert [(child.tag, child.attrib) for child in gpu] == [
-        ("nvlink", {"target": "fffffff:ffff:ff", "count": "18", "tclass": "0x068000"}),
-        ("c2c", {"bw": "44712", "count": "10"}),
-    ]
 
 
 def test_the_index_is_written_only_for_ranks_in_several_containers() -> None:

@@ -3,10 +3,10 @@
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.hardware.topology.machines import a100_pcie_bridged, dgx1_v100, hgx_a100
+from tests.hardware.topology.machines import a100_pcie_bridged, dgx1_v100
 from tests.hardware.topology.small_nodes import small_nodes
 from webhook.hardware.topology.connections import Connections
 from webhook.hardware.topology.model import NodeTopology
@@ -55,15 +55,6 @@ def test_a_cube_mesh_is_worth_four_pairs_two_boards_and_the_way_between_them() -
     assert Packing(table).worth(table.mask((0, 2, 3, 4))) == 2 * (40 + 40) + 4 * 6
 
 
-def test_on_nvswitches_only_the_number_counts() -> None:
-    table = table_of(hgx_a100())
-    packing, best = Packing(table), table.best
-    assert packing.is_uniform
-    assert packing.worth(table.mask(range(8))) == 2 * 4 * best + 4 * 2 * best + 8 * best
-    assert packing.worth(table.mask(range(7))) == 2 * 3 * best + 4 * best
-    assert packing.worth(table.mask((1, 4, 6))) == 2 * best
-
-
 @given(topology=small_nodes(most=EXACT), data=st.data())
 def test_the_division_is_the_best_there_is(topology: NodeTopology, data: st.DataObject) -> None:
     table = table_of(topology)
@@ -75,6 +66,8 @@ def test_the_division_is_the_best_there_is(topology: NodeTopology, data: st.Data
     assert packing.worth(taken) <= packing.worth(free) + 1e-6, "fewer GPUs are worth more"
 
 
+# The larger a node, the longer takes a draw.
+@settings(max_examples=max(1, settings().max_examples // 3))
 @given(topology=small_nodes(most=EXACT + 4))
 def test_with_more_gpus_no_division_is_made_up(topology: NodeTopology) -> None:
     table = table_of(topology)

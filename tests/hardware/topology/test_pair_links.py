@@ -79,14 +79,6 @@ def test_a_gpu_without_links_stays_without() -> None:
     assert found(counts, H100, gpus=4) == dict.fromkeys(range(3), (to("nvswitch", 18),)) | {3: ()}
 
 
-def test_nothing_linked_is_nothing() -> None:
-    assert found(every_pair(3, 0), H100, gpus=3) == {0: (), 1: (), 2: ()}
-
-
-def test_a_single_gpu_has_no_pair() -> None:
-    assert found({}, H100, gpus=1) == {0: ()}
-
-
 def test_a_degraded_gpu_reaches_the_switches_by_fewer_links() -> None:
     counts = every_pair(4, 18) | {(0, 2): 10, (1, 2): 10, (2, 3): 10}
     full, degraded = (to("nvswitch", 18),), (to("nvswitch", 10),)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hardware.topology.machines import CUBE_MESH, GEN4, H20_UUIDS, distance, h20
+from tests.hardware.topology.machines import GEN4, H20_UUIDS, distance, h20
 from webhook.hardware.topology.matrix import format_matrix, matrix
 from webhook.hardware.topology.model import Cpu, Gpu, MigMode, Nic, NodeTopology, NvLink
 from webhook.hardware.topology.readers.smi import read_smi
@@ -150,13 +150,6 @@ def test_of_a_product_that_is_not_known_the_topology_says_which_generation_count
     assert read(TWO, TWO_LISTED).problem == ""
 
 
-def test_the_cube_mesh_of_a_dgx1_has_direct_links() -> None:
-    found = read(text("dgx1-v100.txt"))
-    for gpu in found.gpus:
-        assert gpu.nvlinks == tuple(to(f"GPU{peer}", count) for peer, count in CUBE_MESH[gpu.index].items())
-    assert {gpu.compute_capability for gpu in found.gpus} == {"7.0"}
-
-
 def test_nics_in_columns_of_their_own_names_are_numbered_in_the_order_of_the_columns() -> None:
     found = read(text("dgx1-v100.txt"))
     assert [nic.name for nic in found.nics] == ["mlx5_0", "mlx5_2", "mlx5_1", "mlx5_3"]
@@ -168,22 +161,6 @@ def test_with_a_cpu_affinity_alone_no_numa_node_is_known() -> None:
     assert [gpu.cpu_affinity for gpu in found.gpus] == ["0-19,40-59"] * 4 + ["20-39,60-79"] * 4
     assert {gpu.numa_node for gpu in found.gpus} == {None}
     assert found.cpus == ()
-
-
-def test_bridges_are_direct_links() -> None:
-    found = read(text("a100-pcie-bridged.txt"))
-    assert [gpu.nvlinks for gpu in found.gpus] == [(to(f"GPU{peer}", 12),) for peer in (1, 0, 3, 2)]
-    assert found.gpus[0].distance == (("GPU2", "SYS"), ("GPU3", "SYS"), ("NIC0", "NODE"))
-    assert [nic.name for nic in found.nics] == ["mlx5_bond_0"]
-
-
-def test_a_dgx_a100_has_switches_and_ten_nics() -> None:
-    found = read(text("dgx-a100.txt"))
-    assert {gpu.nvlinks for gpu in found.gpus} == {(to("nvswitch", 12),)}
-    assert [gpu.numa_node for gpu in found.gpus] == [3, 3, 1, 1, 7, 7, 5, 5]
-    assert [cpu.numa_node for cpu in found.cpus] == [1, 3, 5, 7]
-    assert [nic.name for nic in found.nics] == [f"mlx5_{number}" for number in range(10)]
-    assert found.nics[9].distance[:9] == distance("SYS SYS SYS SYS SYS SYS PXB PXB SYS", gpus=8)
 
 
 def test_a_single_gpu_whose_affinities_are_missing() -> None:

@@ -169,22 +169,6 @@ def test_the_lines_of_other_options_are_left_alone() -> None:
 # --- What is corrected. ---
 
 
-def test_a_chip_with_fewer_links_than_all_pairs_need_reaches_switches() -> None:
-    """An H800 has 8 links, and the compute capability of an H100, which has 18. As a card it tells no board."""
-    card = f"{H800} PCIe"
-    plain = matrix("NV8 NV8", "NV8") + listing(3, card)
-    assert links(read(plain))[0] == (to("GPU1", 8), to("GPU2", 8))
-    for told in (status(card, *[[26.562] * 8] * 3), status(card, [26.562] * 8)):
-        assert links(read(plain + told)) == [(to("nvswitch", 8),)] * 3
-    assert links(read(plain + status(card, *[[26.562] * 18] * 3)))[0] == (to("GPU1", 8), to("GPU2", 8))
-
-
-def test_two_visible_gpus_of_a_board_with_switches_are_switched() -> None:
-    for matrix_word, name in (("NV18", "NVIDIA H100 80GB HBM3"), ("NV8", H800), ("NV12", A100)):
-        assert links(read(matrix(matrix_word) + listing(2, name)))[0][0].target == "nvswitch"
-    assert links(read(matrix("NV12") + listing(2, "NVIDIA H100 NVL")))[0] == (to("GPU1", 12),)
-
-
 def test_a_link_that_is_down_since_the_matrix_is_down() -> None:
     plain = matrix("NV12 NV12", "NV12") + listing(3, A100)
     found = read(plain + status(A100, [25] * 12, [25] * 5 + [0] + [25] * 6, [25] * 12))
