@@ -11,7 +11,7 @@ NAMED = sorted(set(re.findall(r"`((?:\w+/)+test_\w+\.py)::(\w+)`", PAGE)))
 def test_the_tests_that_are_named_exist() -> None:
     for file, test in NAMED:
         source = (ROOT / "tests" / file).read_text(encoding="utf-8")
-        assert re.search(rf"^def {test}\(", source, re.MULTILINE), (file, test)
+        assert re.search(rf"^(async )?def {test}\(", source, re.MULTILINE), (file, test)
 
 
 def test_files_of_tests_that_are_named_exist() -> None:
