@@ -24,3 +24,7 @@ def test_what_nccl_said_stands_behind_its_code(code: int, said: str | None, told
     lost = Omission(cards=[], reason=Skipped.FAILED, function="ncclAllReduce", code=code, problem=said)
     found = msgspec.structs.replace(report([370.0]), skipped=[lost])
     assert f"NCCL: skipped, call-failed (ncclAllReduce returned {told})" in list(lines(found))
+
+
+def test_what_was_skipped_says_which_function_refused() -> None:
+    assert "GPU1 to GPU0: skipped, call-failed (cuInit returned 999: unknown error)" in list(lines(report([370.0])))

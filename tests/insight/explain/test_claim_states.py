@@ -251,3 +251,13 @@ def test_an_extended_resource_may_still_be_served_by_a_claim() -> None:
     assert [one.code for one in of_claims(report)] == ["GT296"]
     served_by_a_plugin = told(with_spec(waiting, node_name=NODE), {})
     assert of_claims(served_by_a_plugin) == []
+
+
+def test_the_peers_of_a_shared_claim_are_the_pods_that_use_it() -> None:
+    it = case("direct-shared-by-pods")
+    metadata = msgspec.structs.replace(it.pod.metadata, annotations={"gpu.topology/profile": "node-peers"})
+    pod = msgspec.structs.replace(with_spec(it.pod, node_name=NODE), metadata=metadata)
+    for most, verdict, words in ((2, "holds", "prefill uses ResourceClaim"), (1, "unknown", "ResourceClaim")):
+        claims = {name: used_by(claim, most) for name, claim in it.claims.items()}
+        found = finding(told(pod, {"claims": claims, "pools": it.pools}), "same-node")
+        assert (found.verdict, words in found.evidence) == (verdict, True)

@@ -75,6 +75,7 @@ class Claimed:
     devices: tuple[int, ...]
     is_published: bool
     is_reserved: bool
+    is_bound: bool
 
     @property
     def known(self) -> KnownClaims:
@@ -122,12 +123,13 @@ class Drawn:
         return changed
 
     def later(self, manifest: Manifest) -> Manifest:
-        """The pod once the controller has made claims from its templates."""
+        """The pod once the controller has made claims from its templates, perhaps on its node."""
         entries = manifest["spec"].get("resourceClaims") or []
         made = [{"name": entry["name"], "resourceClaimName": f"{entry['name']}-gpus"} for entry in entries]
         has_claims = self.claimed and self.claimed.state != "template"
         status = {"resourceClaimStatuses": made} if has_claims else {}
-        return manifest | {"metadata": manifest["metadata"] | {"uid": UID}, "status": status}
+        spec = manifest["spec"] | ({"nodeName": NODE} if self.claimed and self.claimed.is_bound else {})
+        return manifest | {"metadata": manifest["metadata"] | {"uid": UID}, "spec": spec, "status": status}
 
     def evidence(self, manifest: Manifest, *, claims: KnownClaims | None = None) -> Evidence:
         pod = decoded(manifest)
@@ -159,6 +161,7 @@ claimed = st.builds(
     st.sampled_from([(0,), (0, 1), (2, 5, 7), (0, 0), (0, 1, 2, 3, 4, 5, 6, 7), ()]),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
 )
 drawn_with_claims = st.builds(Drawn, claim_pods(), namespaces(), claim_policies, *around, claimed)
 
@@ -177,7 +180,7 @@ def of_a_pod_that_admission_prepared_no_step_of_admission_fails(it: Drawn) -> No
 
 def every_pod_can_be_explained(it: Drawn) -> None:
     bound = on(it.manifest, NODE, *(list(H20[:count]) for count in it.segments)) if it.segments else it.manifest
-    found = it.report(it.later(bound) if it.claimed else bound)
+    found = it.report(it.later(it.manifest) if it.claimed else bound)
     assert found.conclusion.endswith(".")
     assert len(as_text(found).splitlines()) > len(found.findings)
     assert as_json(found).startswith("{")
@@ -206,7 +209,10 @@ def whatever_the_mark_says_nothing_else_is_said_of_the_pod(it: Drawn) -> None:
 
 def a_pod_is_injected_or_observed_if_bind_says_so(it: Drawn) -> None:
     manifest = it.admitted if it.is_admitted else it.manifest
-    evidence = it.evidence(marked(it.later(manifest) if it.claimed else manifest, it.mark))
+    manifest = marked(it.later(manifest) if it.claimed else manifest, it.mark)
+    if it.claimed:
+        manifest["spec"].pop("nodeName", None)
+    evidence = it.evidence(manifest)
     pod, claims, settings_ = evidence.pod, evidence.claims, it.rules.claims
     given = given_gpus(pod, claims.claims, claims.pools, settings_, node=NODE) if settings_.enabled else NOTHING_GIVEN
     if given.problem is not None:

@@ -504,3 +504,12 @@ def test_a_prepared_pod_without_a_node_that_opted_out_is_not_told_at_its_binding
             "alone, because the namespace or the pod has opted out"
         ),
     )
+
+
+def test_a_topology_of_long_ago_is_used_and_doubted() -> None:
+    report = told(on(pod(), "h20-node-1", list(H20[:2])), sources=known(machines.h20(), age=7200.0))
+    assert said(report, "node-topology") == (
+        "unknown",
+        "the agent of node h20-node-1 has not been heard of for 120 minutes",
+    )
+    assert finding(report, "links").verdict == "holds"

@@ -1,11 +1,13 @@
 """What NCCL's log shows of a pod: golden logs of several releases, each answer with its opposite, and hostile logs."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.hardware.topology import machines
 from tests.insight.analyze.clusters import pairs
 from tests.insight.explain.situations import H20, finding, known, on, told
 from tests.pods import Manifest, container, pod
@@ -253,3 +255,16 @@ def test_splits_without_a_name_are_told_apart() -> None:
     for member in found.members:
         by_communicator.setdefault(member.communicator, set()).add(member.rank)
     assert list(by_communicator.values()) == [{0, 1}, {0, 1}]
+
+
+def test_a_pod_with_nothing_to_join_needs_no_log() -> None:
+    alone = on(pod(container(gpus=1, env=CONTROL)), "h20-node-1", [H20[0]])
+    assert word(golden("2.30.7"), manifest=alone)[0] == "-"
+
+
+def test_a_node_without_bus_ids_is_enough_where_all_gpus_of_the_pod_are_linked() -> None:
+    """HAMi's annotations name no bus id."""
+    node = machines.h20()
+    nameless = dataclasses.replace(node, gpus=tuple(dataclasses.replace(gpu, pci_bus_id="") for gpu in node.gpus))
+    assert word(golden("2.30.7"), sources=known(nameless))[0] == "yes"
+    assert word(golden("shm"), sources=known(nameless))[:2] == ("no", "GT910")

@@ -307,3 +307,18 @@ def test_a_long_condition_is_cut_and_escaped() -> None:
     one = found(waits("NoFreeCards", "GT621: \x1b[2J" + 30_000 * "x"))
     assert len(one.evidence) < 1200
     assert "\x1b" not in one.evidence
+
+
+@pytest.mark.parametrize("created", ["yesterday", "2026-11-22T12:00:00", ""])
+def test_a_time_that_is_none_is_left_out(created: str) -> None:
+    manifest = waits("NoFreeCards", "GT621: no node is free")
+    manifest["metadata"]["creationTimestamp"] = created
+    assert found(manifest).evidence == f"the pod waits behind the scheduling gate {GATE}: no node is free"
+
+
+def test_of_a_pod_that_went_on_without_a_choice_nothing_is_demanded() -> None:
+    released = past_the_gate(prepared(), "released")
+    told_why = conditioned(released, "gpu.topology/Placed", "False", "Released", "GT628: no node had 2 free cards")
+    one = found(on(told_why, NODE, list(PAIR)))
+    assert one.verdict == "not-needed"
+    assert one.evidence == "the pod had its cards chosen by the scheduler: no node had 2 free cards"

@@ -57,3 +57,9 @@ def test_pods_on_other_nodes_do_not_matter() -> None:
 
 def test_without_peers_users_do_not_matter() -> None:
     assert found(told(pod(worker("a", 1000), worker("b", 2000)))) == []
+
+
+def test_a_peer_whose_requests_cannot_be_read_is_left_out() -> None:
+    other = member("prefill", 2000)
+    other["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "many"
+    assert found(told(member("decode", 1000), others=(other,))) == []

@@ -208,3 +208,16 @@ def test_a_shell_reads_a_hostile_value_back(value: str) -> None:
         ["/bin/bash", "-c", f"printf %s {word}"], capture_output=True, check=True, env={"LC_ALL": "C"}
     )
     assert done.stdout.decode() == value
+
+
+def test_who_observes_needs_no_permission() -> None:
+    asked = Namespace("team-a", {}, {"gpu.topology/host-ipc": "true"})
+    assert made(asked, profile="observe") == [
+        ("profile", None, "observe"),
+        ("injection", None, "enabled"),
+    ]
+
+
+@pytest.mark.parametrize(("name", "text"), [("profile", "pod-peers"), ("env.A", "x"), ("allow-host-ipc", "true")])
+def test_a_value_of_an_option_or_a_permission_is_taken(name: str, text: str) -> None:
+    check_value(name, text, source=name)
