@@ -36,9 +36,9 @@ from webhook.words.version import Version
 
 MOST = 2.5
 HUGE = 10**9
-LIMITS = dict.fromkeys(
-    ("containers", "envAnnotations", "variables", "operations", "replyBytes", "segments", "devices", "links"), HUGE
-) | {"gpus": 64}
+LIMITS = dict.fromkeys(("containers", "envAnnotations", "replyBytes", "segments", "devices", "links"), HUGE) | {
+    "gpus": 64
+}
 RULES = policy(limits=LIMITS)
 HAMI_2_10_0 = ClusterFacts(hami=Version(2, 10), kubernetes=Version(1, 33))
 H20 = Sources(published=KnownNode(h20(), origin=Origin.AGENT))

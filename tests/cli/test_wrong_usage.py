@@ -87,15 +87,12 @@ WRONG = [
     (f"{PLAN} {DGX1} --busy '\x1b[2J'", r'found "\x1b[2J"'),
     (f"{PLAN} {STATE} --min-bandwidth nan", "GB/s, 0 or more, found nan"),
     (f"{PLAN} {STATE} --network-bandwidth 0", "GB/s, more than 0, found 0.0"),
-    (f"{PLAN} {DGX1} --weights bandwidth=1", 'at most once, as TERM=NUMBER, found "bandwidth=1"'),
-    (f"{PLAN} {DGX1} --weights mean=nan", 'weight mean: expected a number, 0 or more, found "nan"'),
     (f"{PLAN} -f - --max-nodes 1", "--max-nodes"),
     (f"{PLAN} --state a --policy pack", "--policy"),
     (f"{PLAN} --state a --kubeconfig b", "--kubeconfig"),
     (f"{PLAN} -f - --kubeconfig b", "--kubeconfig"),
     (f"{PLAN} --kubeconfig b --policy pack", "--policy"),
     (f"{PLAN} -f - --min-level NODE", "--min-level"),
-    (f"{PLAN} --kubeconfig b --weights mean=1", "--weights"),
 ]
 
 

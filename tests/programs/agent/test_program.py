@@ -231,8 +231,10 @@ def test_metrics_and_probes_are_served_while_the_api_server_is_away(running: Run
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(request)
     assert running.get("/healthz").status_code == 200
-    lines = running.lines()  # a client that hangs up is not worth one
-    assert {line["message"] for line in lines} <= {"started", "discovered", "failed"}
+    lines = running.lines()
+    assert {line["message"] for line in lines} <= {"started", "discovered", "failed", "library"}
+    said = {line["text"] for line in lines if line["message"] == "library"}
+    assert said <= {"Invalid HTTP request received."}, "a client that hangs up is not worth a line"
     assert {line["node"] for line in lines} == {"n"}
 
 
