@@ -399,21 +399,6 @@ def test_a_stolen_token_of_an_agent_reaches_nothing_but_its_own_topology(nodes: 
     assert {what for what in said if "is forbidden: User" in said[what]} == IN_THE_NAMESPACE_OF_THE_WEBHOOK
 
 
-def test_without_the_policy_a_stolen_token_of_an_agent_reaches_topologies_alone(
-    helm: Helm, control_plane: ControlPlane, admin: CoreV1Api, namespace: str, tmp_path: Path
-) -> None:
-    """As before Kubernetes 1.30."""
-    with ExitStack() as stack:
-        apply_roles(stack, helm, control_plane, namespace, KINDS - POLICY)
-        nodes = nodes_with_agent(stack, control_plane, admin, namespace, tmp_path / "log")
-        of_others(admin, nodes)
-        with control_plane.client(nodes.kubeconfig) as client:
-            said = objects_of_others(nodes, client)
-            # What remains: docs/security.md.
-            assert refusal(lambda: label(client, nodes.other, {"team": "x"})) == ""
-    assert {what for what, why in said.items() if why} == IN_THE_NAMESPACE_OF_THE_WEBHOOK
-
-
 def test_an_agent_tells_of_its_own_node_only(nodes: Nodes) -> None:
     def tell(node: str) -> str:
         event: Any = {
