@@ -60,6 +60,14 @@ def test_an_own_cuda_visible_devices_in_exclusive_stays() -> None:
     assert effective_env(after, "train")["CUDA_VISIBLE_DEVICES"] == "1,0"
 
 
+@pytest.mark.parametrize(("variable", "value"), [("NCCL_NVLS_ENABLE", "0"), ("NCCL_TOPO_FILE", "/own.xml")])
+def test_own_tuning_stays_with_a_warning(variable: str, value: str) -> None:
+    own = {"name": variable, "value": value}
+    outcome, after = judge(pod(container(env=[own])))
+    assert [entry for entry in find_container(after, "train")["env"] if entry["name"] == variable] == [own]
+    assert f"GT401: container train sets {variable} itself; it stays as it is" in outcome.warnings
+
+
 def test_own_tuning_from_a_config_map_stays_with_a_warning() -> None:
     own = {"name": "NCCL_P2P_LEVEL", "valueFrom": {"configMapKeyRef": {"name": "nccl", "key": "level"}}}
     outcome, after = judge(pod(container(env=[own])))
