@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.judge import HAMI_2_9, TEAM_A, judge, policy
-from tests.pods import Manifest, container, pod
+from tests.pods import ALL_ALLOWED, Manifest, container, pod
 from webhook.decisions.cluster_facts import ClusterFacts
 
 PLANNER = msgspec.structs.replace(HAMI_2_9, has_planner=True)
@@ -40,3 +40,14 @@ def test_observe_writes_nothing_and_refuses_nothing() -> None:
     manifest = aligned("strict", **{"gpu.topology/profile": "observe"})
     outcome, _ = judge(manifest, TEAM_A, HAMI_2_9, policy())
     assert (outcome.allowed, outcome.reason) == (True, "observed")
+
+
+@pytest.mark.parametrize("profile", ["pod-peers", "node-peers"])
+@pytest.mark.parametrize("word", ["best-effort", "strict"])
+def test_the_peer_profiles_refuse_it(profile: str, word: str) -> None:
+    manifest = aligned(word, **{"gpu.topology/profile": profile})
+    outcome, _ = judge(manifest, ALL_ALLOWED, HAMI_2_9, policy())
+    assert (outcome.allowed, outcome.reason) == (False, "contradicts-profile")
+    assert outcome.message.startswith("GT513: ")
+    without, _ = judge(aligned("none", **{"gpu.topology/profile": profile}), ALL_ALLOWED, HAMI_2_9, policy())
+    assert without.allowed

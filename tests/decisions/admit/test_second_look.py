@@ -122,6 +122,36 @@ def test_one_that_was_given_every_gpu_afterwards_is_put_right(profile: str, carr
     assert after == narrow(profile, carrier)
 
 
+@pytest.mark.parametrize("cluster", [HAMI_2_9, HAMI_2_10_0])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_our_list_of_gpus_comes_after_hamis_and_that_is_all(profile: str, cluster: ClusterFacts) -> None:
+    manifest = injected(profile, cluster)
+    default(manifest)
+    overwrite_env(manifest)
+    _, operations, after = look(manifest, cluster=cluster)
+    assert operations == [
+        {
+            "op": "add",
+            "path": "/spec/initContainers/0/env/-",
+            "value": {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+        }
+    ]
+    assert effective_env(after, "gpu-topology-remap")["NVIDIA_VISIBLE_DEVICES"] == "all"
+    assert effective_env(after, "helper")["NVIDIA_VISIBLE_DEVICES"] == "none"
+    assert look(after, cluster=cluster)[1] == []
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+@pytest.mark.parametrize("profile", ["exclusive", "pod-peers"])
+def test_the_cards_of_the_pod_come_after_hamis_list_and_that_is_all(profile: str, carrier: str) -> None:
+    manifest = narrow(profile, carrier)
+    default(manifest)
+    overwrite_env(manifest)
+    _, operations, after = look(manifest, TEAM_A, CARRIERS[carrier])
+    assert operations == [{"op": "add", "path": "/spec/initContainers/0/env/-", "value": OWN_CARDS}]
+    assert look(after, TEAM_A, CARRIERS[carrier])[1] == []
+
+
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_it_follows_the_permission_of_its_namespace(carrier: str) -> None:
     allowed = Namespace("team-a", TEAM_A.labels | {"gpu.topology/allow-node-gpus": "true"})

@@ -5,6 +5,7 @@ import pytest
 from tests.judge import judge
 from tests.pods import (
     ALL_ALLOWED,
+    SHARED_MEMORY,
     Manifest,
     container,
     effective_env,
@@ -26,6 +27,24 @@ def test_two_init_containers_named_like_ours_make_ours_move_twice() -> None:
     names = [container["name"] for container in after["spec"]["initContainers"]]
     assert names == ["gpu-topology-remap-3", "gpu-topology-remap", "gpu-topology-remap-2"]
     assert [container["image"] for container in after["spec"]["initContainers"]][1:] == ["a", "b"]
+
+
+def test_volumes_named_like_ours_stay_and_ours_get_other_names() -> None:
+    own = [
+        {"name": "gpu-topology", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "gpu-topology-2", "emptyDir": {}},
+        {"name": "gpu-topology-shm", "hostPath": {"path": "/x"}},
+    ]
+    _, after = judge(pod(volumes=own))
+    assert after["spec"]["volumes"] == [
+        *own,
+        {"name": "gpu-topology-shm-2", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}},
+        {"name": "gpu-topology-3", "emptyDir": {"sizeLimit": "8Mi"}},
+    ]
+    assert find_container(after, "train")["volumeMounts"] == [
+        {"name": "gpu-topology-shm-2", "mountPath": SHARED_MEMORY},
+        {"name": "gpu-topology-3", "mountPath": "/run/gpu-topology", "readOnly": True},
+    ]
 
 
 def test_our_volume_with_another_size_in_bytes_but_the_same_amount_is_used() -> None:

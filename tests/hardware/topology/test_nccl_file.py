@@ -247,3 +247,11 @@ def test_rdma_devices_that_share_a_pci_device_are_written_once() -> None:
     subfunction = replace(port, name="mlx5_90")
     text = format_nccl_topology(replace(h20(), nics=(port, subfunction)))
     assert text.count('busid="0000:9a:00.0"') == 1
+
+
+def test_c2c_stands_beside_the_links() -> None:
+    gpu = gpus(parsed(gb200_tray()))["0009:01:00.0"]
+    assert [(child.tag, child.attrib) for child in gpu] == [
+        ("nvlink", {"target": "fffffff:ffff:ff", "count": "18", "tclass": "0x068000"}),
+        ("c2c", {"bw": "44712", "count": "10"}),
+    ]

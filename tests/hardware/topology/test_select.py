@@ -344,6 +344,12 @@ def test_among_too_many_sets_a_good_one_is_found() -> None:
     assert choice.exact
 
 
+def test_among_too_many_sets_constraints_are_met_all_the_same() -> None:
+    choice = chosen(unlike(40, [3, 8, 13, 21, 34, 39]), 6, constraints=Constraints(min_bandwidth=82))
+    assert choice.gpus == (3, 8, 13, 21, 34, 39)
+    assert not choice.unmet
+
+
 def test_what_was_not_found_among_too_many_sets_is_not_called_impossible() -> None:
     chance = Random(7)
     links = {pair: 1 for pair in combinations(range(40), 2) if chance.random() < 0.6}
