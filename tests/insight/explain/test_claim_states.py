@@ -255,6 +255,7 @@ def test_an_extended_resource_may_still_be_served_by_a_claim() -> None:
 
 def test_the_peers_of_a_shared_claim_are_the_pods_that_use_it() -> None:
     it = case("direct-shared-by-pods")
+    assert it.pod.metadata is not None
     metadata = msgspec.structs.replace(it.pod.metadata, annotations={"gpu.topology/profile": "node-peers"})
     pod = msgspec.structs.replace(with_spec(it.pod, node_name=NODE), metadata=metadata)
     for most, verdict, words in ((2, "holds", "prefill uses ResourceClaim"), (1, "unknown", "ResourceClaim")):
