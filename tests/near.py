@@ -147,7 +147,7 @@ def changed_files(base: str = "") -> tuple[str, list[str]]:
 
 def read_house() -> House:
     """Read the checkout, with modules that git does not know yet."""
-    graph = grimp.build_graph(*PACKAGES, include_external_packages=False, cache_dir=".import_linter_cache")
+    graph = grimp.build_graph(*PACKAGES, include_external_packages=False, cache_dir=None)
     texts = {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
         for package in PACKAGES
