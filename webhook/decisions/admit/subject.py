@@ -1,6 +1,7 @@
 """The subject of the injection steps: the pod and everything that is decided about it before the first step runs."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import msgspec
 
@@ -12,6 +13,7 @@ from webhook.decisions.configuration import AdmitPolicy
 from webhook.decisions.options import Options
 from webhook.decisions.request.refit import alignment
 from webhook.decisions.request.resources import GpuRequest, PodRequests
+from webhook.decisions.request.settings import Texts, read_texts
 from webhook.objects.pod import Namespace, Pod, PodSpec, Reference, Volume, annotation_reference
 from webhook.words import names
 from webhook.words.choices import Alignment, Isolation, Profile
@@ -29,7 +31,7 @@ class HostNamespaces(msgspec.Struct, frozen=True):
     """The spec fields that the profile needs and the pod refuses."""
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
+class Subject(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One pod on its way through the steps."""
 
     pod: Pod
@@ -58,6 +60,12 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The values of the annotations that we write, for a pod whose GPUs are known already; else empty."""
     family: str
     """The family of the pod's GPUs: ``hami``, ``volcano``, ``koordinator``, or ``claim`` where claims give them."""
+
+    @cached_property
+    def texts(self) -> Mapping[PodContainer, Texts]:
+        """The settings in the commands of each of ``gpu_containers``."""
+        every = read_texts(container.spec for container in self.gpu_containers)
+        return dict(zip(self.gpu_containers, every, strict=True))
 
     @property
     def largest_request(self) -> int:

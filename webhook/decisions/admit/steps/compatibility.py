@@ -1,6 +1,6 @@
 """Warnings about problems that no step can solve."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from webhook.decisions.admit.container import PodContainer
 from webhook.decisions.admit.pod_patch import PodPatch
@@ -8,7 +8,7 @@ from webhook.decisions.admit.subject import Subject
 from webhook.decisions.request.demand import required
 from webhook.decisions.request.gpu_lists import SHOWS_NOTHING, UUID_PREFIX, show, split_list
 from webhook.decisions.request.nvlink_switches import SWITCHES, Matters, Switch
-from webhook.decisions.request.settings import NO_TEXTS, Texts, literal, read_texts
+from webhook.decisions.request.settings import NO_TEXTS, literal
 from webhook.decisions.request.unkept_options import required_options, would_not_keep
 from webhook.decisions.request.untreated_pods import Cause, untreated
 from webhook.decisions.request.users import user_difference, users
@@ -41,11 +41,10 @@ def plan(subject: Subject, patch: PodPatch) -> None:
     for message in (*unknown_annotations(subject.options.unknown), *stray_keys(subject.pod)):
         patch.warn(message)
     _claims(subject, patch)
-    texts = dict(zip(subject.gpu_containers, read_texts([each.spec for each in subject.gpu_containers]), strict=True))
-    _switched_off(subject, patch, texts)
+    _switched_off(subject, patch)
     if not subject.profile.shares_gpus:
         _own_lists(subject, patch)
-    _sees_all_gpus(subject, patch, texts)
+    _sees_all_gpus(subject, patch)
     if not subject.resource:
         return  # the rest is about HAMi
     if subject.spec.scheduler_name == _KAI and (subject.profile.shares_gpus or subject.remap.is_added):
@@ -102,7 +101,7 @@ def _users(subject: Subject, patch: PodPatch) -> None:
         patch.warn(USER_OF_IMAGE.say(first=found.first, user=found.user, second=found.second))
 
 
-def _switched_off(subject: Subject, patch: PodPatch, texts: Mapping[PodContainer, Texts]) -> None:
+def _switched_off(subject: Subject, patch: PodPatch) -> None:
     """Warns of variables with which containers switch NVLink off for themselves."""
     if not subject.profile.shares_gpus and all(
         subject.gpu_request(container).count == 1 for container in subject.gpu_containers
@@ -113,7 +112,7 @@ def _switched_off(subject: Subject, patch: PodPatch, texts: Mapping[PodContainer
             text = literal(container.env.get(switch.name))
             if text is not None and switch.takes(text) and _matters(subject, switch):
                 patch.warn(switch.warning.say(container=container.name))
-        for setting in texts[container].of_program:
+        for setting in subject.texts[container].of_program:
             taken = SWITCHES.get(setting.name)
             if taken and setting.value is not None and taken.takes(setting.value) and _matters(subject, taken):
                 patch.warn(COMMAND_SWITCHES_OFF.say(container=container.name, variable=setting.name))
@@ -144,14 +143,14 @@ def _matters(subject: Subject, switch: Switch) -> bool:
     return switch.matters is Matters.ALL or not all_linked
 
 
-def _sees_all_gpus(subject: Subject, patch: PodPatch, texts: Mapping[PodContainer, Texts]) -> None:
+def _sees_all_gpus(subject: Subject, patch: PodPatch) -> None:
     """Warns of privileged containers, which get all devices of the host (containerd, container_create.go)."""
     for container in subject.containers:
         if not (container.request and container.spec.is_privileged):
             continue
         patch.warn(PRIVILEGED_SEES_ALL.say(container=container.name))
         # ``visibility`` judges the commands of peers.
-        found = () if subject.profile.shares_gpus else texts.get(container, NO_TEXTS).lists
+        found = () if subject.profile.shares_gpus else subject.texts.get(container, NO_TEXTS).lists
         if found:
             patch.warn(COMMAND_SETS_LIST.say(container=container.name, variables=", ".join(found)))
 

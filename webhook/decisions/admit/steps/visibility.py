@@ -10,7 +10,6 @@ wins over the device plugin's only with the device list strategy ``envvar``. Unt
 from webhook.decisions.admit.pod_patch import PodPatch
 from webhook.decisions.admit.subject import Subject
 from webhook.decisions.admit.variables import require_reference, require_value
-from webhook.decisions.request.settings import read_texts
 from webhook.objects.references import visible_devices_line
 from webhook.words import names
 from webhook.words.catalogue.peers import OTHER_DEVICE_LIST_STRATEGY, PASSING_GPU_CONTAINER, REFIT_WITH_PEERS
@@ -63,8 +62,7 @@ def _judge_commands(subject: Subject, patch: PodPatch) -> None:
 
     Such a list overrides the one that follows from the allocation, and the container sees GPUs of other containers.
     """
-    every = read_texts(container.spec for container in subject.gpu_containers)
-    for container, texts in zip(subject.gpu_containers, every, strict=True):
+    for container, texts in subject.texts.items():
         found = ", ".join(texts.lists)
         if found and subject.options.on_violation is OnViolation.DENY:
             said = COMMAND_MAY_NOT_SET_LIST.say(container=container.name, variables=found, profile=subject.profile)
