@@ -83,11 +83,6 @@ class Asked:
     profile: Profile
     """The profile that applies to the pod."""
 
-    @property
-    def most_seconds(self) -> float:
-        """The longest wait for better cards, in seconds."""
-        return float("inf") if self.waits else self.wait
-
 
 def read_asked_as_it_is(pod: Pod, namespace: Namespace, requests: PodRequests, policy: AdmitPolicy) -> Asked:
     """Reads the request of a pod that is not injected. Its cards are chosen as far as some are free.

@@ -1,4 +1,4 @@
-"""The request of a selection: the number of GPUs of a node, the policy, the constraints and the weights."""
+"""The request of a selection: the number of GPUs of a node, the policy and the constraints."""
 
 import math
 from dataclasses import dataclass
